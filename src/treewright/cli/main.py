@@ -1,0 +1,58 @@
+"""The `treewright` program: finds the command, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+import treewright
+from treewright.kernel.errors import EXIT_INTERRUPTED, TreewrightError
+
+# name -> (module, attribute, help line shown in `treewright --help` without importing it)
+COMMANDS = {
+    "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
+    "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
+    "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when that command runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        return getattr(importlib.import_module(module), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(treewright.__version__, prog_name="treewright")
+def cli() -> None:
+    """Grow search trees over work that is slow, costly and easy to lose."""
+
+
+def main() -> None:
+    """Entry point of the console script. Exit codes are documented in docs/cli.md."""
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except TreewrightError as error:
+        click.echo(f"treewright: {error}", err=True)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("treewright: interrupted; run the same command again to continue", err=True)
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,0 +1,113 @@
+"""Files that are either the old one or the new one, never half of each.
+
+temp file in the same directory -> write -> fsync -> rename -> fsync(directory).
+A crash leaves at most a temp file, whose name `sweep_temporaries` recognises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from treewright.kernel.errors import StorageError
+
+_TEMP_PREFIX = ".tw-tmp-"
+
+
+def describe(error: OSError, path: Path) -> StorageError:
+    """The one-line form of an I/O error on a run's file."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(
+            f"no space left while writing {path}; free some and run the same command again: "
+            "what was recorded before is kept"
+        )
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StorageError(f"cannot write {path}: {error.strerror}; make the directory writable")
+    return StorageError(f"cannot write {path}: {error.strerror or error}")
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns the OSErrors of a block into a StorageError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise describe(error, path) from error
+
+
+def fsync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _write_temporary(directory: Path, data: bytes) -> Path:
+    temp = directory / f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temp.unlink()
+        raise
+    finally:
+        os.close(fd)
+    return temp
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Durably replaces `path` with `data`."""
+    with storage_errors(path):
+        temp = _write_temporary(path.parent, data)
+        try:
+            temp.rename(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temp.unlink()
+            raise
+        fsync_directory(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def create_exclusive(path: Path, data: bytes) -> bool:
+    """Durably creates `path` whole; False if somebody else was first."""
+    with storage_errors(path):
+        temp = _write_temporary(path.parent, data)
+        try:
+            os.link(temp, path)
+        except FileExistsError:
+            return False
+        finally:
+            temp.unlink()
+        fsync_directory(path.parent)
+    return True
+
+
+def make_directory(path: Path) -> None:
+    """Creates a directory and its parents; the entry is durable."""
+    with storage_errors(path):
+        if not path.is_dir():
+            path.mkdir(parents=True, exist_ok=True)
+            fsync_directory(path.parent)
+
+
+def sweep_temporaries(directory: Path) -> None:
+    """Removes temp files that a killed writer left in `directory` (not below it)."""
+    for leftover in directory.glob(f"{_TEMP_PREFIX}*"):
+        leftover.unlink(missing_ok=True)

@@ -1,0 +1,41 @@
+"""A log that cannot fill the disk, whatever the command prints."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+
+class CappedLog:
+    """Keeps the first and the last half of a stream, and says what it left out."""
+
+    def __init__(self, write: Callable[[bytes], object], limit: int) -> None:
+        self._write = write
+        self._head_left = limit // 2
+        self._tail_limit = limit - limit // 2
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._dropped = 0
+        self.seen = 0
+
+    def feed(self, data: bytes) -> None:
+        self.seen += len(data)
+        if self._head_left:
+            head, data = data[: self._head_left], data[self._head_left :]
+            self._head_left -= len(head)
+            self._write(head)
+        if not data:
+            return
+        self._tail.append(data)
+        self._tail_size += len(data)
+        while self._tail_size - len(self._tail[0]) >= self._tail_limit:
+            dropped = len(self._tail.popleft())
+            self._tail_size -= dropped
+            self._dropped += dropped
+
+    def finish(self) -> None:
+        if self._dropped:
+            self._write(b"\n[... %d bytes left out ...]\n" % self._dropped)
+        for chunk in self._tail:
+            self._write(chunk)
+        self._tail.clear()

@@ -1,0 +1,1 @@
+"""Where evaluations run. One protocol, chosen by name; see `base`."""

@@ -1,0 +1,130 @@
+"""An append-only JSONL file: the history of a run, one fact a line.
+
+Every line is an object with `type`, `epoch` (of the lease under which it was
+written) and `at`. Appends are durable when they return. Two things can go wrong
+with the tail, and both are read the same way by everybody:
+
+- a torn line (its writer was killed inside the write) is followed, if by
+  anything, by a `lease` line of a later epoch; it is ignored;
+- a line of an epoch older than one already seen was written by an owner that had
+  lost its lease; it is ignored (this is what makes takeover safe).
+
+Anything else that does not parse is damage, reported with its line number.
+The file is never truncated and never rewritten.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.atomic import describe, fsync_directory, storage_errors, write_all
+from treewright.kernel.errors import StorageError
+
+LEASE = "lease"
+
+
+class _Head(msgspec.Struct):
+    type: str
+    epoch: int
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One valid line: its raw bytes, and the offset just behind it."""
+
+    type: str
+    epoch: int
+    raw: bytes
+    end: int
+
+
+def read(path: Path, offset: int = 0, epoch: int = 0) -> Iterator[Line]:
+    """The valid lines from `offset` on, given that `epoch` had been reached there."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            yield from _valid_lines(file.read(), path, offset, epoch)
+    except FileNotFoundError:
+        return
+
+
+def _valid_lines(data: bytes, path: Path, offset: int, epoch: int) -> Iterator[Line]:
+    damaged_at: int | None = None
+    start = 0
+    while start < len(data):
+        newline = data.find(b"\n", start)
+        stop = len(data) if newline < 0 else newline
+        raw = data[start:stop]
+        start = stop + 1
+        if not raw:
+            continue
+        head = _parse(raw) if newline >= 0 else None
+        if head is None:
+            damaged_at = offset + stop if damaged_at is None else damaged_at
+            continue
+        if damaged_at is not None and not (head.type == LEASE and head.epoch > epoch):
+            raise StorageError(
+                f"{path}: damaged before byte {damaged_at}; restore the file from a backup"
+            )
+        damaged_at = None
+        if head.epoch < epoch:
+            continue
+        epoch = head.epoch
+        yield Line(head.type, head.epoch, raw, offset + min(start, len(data)))
+
+
+def _parse(raw: bytes) -> _Head | None:
+    try:
+        return _head.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+class Journal:
+    """The writing end. One a run, held by the owner of its lease."""
+
+    def __init__(self, path: Path, epoch: int, guard: Callable[[], None]) -> None:
+        """`guard` is called before every append and raises when the lease is lost."""
+        self.path = path
+        self.epoch = epoch
+        self._guard = guard
+        with storage_errors(path):
+            is_new = not path.exists()
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            if is_new:
+                fsync_directory(path.parent)
+            self._end = os.fstat(self._fd).st_size
+            self._needs_newline = self._end > 0 and os.pread(self._fd, 1, self._end - 1) != b"\n"
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last line this journal wrote, or its size when opened."""
+        return self._end
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Durably appends encoded objects, all in one write."""
+        self._guard()
+        data = b"".join(line + b"\n" for line in lines)
+        if self._needs_newline:
+            data = b"\n" + data
+        try:
+            write_all(self._fd, data)
+            os.fsync(self._fd)
+        except OSError as error:
+            self._needs_newline = True
+            raise describe(error, self.path) from error
+        self._needs_newline = False
+        self._end = os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

@@ -1,0 +1,151 @@
+"""One owner a run: heartbeat, stale takeover, fencing.
+
+`lease/<epoch>.json` is created exclusively; the highest epoch is the owner. To
+take over is to create the next epoch, which two takers cannot both do. The owner
+touches its own file as a heartbeat, through a descriptor, so that a replaced
+owner that wakes up touches nothing that counts. Before every durable write the
+owner looks whether the next epoch exists (one `stat`); what slips through between
+the look and the write carries an old epoch and is ignored by every reader.
+Epoch files are never removed: a sleeper of any age must find its successor.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from treewright.kernel import atomic, proctree
+from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import LeaseLost, LockActive
+
+DEFAULT_STALE_SECONDS = 120.0
+_HEARTBEATS_PER_STALE_PERIOD = 6
+_LONGEST_HEARTBEAT_SECONDS = 10.0
+
+Takeover = Literal["none", "released", "dead", "stale", "forced"]
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who holds an epoch. `released_at` is set by an owner that ended in order."""
+
+    token: str
+    pid: int
+    process_start: str
+    host: str
+    acquired_at: str
+    takeover: Takeover = "none"
+    released_at: str | None = None
+
+
+class Lease:
+    """Ownership of a run directory, from `acquire` to `release`."""
+
+    def __init__(self, directory: Path, epoch: int, owner: Owner, stale_seconds: float) -> None:
+        self.epoch = epoch
+        self.owner = owner
+        self._directory = directory
+        self._next = _path(directory, epoch + 1)
+        self._fd = os.open(_path(directory, epoch), os.O_RDONLY)
+        self._stop = threading.Event()
+        interval = min(_LONGEST_HEARTBEAT_SECONDS, stale_seconds / _HEARTBEATS_PER_STALE_PERIOD)
+        self._heart = threading.Thread(
+            target=self._beat, args=(interval,), name="lease-heartbeat", daemon=True
+        )
+        self._heart.start()
+
+    @classmethod
+    def acquire(
+        cls, directory: Path, *, stale_seconds: float = DEFAULT_STALE_SECONDS, force: bool = False
+    ) -> Lease:
+        """Becomes the owner, or raises LockActive saying who is."""
+        atomic.make_directory(directory)
+        while True:
+            epoch = latest_epoch(directory)
+            takeover = _may_take(directory, epoch, stale_seconds, force) if epoch else "none"
+            owner = Owner(
+                token=secrets.token_hex(8),
+                pid=os.getpid(),
+                process_start=proctree.start_time(os.getpid()),
+                host=socket.gethostname(),
+                acquired_at=timestamp(),
+                takeover=takeover,
+            )
+            if atomic.create_exclusive(_path(directory, epoch + 1), msgspec.json.encode(owner)):
+                atomic.sweep_temporaries(directory)
+                return cls(directory, epoch + 1, owner, stale_seconds)
+
+    def check(self) -> None:
+        """Raises LeaseLost if somebody else has taken the run over."""
+        if self._next.exists():
+            raise LeaseLost(
+                f"this process lost the run to another one (epoch {self.epoch + 1}); "
+                "it stops here and has changed nothing since"
+            )
+
+    def release(self) -> None:
+        """Gives the run up, so that the next owner need not wait."""
+        self._stop.set()
+        self._heart.join()
+        os.close(self._fd)
+        if not self._next.exists():
+            released = msgspec.structs.replace(self.owner, released_at=timestamp())
+            atomic.write_bytes(_path(self._directory, self.epoch), msgspec.json.encode(released))
+
+    def _beat(self, interval: float) -> None:
+        while not self._stop.wait(interval):
+            os.utime(self._fd)
+
+
+def latest_epoch(directory: Path) -> int:
+    """The epoch of the present or last owner; 0 if there never was one."""
+    return max((int(path.stem) for path in directory.glob("[0-9]*.json")), default=0)
+
+
+def current_owner(directory: Path) -> tuple[Owner, float] | None:
+    """The present or last owner, and the seconds since its last heartbeat. Writes nothing."""
+    epoch = latest_epoch(directory)
+    if not epoch:
+        return None
+    path = _path(directory, epoch)
+    owner = msgspec.json.decode(path.read_bytes(), type=Owner)
+    return owner, max(0.0, time.time() - path.stat().st_mtime)
+
+
+def _may_take(directory: Path, epoch: int, stale_seconds: float, force: bool) -> Takeover:
+    path = _path(directory, epoch)
+    owner = msgspec.json.decode(path.read_bytes(), type=Owner)
+    if owner.released_at is not None:
+        return "released"
+    if owner.host == socket.gethostname() and not proctree.is_alive(owner.pid, owner.process_start):
+        return "dead"
+    age = _filesystem_now(directory) - path.stat().st_mtime
+    if age > stale_seconds:
+        return "stale"
+    if force:
+        return "forced"
+    raise LockActive(
+        f"Run lock is active (not stale): pid {owner.pid} on {owner.host}, heartbeat "
+        f"{max(age, 0):.0f} s ago. Wait for it to end or to become stale "
+        f"({stale_seconds:.0f} s), or use --force."
+    )
+
+
+def _filesystem_now(directory: Path) -> float:
+    """The time of the file system's clock, which also stamps the heartbeats."""
+    probe = directory / f".probe-{secrets.token_hex(4)}"
+    probe.touch()
+    try:
+        return probe.stat().st_mtime
+    finally:
+        probe.unlink()
+
+
+def _path(directory: Path, epoch: int) -> Path:
+    return directory / f"{epoch:06d}.json"

@@ -1,0 +1,189 @@
+"""Running a command to its end: own session, deadline, whole tree ended, capped log.
+
+Nothing that was started here survives its run: not after a timeout, not after a
+cancellation, not when the command itself returned and left children behind, and
+not when this process is killed (the watchdog of `proctree` sees to that).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import selectors
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import proctree
+from treewright.kernel.capped_log import CappedLog
+from treewright.kernel.watchdog import watchdog
+
+DEFAULT_LOG_BYTES = 4 * 1024 * 1024
+DEFAULT_GRACE_SECONDS = 2.0
+_CHUNK = 1 << 16
+_TICK_SECONDS = 0.05
+_DRAIN_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """How a command ended. `returncode` is None if it could not be started."""
+
+    returncode: int | None
+    seconds: float
+    timed_out: bool = False
+    cancelled: bool = False
+    output_bytes: int = 0
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.timed_out and not self.cancelled
+
+    def explain(self, what: str) -> str:
+        """Why it did not succeed, in words."""
+        if self.error:
+            return f"{what} could not start: {self.error}"
+        if self.timed_out:
+            return f"{what} was ended after {self.seconds:.1f} s: time limit"
+        if self.cancelled:
+            return f"{what} was cancelled after {self.seconds:.1f} s"
+        return f"{what} exited with code {self.returncode}"
+
+
+def run(
+    command: str | Sequence[str],
+    *,
+    cwd: Path,
+    log_path: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = None,
+    cancel: threading.Event | None = None,
+    owner: str = "",
+    log_bytes: int = DEFAULT_LOG_BYTES,
+    grace_seconds: float = DEFAULT_GRACE_SECONDS,
+) -> ProcessResult:
+    """Runs a command (a string goes to `sh -c`) with its output in `log_path`.
+
+    `owner` prefixes the marker in the children's environment, so that whoever
+    continues this owner's work can find what it left behind (`proctree.kill_marked`).
+    """
+    marker = f"{owner}:{secrets.token_hex(8)}"
+    environment = {**(os.environ if env is None else env), proctree.MARKER: marker}
+    started = time.monotonic()
+    with log_path.open("wb") as log_file, contextlib.ExitStack() as stack:
+        log = CappedLog(log_file.write, log_bytes)
+        stack.callback(log.finish)
+        try:
+            child = subprocess.Popen(
+                ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return ProcessResult(None, 0.0, error=f"{error.strerror}: {error.filename}")
+        stack.callback(_close, child)
+        with watchdog.guarding(child.pid, marker):
+            if stdin:
+                _feed(child, stdin)
+            deadline = started + timeout if timeout is not None else None
+            reason = _pump(child, log, deadline, cancel)
+            proctree.end(child.pid, marker, grace_seconds if reason else 0)
+            child.wait()
+            _drain(child, log)
+        return ProcessResult(
+            returncode=child.returncode,
+            seconds=time.monotonic() - started,
+            timed_out=reason == "timeout",
+            cancelled=reason == "cancel",
+            output_bytes=log.seen,
+        )
+
+
+def _pump(
+    child: subprocess.Popen[bytes],
+    log: CappedLog,
+    deadline: float | None,
+    cancel: threading.Event | None,
+) -> str:
+    """Copies output until the child ends; returns why it must be ended early, if so."""
+    assert child.stdout is not None
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        selector.register(child.stdout, selectors.EVENT_READ)
+        ended = _end_descriptor(child)
+        if ended is not None:
+            stack.callback(os.close, ended)
+            selector.register(ended, selectors.EVENT_READ)
+        open_pipe = True
+        while True:
+            left = _TICK_SECONDS if cancel or ended is None else 3600.0
+            if deadline is not None:
+                left = min(left, deadline - time.monotonic())
+                if left <= 0:
+                    return "timeout"
+            if cancel is not None and cancel.is_set():
+                return "cancel"
+            for key, _ in selector.select(left):
+                if key.fileobj is child.stdout:
+                    chunk = os.read(child.stdout.fileno(), _CHUNK)
+                    if chunk:
+                        log.feed(chunk)
+                    else:
+                        selector.unregister(child.stdout)
+                        open_pipe = False
+            if child.poll() is not None:
+                return ""
+            if not open_pipe and ended is None:
+                time.sleep(_TICK_SECONDS)
+
+
+def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
+    """Where the system can, makes the child's end an event instead of something to poll."""
+    try:
+        return os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
+    def write() -> None:
+        with contextlib.suppress(OSError):
+            assert child.stdin is not None
+            child.stdin.write(data)
+        with contextlib.suppress(OSError):
+            assert child.stdin is not None
+            child.stdin.close()
+
+    threading.Thread(target=write, name="process-stdin", daemon=True).start()
+
+
+def _drain(child: subprocess.Popen[bytes], log: CappedLog) -> None:
+    """Takes what is still in the pipe once everything that could write to it is gone."""
+    assert child.stdout is not None
+    os.set_blocking(child.stdout.fileno(), False)
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            chunk = os.read(child.stdout.fileno(), _CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            return
+        log.feed(chunk)
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    for stream in (child.stdout, child.stdin):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()

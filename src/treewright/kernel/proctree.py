@@ -1,0 +1,145 @@
+"""Finding and ending every process that descends from one we started.
+
+A process group is not enough: a grandchild may call setsid, or ignore SIGTERM.
+So every child gets a marker in its environment, which its descendants inherit
+whatever session they move to; on Linux they are found through /proc. Elsewhere
+only the process group is reached.
+
+Run as a script this file is the watchdog: it reads `+group marker` and `-group`
+lines from stdin and, when stdin ends because its parent was killed, ends what is
+still registered. It imports only the standard library so that it starts at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+MARKER = "TREEWRIGHT_PROCESS"
+_PROC = Path("/proc")
+_POLL_SECONDS = 0.02
+_KILL_PATIENCE_SECONDS = 5.0
+
+
+def start_time(pid: int) -> str:
+    """When a process started, in the kernel's ticks; with the pid it names a process for ever."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def is_alive(pid: int, started: str) -> bool:
+    """Whether that very process still runs (a zombie does not)."""
+    if not _PROC.is_dir():
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+    return bool(started) and start_time(pid) == started and _state(pid) not in ("Z", "X", "")
+
+
+def _state(pid: int) -> str:
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]
+
+
+def marked(marker: str, *, prefix: bool = False) -> list[int]:
+    """Living processes of this user whose environment carries the marker."""
+    if not _PROC.is_dir():
+        return []
+    needle = f"\0{MARKER}={marker}".encode() + (b"" if prefix else b"\0")
+    found = []
+    for entry in os.scandir(_PROC):
+        if not entry.name.isdigit():
+            continue
+        try:
+            environment = (_PROC / entry.name / "environ").read_bytes()
+        except OSError:
+            continue
+        if needle in b"\0" + environment + b"\0" and _state(int(entry.name)) not in ("Z", "X", ""):
+            found.append(int(entry.name))
+    return sorted(set(found) - {os.getpid()})
+
+
+def group_is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def end(group: int, marker: str, grace_seconds: float) -> None:
+    """Asks the whole tree to end, and after the grace period makes it."""
+    if grace_seconds > 0:
+        _signal(group, marker, signal.SIGTERM)
+        deadline = time.monotonic() + grace_seconds
+        while time.monotonic() < deadline:
+            if not group_is_alive(group) and not marked(marker):
+                return
+            time.sleep(_POLL_SECONDS)
+    kill(group, marker)
+
+
+def kill(group: int, marker: str) -> None:
+    """SIGKILL until nothing is left: a process may fork between the look and the signal."""
+    deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
+    while True:
+        _signal(group, marker, signal.SIGKILL)
+        if not marked(marker) or time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def kill_marked(marker_prefix: str) -> list[int]:
+    """Ends processes that an earlier, dead owner left behind; returns their ids."""
+    killed: list[int] = []
+    deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
+    while (alive := marked(marker_prefix, prefix=True)) and time.monotonic() < deadline:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed += alive
+        time.sleep(_POLL_SECONDS)
+    return sorted(set(killed))
+
+
+def _signal(group: int, marker: str, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+    for pid in marked(marker):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _watch() -> None:
+    """The watchdog's main loop; see the head of this file."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    registered: dict[int, str] = {}
+    for line in sys.stdin:
+        group, _, marker = line[1:].strip().partition(" ")
+        if line[0] == "+":
+            registered[int(group)] = marker
+        else:
+            registered.pop(int(group), None)
+    for group, marker in registered.items():
+        kill(group, marker)
+
+
+if __name__ == "__main__":
+    _watch()
