@@ -13,16 +13,26 @@ Role = Literal["planner", "coder", "reviewer"]
 
 
 class AgentFailure(Exception):
-    """A role could not do its part. `code` becomes the evaluation's error code."""
+    """A role could not do its part. `code` becomes the evaluation's error code.
+
+    `usage` is what had been spent by then: a failed attempt costs money too.
+    """
 
     def __init__(
-        self, code: str, message: str, *, retryable: bool = False, log: Path | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        log: Path | None = None,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.retryable = retryable
         self.log = log
+        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True, slots=True)
