@@ -132,11 +132,13 @@ class NewRun:
 
     def _protected_paths(self) -> list[str]:
         """The declared ones, and the files whose change would change the measure itself."""
-        declared = list(self.config.protected_paths)
-        for path in (self.repo / self.config.baseline_csv, self.config_path):
-            if path.is_relative_to(self.repo):
-                declared.append(path.relative_to(self.repo).as_posix())
-        return sorted({*declared, *_ALWAYS_PROTECTED})
+        measuring = (self.repo / self.config.baseline_csv, self.config_path)
+        inside = [
+            path.relative_to(self.repo).as_posix()
+            for path in measuring
+            if path.is_relative_to(self.repo)
+        ]
+        return sorted({*self.config.protected_paths, *inside, *_ALWAYS_PROTECTED})
 
     def _baseline(self, root_commit: str) -> Artifact:
         source = self.repo / self.config.baseline_csv
@@ -196,7 +198,9 @@ class NewRun:
 
 def check_baseline(path: Path, config: Config, limit: int | None, source: Path) -> None:
     """A baseline that is itself incomplete would make every candidate look better or worse."""
-    results = read_results(path, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__)
+    results = read_results(
+        path, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
+    )
     if limit is not None:
         missing = [i for i in range(limit) if i not in results.sound_ids]
         if missing and not results.problems.examples:
