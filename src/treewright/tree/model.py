@@ -17,11 +17,15 @@ from treewright.kernel.rundir import RunEnvironment
 
 FORMAT_VERSION = 1
 
+Verdict = Literal["improved", "regressed", "unchanged", "unknown"]
 Grade = Literal["strong", "promising", "mixed", "weak"]
 DedupeScope = Literal["node_plus_ancestors", "global", "none"]
 EvalStatus = Literal["pending", "running", "completed", "failed"]
 TaskState = Literal["queued", "running", "completed", "failed"]
 NodeStatus = Literal["frontier", "expanded"]
+Fate = Literal[
+    "promoted", "evaluation_failed", "gate_failed", "duplicate_code", "not_confirmed", "beyond_beam"
+]
 StopReason = Literal["max_depth_reached", "empty_frontier", "max_total_idea_evals", "no_new_ideas"]
 
 
@@ -42,7 +46,7 @@ class MetricComparison(msgspec.Struct, frozen=True):
     gain: float | None
     gain_low: float | None
     gain_high: float | None
-    verdict: Literal["improved", "regressed", "unchanged", "unknown"]
+    verdict: Verdict
 
 
 class Recommendation(msgspec.Struct, frozen=True):
@@ -91,11 +95,14 @@ class GateDecision(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What became of an evaluation at the barrier of its depth."""
+    """What became of an evaluation at the barrier of its depth.
 
+    `rank` is its place among the candidates of the depth that passed the gate.
+    """
+
+    fate: Fate
     gate: GateDecision
     rank: int | None = None
-    confirmation: Confirmation | None = None
     promoted_to_node_id: str | None = None
 
 
@@ -127,6 +134,7 @@ class EvalOutcome(msgspec.Struct, frozen=True):
     """All that an evaluation hands back. `error` is None if and only if it was scored."""
 
     candidate_commit: str | None = None
+    candidate_tree: str | None = None
     results_csv: Artifact | None = None
     parent_relative: Recommendation | None = None
     root_relative: Recommendation | None = None
@@ -157,6 +165,7 @@ class Evaluation(msgspec.Struct):
     worker: str | None = None
     worker_pid: int | None = None
     candidate_commit: str | None = None
+    candidate_tree: str | None = None
     candidate_results_csv_path: str | None = None
     summary_path: str | None = None
     results_csv: Artifact | None = None
@@ -167,12 +176,24 @@ class Evaluation(msgspec.Struct):
     usage: Usage = Usage()
     timings: dict[str, float] = {}
     error: EvalError | None = None
+    confirmation: Confirmation | None = None
     decision: Decision | None = None
 
 
 class FileDigest(msgspec.Struct, frozen=True):
     path: str
     sha256: str
+
+
+class IdeaRecord(msgspec.Struct, frozen=True):
+    """An idea file of a node. `key` is the digest of its normalised text, for dedupe;
+    `depth` the round of the search for which it was selected."""
+
+    path: str
+    sha256: str
+    key: str
+    origin: str
+    depth: int
 
 
 class SkippedIdea(msgspec.Struct, frozen=True):
@@ -204,6 +225,7 @@ class Node(msgspec.Struct):
     parent_node_id: str | None
     depth: int
     commit: str
+    tree: str
     ref: str | None
     worktree_path: str | None
     baseline_results_csv_path: str
@@ -217,6 +239,8 @@ class Node(msgspec.Struct):
     generated_idea_files: list[str] = []
     context_ideas_dirs: list[str] = []
     context_idea_files: list[FileDigest] = []
+    ideas: list[IdeaRecord] = []
+    expanded_for_depth: int | None = None
     dedupe: Dedupe | None = None
     artifacts: NodeArtifacts = msgspec.field(default_factory=NodeArtifacts)
 
@@ -225,7 +249,7 @@ class DepthRecord(msgspec.Struct):
     """One round of the search: what was expanded, what came of it."""
 
     depth: int
-    frontier: list[str]
+    frontier: list[str] = []
     eval_ids: list[str] = []
     promoted: list[str] = []
     started_at: str | None = None
@@ -256,8 +280,9 @@ class Manifest(msgspec.Struct):
     seed: int
     dry_run: bool
     root_commit: str
+    root_commit_time: int
     root_baseline_csv_path: str
-    expected_config_ids: list[int]
+    protected_paths: list[str]
     agent_config: dict[str, Any]
     environment: RunEnvironment
     format_version: int = FORMAT_VERSION
