@@ -108,7 +108,9 @@ class _Evaluation:
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
         if self._experiment.exists():
-            aside = self._experiment.with_name(f"interrupted_before_attempt_{self._request.attempt}")
+            aside = self._experiment.with_name(
+                f"interrupted_before_attempt_{self._request.attempt}"
+            )
             shutil.rmtree(aside, ignore_errors=True)
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)

@@ -111,9 +111,7 @@ class Expander:
             cancel=self.cancel,
         )
 
-    def _write(
-        self, node: Node, depth: int, chosen: list[tuple[Idea, str]]
-    ) -> list[IdeaRecord]:
+    def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
         directory = self.run_dir / node.node_ideas_dir
         atomic.make_directory(directory)
         records = []

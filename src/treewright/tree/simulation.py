@@ -77,11 +77,13 @@ def simulate(request: EvalRequest) -> EvalOutcome:
     return outcome
 
 
-def heldout_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig], key: str) -> str:
-    """Made-up results on held-out configs, for a dry run with confirmation."""
-    draw = random.Random(hashlib.sha256(key.encode()).digest())
-    before = {metric.name: dict.fromkeys(config_ids, 1.0) for metric in metrics}
-    return _shifted(before, config_ids, metrics, draw)
+def heldout_csv(request: EvalRequest, parent_heldout: Path, config_ids: Sequence[int]) -> str:
+    """A candidate's results on held-out configs: the same shift as in its selection."""
+    draw = _generator(request)
+    draw.random()
+    names = [metric.name for metric in request.config.metrics]
+    before = read_results(parent_heldout, names).values
+    return _shifted(before, config_ids, request.config.metrics, draw)
 
 
 def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> str:
@@ -93,7 +95,7 @@ def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> 
 def _generator(request: EvalRequest) -> random.Random:
     idea = (Path(request.run_dir) / request.idea_path).read_bytes()
     key = b"%d:%s:" % (request.seed, request.parent_node_id.encode()) + idea
-    return random.Random(hashlib.sha256(key).digest())
+    return random.Random(hashlib.sha256(key).digest())  # noqa: S311
 
 
 def _shifted(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import process
+from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
 from treewright.tree.config import (
     AgentsConfig,
@@ -22,6 +23,10 @@ RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
 CONFIG_LIMIT = "TREEWRIGHT_SWEEP_CONFIG_LIMIT"
 _CONTRACT = frozenset({RESULTS_CSV, CONFIG_START, CONFIG_LIMIT})
+
+
+class SweepError(TreewrightError):
+    """A sweep that the search itself depends on, not a candidate's, failed."""
 
 
 @dataclass(frozen=True, slots=True)

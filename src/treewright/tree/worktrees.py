@@ -60,6 +60,15 @@ class Worktrees:
         git(path, "clean", "-ffdxq")
         return resolve(path, "HEAD")
 
+    def pristine_candidate(self, eval_id: str, commit: str) -> Path:
+        """The candidate's worktree with exactly the commit in it, whatever ran there."""
+        path = self.candidate_path(eval_id)
+        if not (path / ".git").exists():
+            return self.add_candidate(eval_id, commit)
+        git(path, "reset", "--hard", "--quiet", commit)
+        git(path, "clean", "-ffdxq")
+        return path
+
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
         self._remove(self.candidate_path(eval_id))
@@ -76,19 +85,33 @@ class Worktrees:
 
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
         """After a crash: promoted nodes are there, and no candidate but those given."""
-        keep = set(candidates)
         git(self.repo, "worktree", "prune")
-        branches = git(
-            self.repo, "for-each-ref", "--format=%(refname)", f"refs/heads/{self._prefix}/cand/"
-        )
-        stray = {ref.rpartition("/")[2] for ref in branches.split()}
+        refs = self._refs()
         directory = self.run_dir / "cand"
-        stray |= {path.name for path in directory.iterdir()} if directory.is_dir() else set()
-        for eval_id in sorted(stray - keep):
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        present |= {name for kind, name in refs if kind == "cand"}
+        for eval_id in sorted(present - set(candidates)):
             self.remove_candidate(eval_id)
         for node_id, commit in nodes.items():
-            self._require_commit(node_id, commit)
-            self.add_node(node_id, commit)
+            pinned = refs.get(("node", node_id)) == commit
+            if not (pinned and (self.node_path(node_id) / ".git").exists()):
+                self._require_commit(node_id, commit)
+                self.add_node(node_id, commit)
+
+    def _refs(self) -> dict[tuple[str, str], str]:
+        """(`cand` or `node`, id) -> commit, for every branch of this run."""
+        listed = git(
+            self.repo,
+            "for-each-ref",
+            "--format=%(refname) %(objectname)",
+            f"refs/heads/{self._prefix}/",
+        )
+        refs = {}
+        for line in listed.splitlines():
+            ref, _, commit = line.rpartition(" ")
+            kind, _, name = ref.removeprefix(f"refs/heads/{self._prefix}/").partition("/")
+            refs[kind, name] = commit
+        return refs
 
     def _require_commit(self, node_id: str, commit: str) -> None:
         if attempt(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
