@@ -23,10 +23,14 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).resolve().parent
-SEARCH = (
-    "--until-done --ideas-per-node 4 --beam-width 2 --max-depth 3"
-    " --sweep-config-limit 12 --confirm-configs 6"
-).split()
+SEARCH = [
+    "--until-done",
+    *("--ideas-per-node", "4"),
+    *("--beam-width", "2"),
+    *("--max-depth", "3"),
+    *("--sweep-config-limit", "12"),
+    *("--confirm-configs", "6"),
+]
 RUN_ID = "demo"
 PRIMARY = "mase"
 
