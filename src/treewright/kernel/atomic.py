@@ -91,10 +91,10 @@ def create_exclusive(path: Path, data: bytes) -> bool:
         temp = _write_temporary(path.parent, data)
         try:
             os.link(temp, path)
-        except FileExistsError:
+        except (FileExistsError, FileNotFoundError):  # the winner may have swept our temp file
             return False
         finally:
-            temp.unlink()
+            temp.unlink(missing_ok=True)
         fsync_directory(path.parent)
     return True
 

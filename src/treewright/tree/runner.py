@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import rundir
+from treewright.kernel import journal, rundir
 from treewright.kernel.errors import UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -77,7 +77,10 @@ def open_run(
     rundir.prepare(run_dir)
     with contextlib.ExitStack() as stack:
         lease = Lease.acquire(
-            run_dir / store.LEASE_DIR, stale_seconds=request.stale_seconds, force=request.force
+            run_dir / store.LEASE_DIR,
+            stale_seconds=request.stale_seconds,
+            force=request.force,
+            after=journal.last_epoch(run_dir / store.EVENTS),
         )
         stack.callback(_quietly, lease.release)
         owned = RunStore(run_dir, lease, observer)
