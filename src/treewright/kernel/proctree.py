@@ -83,15 +83,14 @@ def group_is_alive(group: int) -> bool:
         return True
     if not _PROC.is_dir():
         return True
-    for entry in os.scandir(_PROC):
-        if entry.name.isdigit():
-            try:
-                stat = (_PROC / entry.name / "stat").read_text()
-            except OSError:
-                continue
-            state, _, its_group, *_ = stat.rpartition(")")[2].split()
-            if its_group == str(group) and state not in ("Z", "X"):
-                return True
+    for pid in filter(str.isdigit, os.listdir(_PROC)):
+        try:
+            stat = (_PROC / pid / "stat").read_text()
+        except OSError:
+            continue
+        state, _, its_group, *_ = stat.rpartition(")")[2].split()
+        if its_group == str(group) and state not in ("Z", "X"):
+            return True
     return False
 
 
