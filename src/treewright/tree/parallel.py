@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,15 +46,18 @@ def executors(
         from treewright.tree.remote import cluster_executor
 
         key = hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:12]
-        with cluster_executor(
-            parallelism.cluster,
-            parallelism.max_evals,
-            directory=str(run_dir / "cluster"),
-            dry_run=manifest.dry_run,
-            remote=parallelism.cluster_remote,
-            cancel=cancel,
-            event_name=f"treewright-cancel-{key}-{epoch}",
-        ) as factory:
+        with (
+            tempfile.TemporaryDirectory(prefix="treewright-cluster-") as directory,
+            cluster_executor(
+                parallelism.cluster,
+                parallelism.max_evals,
+                directory=directory,
+                dry_run=manifest.dry_run,
+                remote=parallelism.cluster_remote,
+                cancel=cancel,
+                event_name=f"treewright-cancel-{key}-{epoch}",
+            ) as factory,
+        ):
             yield factory
     elif parallelism.max_evals == 1:
         yield InlineExecutor
