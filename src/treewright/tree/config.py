@@ -131,10 +131,14 @@ class CommandBackend(_Table, frozen=True, tag_field="backend", tag="command"):
 
 
 class OpenaiBackend(_Table, frozen=True, tag_field="backend", tag="openai"):
-    """A chat endpoint. The coder's reply carries the edits; see docs/agents.md."""
+    """A chat endpoint. The coder's reply carries the edits; see docs/agents.md.
+
+    `context_chars` bounds how much of the repository's files a prompt shows.
+    """
 
     endpoint: EndpointConfig
     prompt: str | None = None
+    context_chars: Count = 60_000
 
 
 class ScriptedBackend(_Table, frozen=True, tag_field="backend", tag="scripted"):

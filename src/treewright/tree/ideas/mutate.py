@@ -8,7 +8,6 @@ second try, and the places are visited in an order that node and seed decide.
 from __future__ import annotations
 
 import ast
-import fnmatch
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,9 +15,11 @@ from pathlib import Path, PurePosixPath
 
 from treewright.tree.config import MutateIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
+from treewright.tree.ideas.directory import read_ideas
 from treewright.tree.ideas.literals import Edit, Site, find_sites
 from treewright.tree.ideas.patches import replace_range
-from treewright.tree.ideas.text import fence_for, normalise, patches
+from treewright.tree.ideas.text import fence_for, key, patches
+from treewright.tree.worktrees import protected_changes
 
 _WILDCARDS = frozenset("*?[")
 
@@ -36,7 +37,12 @@ class MutateSource:
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
         known = frozenset(taken)
-        undone = frozenset(change for text in known for change in _reversed_changes(text))
+        undone = frozenset(
+            change
+            for directory in context.context_ideas_dirs
+            for idea in (read_ideas(directory, origin="") if directory.is_dir() else [])
+            for change in _reversed_changes(idea.text)
+        )
         places = list(self._places(context))
         proposals = Proposals()
         postponed: list[Idea] = []
@@ -44,7 +50,7 @@ class MutateSource:
             if len(proposals.ideas) == context.wanted:
                 break
             idea = _idea(place, edit)
-            if idea is None or normalise(idea.text) in known:
+            if idea is None or key(idea.text) in known:
                 continue
             # Taking an accepted edit back leads to a state that was measured before;
             # it comes last, when there is nothing new to try.
@@ -88,16 +94,7 @@ class MutateSource:
             else:
                 matches = [root / pattern]
             found.update(_relative(path, root) for path in matches if _is_plain(path, root))
-        return sorted(path for path in found if not is_protected(path, context.protected_paths))
-
-
-def is_protected(path: str, protected: Iterable[str]) -> bool:
-    """Whether a pattern names the file, a directory above it, or matches either."""
-    candidates = [path, *(str(parent) for parent in PurePosixPath(path).parents)][:-1] or [path]
-    patterns = [pattern.rstrip("/") for pattern in protected]
-    return any(
-        fnmatch.fnmatchcase(candidate, pattern) for candidate in candidates for pattern in patterns
-    )
+        return sorted(found.difference(protected_changes(found, context.protected_paths)))
 
 
 def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_Place, Edit]]:
