@@ -89,10 +89,17 @@ class Coordinator:
         depth = self.manifest.current_depth + 1
         self._expand(depth)
         self._queue(depth)
+        if not any(self._of_depth()):
+            self.store.record(ev.Stopped(reason="no_new_ideas"))
+            return True
         self._evaluate()
         self._decide(depth)
         self.store.snapshot_if_due()
         return True
+
+    def _stop_if_cancelled(self) -> None:
+        if self.cancel.is_set():
+            raise KeyboardInterrupt
 
     def _of_depth(self) -> Iterator[Evaluation]:
         """Evaluations of the depth being worked on."""
@@ -104,6 +111,7 @@ class Coordinator:
     def _expand(self, depth: int) -> None:
         expander = Expander(self.repo, self.store.run_dir, self.config, self.owner, self.cancel)
         for node_id in sorted(self.manifest.frontier):
+            self._stop_if_cancelled()
             if self.manifest.nodes[node_id].expanded_for_depth != depth:
                 self.store.record(expander.expand(self.manifest, node_id, depth))
 
@@ -146,6 +154,7 @@ class Coordinator:
         clean = False
         try:
             while True:
+                self._stop_if_cancelled()
                 while running < executor.capacity and (eval_id := next(queue, None)):
                     self._dispatch(executor, eval_id)
                     running += 1
@@ -231,7 +240,7 @@ class Coordinator:
                 decisions=decisions,
                 nodes=nodes,
                 frontier=frontier,
-                stop_reason=self._stop_reason(depth, bool(evaluations), bool(nodes)),
+                stop_reason=self._stop_reason(depth, bool(nodes)),
             )
         )
         if not manifest.dry_run:
@@ -254,6 +263,7 @@ class Coordinator:
             selection = beam.select(evaluations, manifest.beam_width, trees, confirmations)
             if selection.to_confirm is None:
                 return selection
+            self._stop_if_cancelled()
             evaluation = manifest.evaluations[selection.to_confirm]
             if manifest.nodes[evaluation.parent_node_id].artifacts.heldout is None:
                 self.store.record(confirmer.measure_node(manifest, evaluation.parent_node_id))
@@ -292,13 +302,11 @@ class Coordinator:
             ),
         )
 
-    def _stop_reason(self, depth: int, had_work: bool, promoted: bool) -> StopReason | None:
+    def _stop_reason(self, depth: int, promoted: bool) -> StopReason | None:
         manifest = self.manifest
         left = Budget(manifest.max_total_idea_evals).evals_left(manifest.spent)
         if left == 0:
             return "max_total_idea_evals"
-        if not had_work:
-            return "no_new_ideas"
         if not promoted and manifest.stop_on_empty_frontier:
             return "empty_frontier"
         if depth >= manifest.max_depth:

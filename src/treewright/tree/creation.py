@@ -74,7 +74,6 @@ class NewRun:
     config_path: Path
     shape: Shape
     make_baseline: bool = False
-    owner: str = ""
 
     def check(self) -> None:
         """What can be said before anything is written."""
@@ -86,11 +85,10 @@ class NewRun:
                 "from the limit on"
             )
 
-    def build(self) -> Manifest:
-        """Makes the manifest of a run that has only its root."""
-        require_clean(self.repo)
+    def build(self, owner: str) -> Manifest:
+        """Makes the manifest of a run that has only its root. `owner` marks its processes."""
         root = worktrees.resolve(self.repo, head_commit(self.repo))
-        baseline = self._baseline(root.commit)
+        baseline = self._baseline(root.commit, owner)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -140,7 +138,7 @@ class NewRun:
         ]
         return sorted({*self.config.protected_paths, *inside, *_ALWAYS_PROTECTED})
 
-    def _baseline(self, root_commit: str) -> Artifact:
+    def _baseline(self, root_commit: str, owner: str) -> Artifact:
         source = self.repo / self.config.baseline_csv
         if not source.is_file():
             if self.shape.dry_run:
@@ -150,7 +148,7 @@ class NewRun:
                     f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
                     "commit, or set baseline_csv"
                 )
-            source = self._sweep_root(root_commit, source)
+            source = self._sweep_root(root_commit, source, owner)
         kept = artifacts.keep(source, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
         check_baseline(self.run_dir / kept.path, self.config, self.shape.sweep_config_limit, source)
         return kept
@@ -162,7 +160,7 @@ class NewRun:
         atomic.write_text(path, text)
         return artifacts.keep(path, self.run_dir, ROOT_BASELINE, "invented for a dry run")
 
-    def _sweep_root(self, root_commit: str, target: Path) -> Path:
+    def _sweep_root(self, root_commit: str, target: Path, owner: str) -> Path:
         """Runs the sweep at the root commit, in a worktree of its own."""
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         log_dir = self.run_dir / "eval" / "root_baseline"
@@ -173,7 +171,7 @@ class NewRun:
                 worktree,
                 log_dir,
                 self.config.seed,
-                self.owner,
+                owner,
                 hidden_variables=sweep.secret_variables(self.config),
             )
             confirm = self.shape.confirm_configs or 0

@@ -121,6 +121,12 @@ class Decided(_Event, tag="decided"):
     stop_reason: StopReason | None
 
 
+class Stopped(_Event, tag="stopped"):
+    """The search ended without a further depth."""
+
+    reason: StopReason
+
+
 Event = (
     LeaseTaken
     | RunCreated
@@ -133,4 +139,5 @@ Event = (
     | HeldoutMeasured
     | Confirmed
     | Decided
+    | Stopped
 )

@@ -37,6 +37,8 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
             _confirmed(manifest, event)
         case ev.Decided():
             _decided(manifest, event)
+        case ev.Stopped():
+            manifest.stop_reason = event.reason
     return manifest
 
 

@@ -127,8 +127,9 @@ def _count(value: object) -> int:
 
 
 def _amount(value: object) -> float:
-    good = isinstance(value, int | float) and value is not True and 0 < value < _MOST_USD
-    return float(value) if good else 0.0
+    if isinstance(value, int | float) and value is not True and 0 < value < _MOST_USD:
+        return float(value)
+    return 0.0
 
 
 def _first_line(text: str) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 from treewright.tree.config import MutateIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
-from treewright.tree.ideas.directory import read_ideas
 from treewright.tree.ideas.literals import Edit, Site, find_sites
+from treewright.tree.ideas.node_context import earlier_ideas
 from treewright.tree.ideas.patches import replace_range
 from treewright.tree.ideas.text import fence_for, key, patches
 from treewright.tree.worktrees import protected_changes
@@ -39,11 +39,10 @@ class MutateSource:
         known = frozenset(taken)
         undone = frozenset(
             change
-            for directory in context.context_ideas_dirs
-            for idea in (read_ideas(directory, origin="") if directory.is_dir() else [])
+            for idea in earlier_ideas(context.context_ideas_dirs)
             for change in _reversed_changes(idea.text)
         )
-        places = list(self._places(context))
+        places = self._places(context)
         proposals = Proposals()
         postponed: list[Idea] = []
         for place, edit in _spread(places, random.Random(f"{context.seed}:{context.node_id}")):  # noqa: S311
@@ -60,41 +59,59 @@ class MutateSource:
         proposals.ideas.extend(postponed[:missing])
         return proposals
 
-    def _places(self, context: NodeContext) -> Iterator[_Place]:
-        paths = self._paths(context)
+    def _places(self, context: NodeContext) -> list[_Place]:
+        """Raises if no file can be used; files that cannot while others can are logged."""
+        paths = tunable_files(self._config, context.checkout, context.protected_paths)
         if not paths:
             raise IdeaSourceError(
                 f"no tunable file matches {', '.join(self._config.files)} in node "
                 f"{context.node_id}; check `files` of the mutate idea source"
             )
-        problems: list[str] = []
-        for path in paths:
-            try:
-                source = (context.checkout / path).read_bytes()
-                sites = find_sites(source, self._config.factors, self._config.options)
-            except (OSError, SyntaxError, ValueError, RecursionError) as error:
-                problems.append(f"{path}: {error}")
-                continue
-            yield from (_Place(path, source, site) for site in sites)
+        places, problems = _read_places(self._config, context.checkout, paths)
         if len(problems) == len(paths):
             raise IdeaSourceError(f"no tunable file can be read as Python: {problems[0]}")
         if problems:
             (context.scratch / "mutate.log").write_text("\n".join(problems) + "\n")
+        return places
 
-    def _paths(self, context: NodeContext) -> list[str]:
-        root = context.checkout
-        found: set[str] = set()
-        for pattern in self._config.files:
-            pure = PurePosixPath(pattern)
-            if pure.is_absolute() or ".." in pure.parts:
-                raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
-            if _WILDCARDS & set(pattern):
-                # A wildcard never means .git, .venv or the run directory below the root.
-                matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
-            else:
-                matches = [root / pattern]
-            found.update(_relative(path, root) for path in matches if _is_plain(path, root))
-        return sorted(found.difference(protected_changes(found, context.protected_paths)))
+
+def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list[str]:
+    """The files that `files` names or matches, without protected ones and symbolic links."""
+    found: set[str] = set()
+    for pattern in config.files:
+        pure = PurePosixPath(pattern)
+        if pure.is_absolute() or ".." in pure.parts:
+            raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
+        if _WILDCARDS & set(pattern):
+            # A wildcard never means .git, .venv or the run directory below the root.
+            matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
+        else:
+            matches = [root / pattern]
+        found.update(_relative(path, root) for path in matches if _is_plain(path, root))
+    return sorted(found.difference(protected_changes(found, protected)))
+
+
+def count_places(config: MutateIdeas, root: Path) -> tuple[int, int]:
+    """How many files, and places in them, there are to edit."""
+    paths = tunable_files(config, root, [])
+    places, problems = _read_places(config, root, paths)
+    return len(paths) - len(problems), len(places)
+
+
+def _read_places(
+    config: MutateIdeas, root: Path, paths: list[str]
+) -> tuple[list[_Place], list[str]]:
+    places: list[_Place] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            source = (root / path).read_bytes()
+            sites = find_sites(source, config.factors, config.options)
+        except (OSError, SyntaxError, ValueError, RecursionError) as error:
+            problems.append(f"{path}: {error}")
+            continue
+        places.extend(_Place(path, source, site) for site in sites)
+    return places, problems
 
 
 def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_Place, Edit]]:
