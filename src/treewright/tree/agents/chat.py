@@ -8,7 +8,6 @@ request's header only: not in this object, not in any message, not in any file.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import threading
 import time
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from treewright.kernel.errors import MissingExtra
 from treewright.tree.agents import chat_wire as wire
+from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.transcript import redact
 from treewright.tree.config import EndpointConfig
 from treewright.tree.model import Usage
@@ -33,16 +32,6 @@ _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
 _LONGEST_REPLY = 16 * 1024 * 1024
 _CANCEL_TICK_SECONDS = 0.1
-
-
-class ChatError(Exception):
-    """The endpoint gave no answer. `retryable`: it might, another time."""
-
-    def __init__(self, code: str, message: str, *, retryable: bool = False) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.retryable = retryable
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,34 +181,6 @@ class ChatClient:
 
     def _error(self, code: str, what: str, retryable: bool = False) -> ChatError:
         return ChatError(code, f"{describe(self._endpoint)} {what}", retryable=retryable)
-
-
-def check_installed() -> None:
-    try:
-        import httpx  # noqa: F401
-    except ImportError:
-        raise MissingExtra("talking to a chat endpoint", "llm") from None
-
-
-def api_key(endpoint: EndpointConfig) -> str | None:
-    """The key of now; a variable that is named but not set is an error, not an empty key."""
-    if endpoint.api_key_env is None:
-        return None
-    key = os.environ.get(endpoint.api_key_env, "").strip()
-    if not key:
-        raise ChatError(
-            "llm_no_key",
-            f"{describe(endpoint)} needs a key: the environment variable "
-            f"{endpoint.api_key_env} is not set",
-        )
-    return key
-
-
-def describe(endpoint: EndpointConfig) -> str:
-    """The endpoint for people, without a password that its address may contain."""
-    scheme, separator, rest = endpoint.base_url.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{endpoint.model} at {scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def _do_without(body: dict[str, Any], refusal: _Refused) -> None:

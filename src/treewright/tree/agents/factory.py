@@ -7,9 +7,8 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree.agents import prompts, scripted
 from treewright.tree.agents.base import Backend, Role
-from treewright.tree.agents.chat import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.command import CommandAgent, arguments, find_executable, missing
-from treewright.tree.agents.openai import ChatAgent
+from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.patch import PatchCoder
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import (
@@ -37,6 +36,8 @@ def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | Non
             return CommandAgent(config)
         case OpenaiBackend():
             check_installed()
+            from treewright.tree.agents.openai import ChatAgent  # asyncio takes its time
+
             return ChatAgent(config)
         case ScriptedBackend():
             return scripted.ScriptedAgent(repo / config.script)

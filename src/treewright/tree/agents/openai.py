@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from treewright.tree.agents import replies, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
-from treewright.tree.agents.chat import Answer, ChatClient, ChatError, Message
+from treewright.tree.agents.chat import Answer, ChatClient, Message
+from treewright.tree.agents.endpoint import ChatError
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.model import Usage
 

@@ -142,7 +142,9 @@ def _replaced(current: str | None, edit: Replacement) -> str:
         return edit.replace
     if current is None:
         raise AgentFailure("edits_failed", f"{edit.path} does not exist")
-    lines = current.replace("\r\n", "\n").split("\n") if _crlf(current) else current.split("\n")
+    text = current.replace("\r\n", "\n") if _crlf(current) else current
+    ends_with_newline = text.endswith("\n")
+    lines = text.removesuffix("\n").split("\n")
     wanted = edit.search.split("\n")[:-1]
     at = [i for i in range(len(lines) - len(wanted) + 1) if lines[i : i + len(wanted)] == wanted]
     if len(at) != 1:
@@ -151,7 +153,7 @@ def _replaced(current: str | None, edit: Replacement) -> str:
             "edits_failed", f"the SEARCH text {wanted[0].strip()!r}... {times} in {edit.path}"
         )
     lines[at[0] : at[0] + len(wanted)] = edit.replace.split("\n")[:-1]
-    return _like(current, "\n".join(lines))
+    return _like(current, "\n".join(lines) + ("\n" if ends_with_newline and lines else ""))
 
 
 def _like(current: str | None, new: str) -> str:

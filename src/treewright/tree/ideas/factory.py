@@ -8,7 +8,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.agents import prompts
-from treewright.tree.agents.chat import ChatError, api_key, check_installed, describe
+from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.config import (
     CommandIdeas,
     DirectoryIdeas,
@@ -19,7 +19,6 @@ from treewright.tree.config import (
 from treewright.tree.ideas.base import IdeaSource
 from treewright.tree.ideas.directory import DirectorySource, read_ideas
 from treewright.tree.ideas.generator import GeneratorSource
-from treewright.tree.ideas.llm import LlmSource
 from treewright.tree.ideas.mutate import MutateSource, count_places
 
 
@@ -31,6 +30,8 @@ def make_source(config: IdeaSourceConfig) -> IdeaSource:
             return GeneratorSource(config)
         case LlmIdeas():
             check_installed()
+            from treewright.tree.ideas.llm import LlmSource  # asyncio takes its time
+
             return LlmSource(config)
         case MutateIdeas():
             return MutateSource(config)

@@ -7,11 +7,13 @@ error, because an idea that was guessed from prose would be tested as if it were
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterable
 
 from treewright.tree.agents import prompts, transcript
-from treewright.tree.agents.chat import Answer, ChatClient, ChatError, Message
+from treewright.tree.agents.chat import Answer, ChatClient, Message
+from treewright.tree.agents.endpoint import ChatError
 from treewright.tree.agents.source_view import show_files
 from treewright.tree.config import LlmIdeas
 from treewright.tree.ideas import node_context
@@ -102,8 +104,7 @@ def parse(reply: str, *, cut_off: bool = False) -> list[str]:
         if _HEADING.fullmatch(line) and index not in inside
     ]
     ideas: list[str] = []
-    ends = [*starts[1:], len(lines)]
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in itertools.pairwise([*starts, len(lines)]):
         body = "\n".join(lines[start + 1 : end]).strip("\r\n ")
         heading = _HEADING.fullmatch(lines[start])
         if body and heading and not (cut_off and end == len(lines)):
