@@ -73,14 +73,12 @@ def test_a_wait_longer_than_the_time_limit_is_not_begun():
     assert caught.value.code == "llm_unavailable"
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high"),
-    [("3", 3, 3), ("-1", 0, 0), (formatdate(time.time() + 100, usegmt=True), 50, 101)],
-)
-def test_both_forms_of_retry_after(value: str, low: float, high: float):
-    seconds = chat_wire.retry_after(value)
+def test_both_forms_of_retry_after():
+    assert chat_wire.retry_after("3") == 3
+    assert chat_wire.retry_after("-1") == 0
+    seconds = chat_wire.retry_after(formatdate(time.time() + 100, usegmt=True))
     assert seconds is not None
-    assert low <= seconds <= high
+    assert 50 <= seconds <= 101
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "nan", "inf"])
