@@ -122,6 +122,15 @@ def test_k_ideas_are_at_k_places(propose):
     assert len({idea.origin for idea in ideas}) == 30
 
 
+def test_named_values_come_first_and_titles_tell_places_apart(propose):
+    titles = [idea.text.splitlines()[0] for idea in propose()]
+    half = len(titles) // 2
+    for part in (titles[:half], titles[half:]):  # two factors: two passes over all places
+        assert [" in model.py" in title for title in part] == [True] * 5 + [False] * 2
+    assert "# model.py, line 13, in fit: 2.5 -> 5.0" in titles
+    assert len(set(titles)) == len(titles)
+
+
 def test_order_depends_on_seed_and_node_only(propose):
     once = [idea.text for idea in propose(seed=3, node_id="n1")]
     assert once == [idea.text for idea in propose(seed=3, node_id="n1")]

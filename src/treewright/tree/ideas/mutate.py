@@ -115,9 +115,13 @@ def _read_places(
 
 
 def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_Place, Edit]]:
-    """Every edit once: a first edit of every place, then a second of each, and so on."""
+    """Every edit once: a first edit of every place, then a second of each, and so on.
+
+    Values with a name of their own go first: somebody named them because they matter.
+    """
     queues = [(place, list(place.site.edits)) for place in places]
     generator.shuffle(queues)
+    queues.sort(key=lambda queue: not queue[0].site.whole)
     for _, edits in queues:
         generator.shuffle(edits)
     while queues:
@@ -135,17 +139,24 @@ def _idea(place: _Place, edit: Edit) -> Idea | None:
     except (SyntaxError, ValueError, RecursionError):
         return None
     patch = replace_range(place.path, place.source, site.start, site.end, edit.replacement)
-    what = f"`{site.name}`" if site.name else "A literal"
     fence = fence_for(patch)
-    title = f"{site.name or 'literal'} in {place.path}: {site.token} -> {edit.replacement}"
     text = (
-        f"# {title}\n\n"
-        f"{what} on line {site.line} of `{place.path}` is `{site.token}`. "
+        f"# {_where(place)}: {site.token} -> {edit.replacement}\n\n"
+        f"Line {site.line} of `{place.path}` has `{site.token}`. "
         f"Try `{edit.replacement}` ({edit.reason}) and change nothing else: "
         "whatever the sweep then shows is the effect of this one value.\n\n"
         f"{fence}diff\n{patch}{fence}\n"
     )
     return Idea(text, origin=f"mutate:{place.path}:{site.line}")
+
+
+def _where(place: _Place) -> str:
+    """A name is enough for a named value; what is inside an expression needs its line."""
+    site = place.site
+    if site.whole:
+        return f"{site.name} in {place.path}"
+    inside = site.name or site.scope
+    return f"{place.path}, line {site.line}" + (f", in {inside}" if inside else "")
 
 
 def _changes(text: str) -> set[tuple[str, str]]:
