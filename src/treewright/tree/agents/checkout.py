@@ -126,7 +126,8 @@ class Checkout:
         with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
             index = Path(directory) / "index"
             if (self.worktree / real).exists():
-                shutil.copyfile(self.worktree / real, index)
+                # With its mtime: git compares a file again only if the file is not older.
+                shutil.copy2(self.worktree / real, index)
             git(self.worktree, "add", "--all", GIT_INDEX_FILE=str(index))
             yield str(index)
 
