@@ -88,7 +88,7 @@ def test_a_missing_program_is_a_result_not_an_exception(tmp_path: Path, command)
     done = run(command, tmp_path)
     assert done.returncode is None
     assert not done.ok
-    assert done.explain("it") == f"it could not start: No such file or directory: {command[0]}"
+    assert done.explain("it") == f"it could not start: no such program: {command[0]}"
 
 
 def test_a_missing_directory_is_a_result_too(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,9 @@ def test_student_quantiles_are_those_of_the_printed_tables(df: int, table: float
     assert round(paired.student_quantile(0.975, df), 3) == table
 
 
-@pytest.mark.parametrize(("p", "df", "table"), [(0.9, 3, 1.638), (0.95, 8, 1.860), (0.99, 2, 6.965)])
+@pytest.mark.parametrize(
+    ("p", "df", "table"), [(0.9, 3, 1.638), (0.95, 8, 1.860), (0.99, 2, 6.965)]
+)
 def test_other_student_quantiles(p: float, df: int, table: float) -> None:
     assert round(paired.student_quantile(p, df), 3) == table
 
@@ -129,7 +132,7 @@ def _ldexp(x: float, exponent: int) -> float:
     try:
         return math.ldexp(x, exponent)
     except OverflowError:
-        return math.copysign(math.inf, x)
+        return math.copysign(sys.float_info.max, x)
 
 
 def test_many_pairs_use_the_normal_interval() -> None:
@@ -145,8 +148,14 @@ GOLDEN_12 = [0.1, -0.2, 0.3, 0.4, 0.05, 0.6, -0.7, 0.8, 0.15, 0.2, 0.25, -0.1]
 
 def test_the_bits_are_the_same_on_every_machine() -> None:
     assert [x.hex() for x in paired.interval(GOLDEN_3, 0) or ()] == [
-        "-0x1.efb6dca07f66ap-4",
-        "0x1.1ef6db940fecdp+0",
+        "-0x1.efc1cbdd65958p-4",
+        "0x1.1efc1cbdd6596p+0",
     ]
-    assert [x.hex() for x in paired.interval(GOLDEN_12, 0) or ()] == ["", ""]
-    assert [x.hex() for x in paired.interval(GOLDEN_12, 12345) or ()] == ["", ""]
+    assert [x.hex() for x in paired.interval(GOLDEN_12, 0) or ()] == [
+        "-0x1.ccccccccccccdp-4",
+        "0x1.8888888888889p-2",
+    ]
+    assert [x.hex() for x in paired.interval(GOLDEN_12, 12345) or ()] == [
+        "-0x1.fffffffffffffp-4",
+        "0x1.9111111111110p-2",
+    ]

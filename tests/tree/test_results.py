@@ -151,7 +151,9 @@ def test_50_megabytes_are_read_in_seconds(place: Path) -> None:
     with path.open("w") as file:
         file.write(f"{HEADER}\n")
         for start in range(0, 1_600_000, 100_000):
-            file.write("".join(f"{i},ok,{i}.123456789012345\n" for i in range(start, start + 100_000)))
+            file.write(
+                "".join(f"{i},ok,{i}.123456789012345\n" for i in range(start, start + 100_000))
+            )
     assert path.stat().st_size > 45_000_000
     started = time.monotonic()
     found = read_results(path, ["loss"], range(25).__contains__)

@@ -83,9 +83,11 @@ def group_is_alive(group: int) -> bool:
         return True
     if not _PROC.is_dir():
         return True
-    for pid in filter(str.isdigit, os.listdir(_PROC)):
+    for entry in list(_PROC.iterdir()):
+        if not entry.name.isdigit():
+            continue
         try:
-            stat = (_PROC / pid / "stat").read_text()
+            stat = (entry / "stat").read_text()
         except OSError:
             continue
         state, _, its_group, *_ = stat.rpartition(")")[2].split()
