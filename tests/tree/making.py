@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.rundir import RunEnvironment
+from treewright.tree import events as ev
 from treewright.tree.config import MetricConfig
-from treewright.tree.model import EvalError, Evaluation, Recommendation
+from treewright.tree.model import (
+    EvalError,
+    EvalOutcome,
+    Evaluation,
+    Manifest,
+    Node,
+    NodeArtifacts,
+    Recommendation,
+    Usage,
+)
 from treewright.tree.results import Problems, Results
 
 LOSS = MetricConfig(name="loss", direction="minimize", primary=True)
@@ -59,4 +71,78 @@ def evaluation(
         parent_relative=recommendation(parent, passes=passes),
         root_relative=recommendation(root, passes=passes),
         error=EvalError(error, error) if error else None,
+    )
+
+
+def manifest(**more) -> Manifest:
+    """A run that has only its root."""
+    artifact = Artifact("artifacts/root_baseline.csv", "0" * 64, 10, "baseline.csv")
+    root = Node(
+        node_id="n0000",
+        parent_node_id=None,
+        depth=0,
+        commit="c" * 40,
+        tree="t" * 40,
+        ref=None,
+        worktree_path=None,
+        baseline_results_csv_path=artifact.path,
+        sweep_config_limit=8,
+        idea_chain=[],
+        status="frontier",
+        created_at="2026-01-01T00:00:00.000Z",
+        node_ideas_dir="node_ideas/n0000",
+        artifacts=NodeArtifacts(baseline=artifact),
+    )
+    settings = {
+        "tree_run_id": "run",
+        "created_at": "2026-01-01T00:00:00.000Z",
+        "ideas_per_node": 3,
+        "beam_width": 1,
+        "max_depth": 3,
+        "sweep_config_limit": 8,
+        "max_total_idea_evals": None,
+        "stop_on_empty_frontier": True,
+        "dedupe_scope": "node_plus_ancestors",
+        "confirm_configs": 0,
+        "seed": 0,
+        "dry_run": True,
+        "root_commit": root.commit,
+        "root_commit_time": 0,
+        "root_baseline_csv_path": artifact.path,
+        "protected_paths": [],
+        "agent_config": {},
+        "environment": RunEnvironment("0", "3", "x", "h", []),
+        "frontier": ["n0000"],
+        "nodes": {"n0000": root},
+    }
+    return Manifest(**(settings | more))
+
+
+def queued(number: int, depth: int = 1) -> ev.Queued:
+    eval_id = f"e{number:06d}"
+    return ev.Queued(
+        eval_id=eval_id,
+        parent_node_id="n0000",
+        depth=depth,
+        idea_id=f"n0000/idea_{number:03d}",
+        idea_path=f"node_ideas/n0000/idea_{number:03d}.md",
+        idea_sha256="1" * 64,
+        experiment_dir=f"eval/{eval_id}/experiment",
+    )
+
+
+def finished(number: int, seconds: float = 0.1, cost: float = 0.0, *, error: str = "") -> ev.Event:
+    kind = ev.Failed if error else ev.Completed
+    return kind(
+        eval_id=f"e{number:06d}",
+        attempt=1,
+        outcome=EvalOutcome(
+            candidate_commit="d" * 40,
+            candidate_tree=f"tree-{number}",
+            parent_relative=recommendation(number / 100),
+            root_relative=recommendation(number / 100),
+            timings={"sweep": seconds, "tests": seconds / 3},
+            usage=Usage(number, number, cost),
+            error=EvalError(error, error) if error else None,
+        ),
     )

@@ -129,6 +129,7 @@ def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | Non
     """The state and the number of journal lines in it. `before_epoch` is the reader's own."""
     last_epoch = latest_epoch(run_dir / LEASE_DIR) if before_epoch is None else before_epoch - 1
     manifest = _read_snapshot(run_dir / MANIFEST)
+    snapshot_exists = manifest is not None
     events = run_dir / EVENTS
     offset = epoch = 0
     if manifest is not None:
@@ -151,6 +152,11 @@ def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | Non
                 "it was written by another version, or edited"
             ) from None
         count += 1
+    if manifest is None and snapshot_exists:
+        raise StorageError(
+            f"{events} does not have the beginning of the run that {MANIFEST} describes; "
+            "restore it from a backup"
+        )
     return (manifest, count) if manifest is not None else None
 
 
