@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,7 @@ class Owned:
 
 
 @pytest.fixture
-def run_dir(tmp_path: Path) -> Iterator[Path]:
+def run_dir(tmp_path: Path) -> Path:
     """A run with three evaluations, two of them finished; its owner is gone."""
     path = tmp_path / "run"
     path.mkdir()
@@ -47,7 +46,7 @@ def run_dir(tmp_path: Path) -> Iterator[Path]:
     owned.store.record(queued(1), queued(2), queued(3))
     owned.store.record(finished(1), finished(2, error="tests_failed"))
     owned.close()
-    yield path
+    return path
 
 
 def state_of(found: Manifest) -> Manifest:
@@ -117,7 +116,7 @@ def test_every_truncation_of_the_manifest_is_noticed(run_dir: Path) -> None:
 def test_a_manifest_of_another_version_is_refused(run_dir: Path) -> None:
     path = run_dir / "manifest.json"
     path.write_bytes(path.read_bytes().replace(b'"format_version": 1', b'"format_version": 99'))
-    with pytest.raises(UsageError, match="format_version 99.*use the version that wrote it"):
+    with pytest.raises(UsageError, match=r"format_version 99.*use the version that wrote it"):
         store.load(run_dir)
 
 

@@ -19,10 +19,12 @@ import msgspec
 from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
+from treewright.kernel.errors import StorageError
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.config import Config
+from treewright.tree.git import GitError
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
 from treewright.tree.results import Results, read_results
@@ -30,6 +32,7 @@ from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
+WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
 
 
@@ -82,6 +85,7 @@ class _Evaluation:
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
+        self._handed_over = False
         self._timings: dict[str, float] = {}
         self._usage = Usage()
         self._rounds = 0
@@ -91,6 +95,7 @@ class _Evaluation:
         self._comparisons: tuple[Comparison, Comparison] | None = None
 
     def run(self) -> EvalOutcome:
+        self._cancel.check()
         self._prepare()
         error = None
         try:
@@ -104,13 +109,30 @@ class _Evaluation:
             self._usage += failure.usage
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        except GitError as failure:
+            if not self._handed_over:
+                raise
+            error = EvalError(WORKTREE_DAMAGED, str(failure))
         if error is not None and error.code == "cancelled" and self._cancel.passed:
             seconds = self._request.timeout_seconds or 0.0
             message = f"the evaluation was ended after {seconds:.0f} s: time limit"
             error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
+        self._cancel.check()
+        if error is not None:
+            self._require_space()
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
+
+    def _require_space(self) -> None:
+        """A failure on a full disk is the disk's, unless the candidate filled it itself."""
+        if atomic.is_full(self._run_dir):
+            self._worktrees.remove_candidate(self._request.eval_id)
+            if atomic.is_full(self._run_dir):
+                raise StorageError(
+                    f"no space left in {self._run_dir} while {self._request.eval_id} ran; free "
+                    "some and run the same command again: what was recorded before is kept"
+                )
 
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
@@ -128,6 +150,7 @@ class _Evaluation:
         with self._timed("implement"):
             text = (self._run_dir / request.idea_path).read_text(encoding="utf-8")
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
+            self._handed_over = True
             done = implement(
                 request.config,
                 text,
@@ -143,6 +166,7 @@ class _Evaluation:
         self._rounds, self._approved = done.review_rounds, done.approved
 
     def _commit_changes(self) -> None:
+        self._cancel.check()
         request = self._request
         worktree = self._worktrees.candidate_path(request.eval_id)
         changed = worktrees.stage_all(worktree)
@@ -181,8 +205,12 @@ class _Evaluation:
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "sweep.log"
             raise _Rejected(code, done.explain("the sweep"), log, done.cancelled)
+        assert self._commit is not None
         changed = worktrees.tampered(
-            self._worktrees.candidate_path(request.eval_id), request.protected_paths
+            Path(request.repo),
+            self._worktrees.candidate_path(request.eval_id),
+            self._commit.commit,
+            request.protected_paths,
         )
         if changed:
             raise _Rejected(
@@ -194,6 +222,7 @@ class _Evaluation:
         request = self._request
         with self._timed("score"):
             if results.is_file():
+                self._cancel.check()
                 self._results = artifacts.keep(
                     results,
                     self._run_dir,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.artifacts import sha256_file, sha256_text
+from treewright.kernel.deadline import check
 from treewright.tree import events as ev
 from treewright.tree import summary
 from treewright.tree.config import Config
@@ -59,6 +60,7 @@ class Expander:
                 proposals = source.propose(context, self._taken(seen, chosen))
             finally:
                 shutil.rmtree(context.scratch, ignore_errors=True)
+            check(self.cancel)
             usage += proposals.usage
             for idea in proposals.ideas:
                 key = idea_key(idea.text)

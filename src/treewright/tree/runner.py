@@ -90,14 +90,14 @@ def open_run(
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
         housekeeping.remove_temporaries(run_dir)
+        cancel = cancel or threading.Event()
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
             owner = housekeeping.process_owner(run_dir, lease.epoch)
-            owned.record(ev.RunCreated(manifest=new_run.build(owner)))
+            owned.record(ev.RunCreated(manifest=new_run.build(owner, cancel)))
         else:
             request.shape.check_against(owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
-        cancel = cancel or threading.Event()
         try:
             coordinator = Coordinator(
                 owned,
