@@ -99,7 +99,12 @@ def evaluations(toy: ToyRepository) -> dict[str, Any]:
     return json.loads((toy.run_dir(RUN) / "manifest.json").read_text())["evaluations"]
 
 
-GATE = 'if [ -n "$TOY_GATE" ]; then : > "$TOY_GATE/swept"; until test -e "$TOY_GATE/open"; do sleep 0.05; done; fi\n'
+GATE = """\
+if [ -n "$TOY_GATE" ]; then
+  : > "$TOY_GATE/swept"
+  until test -e "$TOY_GATE/open"; do sleep 0.05; done
+fi
+"""
 
 
 class Gate:

@@ -26,7 +26,6 @@ from tests.faults.running import (
 from tests.toy import ToyRepository
 from tests.waiting import until
 
-
 pytestmark = pytest.mark.xdist_group("owners")
 
 
