@@ -58,10 +58,14 @@ class Coordinator:
     make_executor: Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor] = InlineExecutor
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
+    _expander: Expander = field(init=False)
 
     def __post_init__(self) -> None:
         self._expected = expected_ids(self.store.run_dir, self.manifest, self.config)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
+        self._expander = Expander(
+            self.repo, self.store.run_dir, self.config, self.owner, self.cancel
+        )
 
     @property
     def manifest(self) -> Manifest:
@@ -109,11 +113,10 @@ class Coordinator:
                 yield self.manifest.evaluations[eval_id]
 
     def _expand(self, depth: int) -> None:
-        expander = Expander(self.repo, self.store.run_dir, self.config, self.owner, self.cancel)
         for node_id in sorted(self.manifest.frontier):
             self._stop_if_cancelled()
             if self.manifest.nodes[node_id].expanded_for_depth != depth:
-                self.store.record(expander.expand(self.manifest, node_id, depth))
+                self.store.record(self._expander.expand(self.manifest, node_id, depth))
 
     def _queue(self, depth: int) -> None:
         """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""

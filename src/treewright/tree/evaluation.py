@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts
+from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
@@ -112,6 +112,7 @@ class _Evaluation:
                 f"interrupted_before_attempt_{self._request.attempt}"
             )
             shutil.rmtree(aside, ignore_errors=True)
+            atomic.sweep_temporaries(self._experiment)
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)
 

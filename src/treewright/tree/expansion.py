@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel import atomic
@@ -24,15 +24,16 @@ from treewright.tree.ideas.factory import make_source
 from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea, Usage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Expander:
-    """Expands nodes of one run."""
+    """Expands nodes of one run. Keeps the texts it has read, so that each is read once."""
 
     repo: Path
     run_dir: Path
     config: Config
     owner: str = ""
     cancel: threading.Event | None = None
+    _texts: dict[str, str] = field(default_factory=dict)
 
     def expand(self, manifest: Manifest, node_id: str, depth: int) -> ev.NodeExpanded:
         """Chooses up to `ideas_per_node` new ideas and writes their files."""
@@ -55,7 +56,7 @@ class Expander:
                 break
             context = self._context(manifest, node, depth, lineage, wanted)
             try:
-                proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+                proposals = source.propose(context, self._taken(seen, chosen))
             finally:
                 shutil.rmtree(context.scratch, ignore_errors=True)
             usage += proposals.usage
@@ -78,15 +79,21 @@ class Expander:
         )
 
     def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
-        """Digests of idea texts that must not be tried again -> the file that has them.
-
-        Without dedupe the node's own ideas still count as seen by the sources' cursors
-        only if the scope says so; an empty mapping lets every idea through.
-        """
+        """Digests of idea texts that must not be tried again -> the file that has them."""
         if manifest.dedupe_scope == "none":
             return {}
         nodes = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
         return {idea.key: idea.path for node in nodes for idea in node.ideas}
+
+    def _taken(self, seen: dict[str, str], chosen: list[tuple[Idea, str]]) -> list[str]:
+        """The normalised texts of what would be skipped."""
+        for path in seen.values():
+            if path not in self._texts:
+                text = (self.run_dir / path).read_text(encoding="utf-8")
+                self._texts[path] = idea_text.normalise(text)
+        return [self._texts[path] for path in seen.values()] + [
+            idea_text.normalise(idea.text) for idea, _ in chosen
+        ]
 
     def _context(
         self, manifest: Manifest, node: Node, depth: int, lineage: list[Node], wanted: int

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, rundir
+from treewright.kernel import rundir
 from treewright.kernel.errors import UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -82,7 +82,7 @@ def open_run(
         stack.callback(_quietly, lease.release)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
-        atomic.sweep_temporaries(run_dir)
+        housekeeping.remove_temporaries(run_dir)
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
             owner = housekeeping.process_owner(run_dir, lease.epoch)

@@ -32,6 +32,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
     run_dir = Path(request.run_dir)
     experiment = run_dir / "eval" / request.eval_id / "experiment"
     experiment.mkdir(parents=True, exist_ok=True)
+    atomic.sweep_temporaries(experiment)
     draw = _generator(request)
     comparisons = None
     if draw.random() < _SHARE_THAT_FAILS:
