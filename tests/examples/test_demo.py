@@ -22,7 +22,7 @@ def test_demo(tmp_path: Path, treewright):
         env={**os.environ, "TREEWRIGHT_DEMO_DIR": str(place), "PATH": os.defpath},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -33,7 +33,7 @@ def test_every_command_of_the_tutorial(tmp_path: Path):
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
