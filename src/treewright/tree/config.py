@@ -44,6 +44,13 @@ class TestsConfig(_Table, frozen=True):
     timeout_seconds: Positive = 1800.0
 
 
+class LimitsConfig(_Table, frozen=True):
+    """What tests and sweeps may use, in megabytes; no key, no limit."""
+
+    memory_mb: Count | None = None
+    file_mb: Count | None = None
+
+
 class MetricConfig(_Table, frozen=True):
     """A numeric column of the results CSV. `tolerance` is in the column's own unit."""
 
@@ -170,6 +177,7 @@ class Config(_Table, frozen=True):
     metrics: Annotated[list[MetricConfig], msgspec.Meta(min_length=1)]
     ideas: Annotated[list[IdeaSourceConfig], msgspec.Meta(min_length=1)]
     tests: TestsConfig | None = None
+    limits: LimitsConfig = LimitsConfig()
     protected_paths: list[Text] = []
     agents: AgentsConfig = AgentsConfig()
     max_review_rounds: Count = 2
