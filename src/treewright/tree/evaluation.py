@@ -18,6 +18,7 @@ import msgspec
 
 from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
+from treewright.kernel.deadline import Deadline
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
@@ -29,6 +30,7 @@ from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
+EVAL_TIMEOUT = "eval_timeout"
 
 
 class EvalRequest(msgspec.Struct, frozen=True):
@@ -52,6 +54,7 @@ class EvalRequest(msgspec.Struct, frozen=True):
     commit_time: int
     seed: int
     owner: str
+    timeout_seconds: float | None = None
 
 
 class _Rejected(Exception):
@@ -66,16 +69,16 @@ class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
     def __init__(self, cancel: threading.Event | None = None) -> None:
-        self._cancel = cancel
+        self._cancel = cancel or threading.Event()
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
-        return _Evaluation(request, self._cancel).run()
+        return _Evaluation(request, Deadline(self._cancel, request.timeout_seconds)).run()
 
 
 class _Evaluation:
-    def __init__(self, request: EvalRequest, cancel: threading.Event | None) -> None:
+    def __init__(self, request: EvalRequest, deadline: Deadline) -> None:
         self._request = request
-        self._cancel = cancel
+        self._cancel = deadline
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
@@ -101,6 +104,10 @@ class _Evaluation:
             self._usage += failure.usage
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        if error is not None and error.code == "cancelled" and self._cancel.passed:
+            seconds = self._request.timeout_seconds or 0.0
+            message = f"the evaluation was ended after {seconds:.0f} s: time limit"
+            error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
@@ -245,6 +252,7 @@ class _Evaluation:
             owner=request.owner,
             cancel=self._cancel,
             hidden_variables=sweep.secret_variables(request.config),
+            limits=sweep.limits(request.config),
         )
 
     def _relative(self, error: EvalError) -> EvalError:
