@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tree.report.sample import small
 from treewright.tree.report import axis, markdown, numbers, svg
+from treewright.tree.report.facts import Facts
+from treewright.tree.report.gantt import gantt
+from treewright.tree.report.score_chart import score_chart
 from treewright.tree.report.tree_layout import settle
+from treewright.tree.report.tree_picture import tree_picture
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    run_dir: Path = tmp_path_factory.mktemp("sample")
+    return Facts.of(run_dir, small(run_dir))
+
 
 any_text = st.text(st.characters(codec=None), max_size=200)
 
@@ -22,6 +36,16 @@ def test_svg_is_well_formed_for_any_text(text: str) -> None:
     parts = [svg.text(1, 2, text), svg.group([], text), svg.tag("a", href=text)]
     document = svg.document(10, 10, text, parts)
     ElementTree.fromstring(document.encode("utf-8"))
+
+
+@given(st.lists(any_text, min_size=1, max_size=5))
+def test_pictures_are_well_formed_for_any_titles(sample: Facts, texts: list[str]) -> None:
+    titles = {path: texts[place % len(texts)] for place, path in enumerate(sorted(sample.titles))}
+    facts = dataclasses.replace(sample, titles=titles)
+    pictures = [tree_picture(facts), score_chart(facts)]
+    pictures += [picture for d in facts.manifest.depths if (picture := gantt(facts, d))]
+    for picture in pictures:
+        ElementTree.fromstring(picture.encode("utf-8"))
 
 
 @given(any_text)

@@ -180,6 +180,31 @@ def edit_decision(**fields: object) -> Callable[[FinishedRun], None]:
     return lambda run: run.rewrite_history(change)
 
 
+def alter_key(run: FinishedRun) -> None:
+    def change(manifest: Manifest) -> None:
+        ideas = manifest.nodes["n0000"].ideas
+        ideas[0] = msgspec.structs.replace(ideas[0], key="0" * 64)
+
+    run.rewrite_history(change)
+
+
+def misplace_artifact(run: FinishedRun) -> None:
+    def change(manifest: Manifest) -> None:
+        evaluation = manifest.evaluations["e000001"]
+        assert evaluation.results_csv is not None
+        evaluation.results_csv = msgspec.structs.replace(evaluation.results_csv, path="x.csv")
+
+    run.rewrite_history(change)
+
+
+def confirm_needlessly(run: FinishedRun) -> None:
+    def change(manifest: Manifest) -> None:
+        confirmation = manifest.evaluations[run.promoted()].confirmation
+        first_rejected(manifest).confirmation = confirmation
+
+    run.rewrite_history(change)
+
+
 def branch(run: FinishedRun, *arguments: str) -> None:
     run.toy.git("branch", *arguments)
 
@@ -285,6 +310,22 @@ DAMAGE: dict[str, tuple[str, Callable[[FinishedRun], object]]] = {
     ),
     "a context snapshot altered": ("context_files", edit_node("context_idea_files", [])),
     "a context directory left out": ("context_dirs", edit_node("context_ideas_dirs", [])),
+    "a dedupe key forged": ("idea_key", alter_key),
+    "an artifact elsewhere": ("artifact_misplaced", misplace_artifact),
+    "a needless confirmation": ("confirmation_needless", confirm_needlessly),
+    "a key that is not the id": ("id_mismatch", edit_eval("eval_id", "e000009")),
+    "a configuration that is none": ("config_invalid", edit_run("agent_config", {})),
+    "a node with another limit": ("node_state", edit_node("sweep_config_limit", 3)),
+    "a node with another ref": ("ref_name", edit_node("ref", "refs/heads/main")),
+    "a promotion that leads elsewhere": (
+        "promotion_link",
+        edit_decision(promoted_to_node_id="n0003"),
+    ),
+    "a promotion to another node": (
+        "promotion_differs",
+        edit_decision(promoted_to_node_id="n0003"),
+    ),
+    "more queued than allowed": ("queue_differs", edit_run("max_total_idea_evals", 3)),
     "a ref deleted": ("ref_missing", lambda run: run.toy.git("update-ref", "-d", NODE_REF)),
     "a ref moved": ("ref_moved", lambda run: run.toy.git("update-ref", NODE_REF, "main")),
     "a commit gone": ("commit_missing", remove_commit),
@@ -339,6 +380,12 @@ def test_damage_is_found(run: FinishedRun, name: str) -> None:
     text = write_report(run.run_dir, findings).read_text()
     assert f"`{code}`" in text
     assert "## What to do" in text
+
+
+def test_another_repository(run: FinishedRun, tmp_path: Path) -> None:
+    findings = validate(run.run_dir, tmp_path)
+    assert {finding.code for finding in findings} == {"git_failed"}
+    assert "not completed: git failed" in write_report(run.run_dir, findings).read_text()
 
 
 def test_findings_come_in_a_fixed_order(run: FinishedRun) -> None:
