@@ -147,7 +147,7 @@ class Coordinator:
         pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
         if not pending:
             return
-        work = simulate if self.manifest.dry_run else Evaluator(self.cancel)
+        work = simulate if self.manifest.dry_run else Evaluator(self.cancel, self.store.lease.check)
         executor = self.make_executor(work)
         try:
             Dispatcher(self.store, executor, self._request, self.cancel, self.policy).run(pending)

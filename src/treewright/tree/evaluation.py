@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,17 +68,25 @@ class _Rejected(Exception):
 class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
-    def __init__(self, cancel: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        cancel: threading.Event | None = None,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`guard` raises when whoever asked for the work no longer owns the run."""
         self._cancel = cancel or threading.Event()
+        self._guard = guard
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
-        return _Evaluation(request, Deadline(self._cancel, request.timeout_seconds)).run()
+        deadline = Deadline(self._cancel, request.timeout_seconds)
+        return _Evaluation(request, deadline, self._guard).run()
 
 
 class _Evaluation:
-    def __init__(self, request: EvalRequest, deadline: Deadline) -> None:
+    def __init__(self, request: EvalRequest, deadline: Deadline, guard: Callable[[], None]) -> None:
         self._request = request
         self._cancel = deadline
+        self._guard = guard
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
@@ -109,11 +117,13 @@ class _Evaluation:
             message = f"the evaluation was ended after {seconds:.0f} s: time limit"
             error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
         outcome = self._outcome(error)
+        self._guard()
         self._write_summary(outcome)
         return outcome
 
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
+        self._guard()
         if self._experiment.exists():
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
@@ -126,11 +136,10 @@ class _Evaluation:
     def _implement(self) -> None:
         request = self._request
         with self._timed("implement"):
-            text = (self._run_dir / request.idea_path).read_text(encoding="utf-8")
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
             done = implement(
                 request.config,
-                text,
+                self._idea(),
                 worktree,
                 self._experiment,
                 request.parent_context,
@@ -141,6 +150,10 @@ class _Evaluation:
             )
         self._usage += done.usage
         self._rounds, self._approved = done.review_rounds, done.approved
+
+    def _idea(self) -> str:
+        """Read as bytes: text mode would change the line endings of a patch."""
+        return (self._run_dir / self._request.idea_path).read_bytes().decode("utf-8")
 
     def _commit_changes(self) -> None:
         request = self._request
@@ -153,8 +166,9 @@ class _Evaluation:
             raise _Rejected(
                 PROTECTED_PATH_CHANGED, f"changes protected {_some(protected)}; nothing was run"
             )
-        title = idea_text.title((self._run_dir / request.idea_path).read_text(encoding="utf-8"))
+        title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
+        self._guard()
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time
         )
@@ -192,6 +206,7 @@ class _Evaluation:
 
     def _score(self, results: Path) -> None:
         request = self._request
+        self._guard()
         with self._timed("score"):
             if results.is_file():
                 self._results = artifacts.keep(
