@@ -100,16 +100,26 @@ def test_the_command_to_look_at_the_best_works(tmp_path: Path) -> None:
     assert "11.82 % better" in text
 
 
-@pytest.mark.parametrize("depths", [1, 20, 500])
-def test_ten_thousand_evaluations_in_two_seconds(tmp_path: Path, depths: int) -> None:
-    manifest = large(tmp_path, 10_000, depths)
-    started = time.process_time()
-    write_report(tmp_path, manifest)
-    assert time.process_time() - started < 2.0
-    for name in PICTURES:
-        picture = tmp_path / "report" / name
-        ElementTree.parse(picture)
-        assert picture.stat().st_size < 3_000_000
+def test_the_cost_of_a_report_is_linear(tmp_path: Path) -> None:
+    """About a second for 10,000 evaluations on an idle core; a busy one gets more."""
+    seconds = {}
+    for count in (1_000, 10_000):
+        run_dir = tmp_path / str(count)
+        manifest = large(run_dir, count, 20)
+        started = time.process_time()
+        write_report(run_dir, manifest)
+        seconds[count] = time.process_time() - started
+        for name in PICTURES:
+            ElementTree.parse(run_dir / "report" / name)
+            assert (run_dir / "report" / name).stat().st_size < 1_000_000
+    assert seconds[10_000] < 5.0
+    assert seconds[10_000] < 20 * max(seconds[1_000], 0.05)
+
+
+def test_many_depths(tmp_path: Path) -> None:
+    write_report(tmp_path, large(tmp_path, 600, 150))
+    ElementTree.parse(tmp_path / "report" / "tree.svg")
+    assert (tmp_path / "report" / "gantt_depth_150.svg").is_file()
 
 
 def test_nasty_is_nasty() -> None:
