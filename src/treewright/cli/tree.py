@@ -161,7 +161,7 @@ def _search(flags: dict[str, Any]) -> None:
         cancel_on_signals() as cancel,
         open_run(request, progress, cancel) as coordinator,
     ):
-        progress.run_dir = coordinator.store.run_dir
+        progress.resume(coordinator.store.run_dir, coordinator.manifest)
         if coordinator.manifest.dry_run:
             progress.say(_estimate(coordinator))
         while coordinator.advance() and flags["until_done"]:

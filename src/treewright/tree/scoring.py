@@ -48,7 +48,8 @@ def compare(
     score = _score(compared, metrics)
     grade, reasons = _grade(compared, score)
     if blockers:
-        grade, reasons = "weak", blockers + [r for r in reasons if r not in blockers]
+        # What the remaining rows say is no reason for anything.
+        grade, reasons = "weak", blockers
     primary = next(metric for metric in compared if metric.primary)
     return Comparison(
         recommendation=Recommendation(
