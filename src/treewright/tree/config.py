@@ -134,7 +134,7 @@ class CommandBackend(_Table, frozen=True, tag_field="backend", tag="command"):
     """
 
     preset: Literal["claude", "codex", "gemini", "aider"] | None = None
-    command: list[Text] | None = None
+    command: Annotated[list[Text], msgspec.Meta(min_length=1)] | None = None
     timeout_seconds: Positive = 1800.0
     prompt: str | None = None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,14 +90,17 @@ class Checkout:
     @contextlib.contextmanager
     def _scratch_index(self) -> Iterator[Path]:
         """A copy of the index with every change added; its cached stats make that quick."""
-        real = Path(_text(self.worktree, "rev-parse", "--git-path", "index"))
-        with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
-            index = Path(directory) / "index"
-            if (self.worktree / real).exists():
+        real = self.worktree / _text(self.worktree, "rev-parse", "--git-path", "index")
+        # Beside the index, so that removing the worktree removes what a crash left of it.
+        index = real.with_name("treewright-scratch-index")
+        try:
+            if real.exists():
                 # With its mtime: git compares a file again only if the file is not older.
-                shutil.copy2(self.worktree / real, index)
+                shutil.copy2(real, index)
             _git(self.worktree, "add", "--all", index=index)
             yield index
+        finally:
+            index.unlink(missing_ok=True)
 
 
 def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
