@@ -20,7 +20,8 @@ from treewright.kernel.errors import UsageError
 DEFAULT_NAME = "treewright.toml"
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
+"""Not infinite: an infinite weight or tolerance would silently decide everything."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 

@@ -41,7 +41,7 @@ def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, s
     env = {key: value for key, value in os.environ.items() if key not in _INHERITED_LOCATION}
     env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     if date is not None:
-        env |= {"GIT_AUTHOR_DATE": f"{date} +0000", "GIT_COMMITTER_DATE": f"{date} +0000"}
+        env |= {"GIT_AUTHOR_DATE": f"@{date} +0000", "GIT_COMMITTER_DATE": f"@{date} +0000"}
         env |= {"GIT_AUTHOR_NAME": "Treewright", "GIT_COMMITTER_NAME": "Treewright"}
         env |= {"GIT_AUTHOR_EMAIL": "treewright@localhost"}
         env |= {"GIT_COMMITTER_EMAIL": "treewright@localhost"}
