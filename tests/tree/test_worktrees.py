@@ -249,13 +249,18 @@ def test_hiding_the_state_directory_edits_only_the_repositorys_own_excludes(toy)
 
 
 def test_ten_thousand_files(tmp_path: Path) -> None:
-    toy = ToyRepository.create(tmp_path / "large repo")
-    for number in range(100):
-        directory = toy.path / f"package {number}"
-        directory.mkdir()
-        for inner in range(100):
-            (directory / f"file {inner}.txt").write_text(f"{number} {inner}\n")
-    toy.commit("many files")
+    toy = ToyRepository(tmp_path / "large repo")
+    toy.path.mkdir()
+    toy.git("init", "-q", "-b", "main")
+    files = "".join(
+        f'M 644 inline "package {number // 100}/file {number % 100}.txt"\ndata 5\n{number:05d}\n'
+        for number in range(10_000)
+    )
+    who = "committer Test <test@localhost> 0 +0000"
+    stream = f"commit refs/heads/main\n{who}\ndata 4\nmany\n{files}\n"
+    subprocess.run(
+        ["git", "fast-import", "--quiet"], cwd=toy.path, input=stream.encode(), check=True
+    )
     place = Place(toy)
     path = place.candidate()
     (path / "package 7" / "file 3.txt").write_text("changed\n")
