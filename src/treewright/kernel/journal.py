@@ -1,8 +1,8 @@
 """An append-only JSONL file: the history of a run, one fact a line.
 
 Every line is an object with `type`, `epoch` (of the lease under which it was
-written) and `at`. Appends are durable when they return. Two things can go wrong
-with the tail, and both are read the same way by everybody:
+written) and `at`. Appends are durable when they return, unless asked not to be. Two
+things can go wrong with the tail, and both are read the same way by everybody:
 
 - a torn line (its writer was killed inside the write) is followed, if by
   anything, by a `lease` line of a later epoch; it is ignored;
@@ -109,15 +109,20 @@ class Journal:
         """The offset behind the last line this journal wrote, or its size when opened."""
         return self._end
 
-    def append(self, lines: Sequence[bytes]) -> None:
-        """Durably appends encoded objects, all in one write."""
+    def append(self, lines: Sequence[bytes], *, sync: bool = True) -> None:
+        """Appends encoded objects, all in one write.
+
+        Without `sync` they survive the end of this process but not a power cut, and
+        become durable with the next append that syncs.
+        """
         self._guard()
         data = b"".join(line + b"\n" for line in lines)
         if self._needs_newline:
             data = b"\n" + data
         try:
             write_all(self._fd, data)
-            os.fsync(self._fd)
+            if sync:
+                os.fsync(self._fd)
         except OSError as error:
             self._needs_newline = True
             raise describe(error, self.path) from error

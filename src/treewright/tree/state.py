@@ -6,8 +6,6 @@ any order: the state that results is the same.
 
 from __future__ import annotations
 
-import msgspec
-
 from treewright.tree import events as ev
 from treewright.tree.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest, Usage
 
@@ -130,8 +128,8 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.status = evaluation.task_state = state
     evaluation.finished_at = event.at
     evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
-    for field in msgspec.structs.fields(EvalOutcome):
-        setattr(evaluation, field.name, getattr(outcome, field.name))
+    for name in EvalOutcome.__struct_fields__:
+        setattr(evaluation, name, getattr(outcome, name))
     if outcome.results_csv is not None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
     manifest.spent.seconds += sum(outcome.timings.values())

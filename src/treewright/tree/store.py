@@ -106,7 +106,10 @@ class RunStore:
         now = timestamp()
         for event in events:
             event.epoch, event.at = self.lease.epoch, now
-        self._journal.append([_encoder.encode(event) for event in events])
+        # That an evaluation started is for the reader: nothing is decided on it, and one
+        # that a power cut makes us forget is simply started again.
+        sync = not all(isinstance(event, ev.Started) for event in events)
+        self._journal.append([_encoder.encode(event) for event in events], sync=sync)
 
 
 def encode(manifest: Manifest) -> bytes:
