@@ -63,6 +63,43 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
     is_flag=True,
     help="If baseline_csv does not exist, sweep the root commit to make it.",
 )
+@click.option(
+    "--max-parallel-evals",
+    type=_positive,
+    default=1,
+    show_default=True,
+    help="Evaluations under way at once.",
+)
+@click.option("--max-parallel-per-node", type=_positive, help="The same, for each parent node.")
+@click.option(
+    "--parallel-backend",
+    type=click.Choice(["threadpool", "dask"]),
+    default="threadpool",
+    show_default=True,
+    help="Where evaluations run.",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Scheduler of a running dask cluster (default: a local one).",
+)
+@click.option(
+    "--cluster-remote", metavar="NAME", help="Git remote that the cluster's workers can fetch from."
+)
+@click.option(
+    "--eval-retries",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Tries beyond the first for faults that can pass on a second try.",
+)
+@click.option("--retry-timeouts", is_flag=True, help="Let --eval-retries cover timeouts too.")
+@click.option(
+    "--eval-timeout-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Time limit of a whole evaluation; everything it started is killed. [none]",
+)
+@click.option("--strict-fail", is_flag=True, help="Stop the depth at the first failure.")
 @click.option("--until-done", is_flag=True, help="Repeat until there is a stop reason.")
 @click.option("--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md.")
 @click.option(
@@ -87,7 +124,9 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.signals import cancel_on_signals
     from treewright.tree import outcome
     from treewright.tree.creation import Shape
+    from treewright.tree.dispatch import FailurePolicy
     from treewright.tree.housekeeping import Retention
+    from treewright.tree.parallel import Parallelism
     from treewright.tree.report import write_report
     from treewright.tree.runner import RunRequest, open_run
 
@@ -101,6 +140,19 @@ def _search(flags: dict[str, Any]) -> None:
         ),
         make_baseline=flags["make_baseline"],
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
+        policy=FailurePolicy(
+            retries=flags["eval_retries"],
+            retry_timeouts=flags["retry_timeouts"],
+            strict=flags["strict_fail"],
+            timeout_seconds=flags["eval_timeout_seconds"],
+            max_per_node=flags["max_parallel_per_node"],
+        ),
+        parallelism=Parallelism(
+            max_evals=flags["max_parallel_evals"],
+            backend=flags["parallel_backend"],
+            cluster=flags["cluster"],
+            cluster_remote=flags["cluster_remote"],
+        ),
         stale_seconds=flags["lock_stale_seconds"],
         force=flags["force"],
     )

@@ -184,6 +184,7 @@ class NewRun:
                 self.config.seed,
                 owner,
                 hidden_variables=sweep.secret_variables(self.config),
+                limits=sweep.limits(self.config),
             )
             confirm = self.shape.confirm_configs or 0
             limit = self.shape.sweep_config_limit

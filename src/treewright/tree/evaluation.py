@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import msgspec
 
 from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
+from treewright.kernel.deadline import Deadline
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
@@ -29,6 +30,7 @@ from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
+EVAL_TIMEOUT = "eval_timeout"
 
 
 class EvalRequest(msgspec.Struct, frozen=True):
@@ -52,6 +54,7 @@ class EvalRequest(msgspec.Struct, frozen=True):
     commit_time: int
     seed: int
     owner: str
+    timeout_seconds: float | None = None
 
 
 class _Rejected(Exception):
@@ -65,17 +68,25 @@ class _Rejected(Exception):
 class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
-    def __init__(self, cancel: threading.Event | None = None) -> None:
-        self._cancel = cancel
+    def __init__(
+        self,
+        cancel: threading.Event | None = None,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`guard` raises when whoever asked for the work no longer owns the run."""
+        self._cancel = cancel or threading.Event()
+        self._guard = guard
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
-        return _Evaluation(request, self._cancel).run()
+        deadline = Deadline(self._cancel, request.timeout_seconds)
+        return _Evaluation(request, deadline, self._guard).run()
 
 
 class _Evaluation:
-    def __init__(self, request: EvalRequest, cancel: threading.Event | None) -> None:
+    def __init__(self, request: EvalRequest, deadline: Deadline, guard: Callable[[], None]) -> None:
         self._request = request
-        self._cancel = cancel
+        self._cancel = deadline
+        self._guard = guard
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
@@ -101,12 +112,18 @@ class _Evaluation:
             self._usage += failure.usage
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        if error is not None and error.code == "cancelled" and self._cancel.passed:
+            seconds = self._request.timeout_seconds or 0.0
+            message = f"the evaluation was ended after {seconds:.0f} s: time limit"
+            error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
         outcome = self._outcome(error)
+        self._guard()
         self._write_summary(outcome)
         return outcome
 
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
+        self._guard()
         if self._experiment.exists():
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
@@ -148,6 +165,7 @@ class _Evaluation:
             )
         title = idea_text.title((self._run_dir / request.idea_path).read_text(encoding="utf-8"))
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
+        self._guard()
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time
         )
@@ -185,6 +203,7 @@ class _Evaluation:
 
     def _score(self, results: Path) -> None:
         request = self._request
+        self._guard()
         with self._timed("score"):
             if results.is_file():
                 self._results = artifacts.keep(
@@ -245,6 +264,7 @@ class _Evaluation:
             owner=request.owner,
             cancel=self._cancel,
             hidden_variables=sweep.secret_variables(request.config),
+            limits=sweep.limits(request.config),
         )
 
     def _relative(self, error: EvalError) -> EvalError:

@@ -20,9 +20,11 @@ from treewright.tree import housekeeping, store
 from treewright.tree.config import Config
 from treewright.tree.coordinator import Coordinator
 from treewright.tree.creation import NewRun, Shape
+from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.git import find_repository, hide_from_status
 from treewright.tree.housekeeping import Retention
 from treewright.tree.model import Manifest
+from treewright.tree.parallel import Parallelism, executors
 from treewright.tree.store import RunStore
 
 STATE_DIR = ".treewright"
@@ -41,6 +43,8 @@ class RunRequest:
     shape: Shape = field(default_factory=Shape)
     make_baseline: bool = False
     retention: Retention = field(default_factory=Retention)
+    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    parallelism: Parallelism = field(default_factory=Parallelism)
     stale_seconds: float = DEFAULT_STALE_SECONDS
     force: bool = False
 
@@ -90,14 +94,19 @@ def open_run(
         else:
             request.shape.check_against(owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
-        coordinator = Coordinator(
-            owned,
-            repo,
-            recorded_config(owned.manifest),
-            request.retention,
-            cancel or threading.Event(),
-        )
+        cancel = cancel or threading.Event()
         try:
+            coordinator = Coordinator(
+                owned,
+                repo,
+                recorded_config(owned.manifest),
+                request.retention,
+                cancel,
+                request.policy,
+                stack.enter_context(
+                    executors(request.parallelism, run_dir, owned.manifest, lease.epoch, cancel)
+                ),
+            )
             coordinator.recover()
             yield coordinator
         except BaseException:

@@ -100,7 +100,8 @@ def _compare_metric(
             None, None, None, None, None, None, "unknown",
         )  # fmt: skip
     sign = 1.0 if metric.direction == "maximize" else -1.0
-    gains = [sign * (b - a) for a, b in zip(before, after, strict=True)]
+    # Adding zero turns -0.0, which no reader understands, into 0.0.
+    gains = [sign * (b - a) + 0.0 for a, b in zip(before, after, strict=True)]
     gain = paired.mean(gains)
     bounds = paired.interval(gains, seed)
     low, high = bounds if bounds is not None else (None, None)

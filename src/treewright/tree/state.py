@@ -106,8 +106,6 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
     evaluation.status = evaluation.task_state = "running"
     evaluation.attempt = event.attempt
     evaluation.started_at = event.at
-    evaluation.worker = event.worker
-    evaluation.worker_pid = event.worker_pid
 
 
 def _requeued(evaluation: Evaluation) -> None:
@@ -115,8 +113,6 @@ def _requeued(evaluation: Evaluation) -> None:
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None
-        evaluation.worker = None
-        evaluation.worker_pid = None
 
 
 def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
@@ -127,6 +123,8 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     state = "completed" if isinstance(event, ev.Completed) else "failed"
     evaluation.status = evaluation.task_state = state
     evaluation.finished_at = event.at
+    evaluation.worker = event.worker
+    evaluation.worker_pid = event.worker_pid
     evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
     for name in EvalOutcome.__struct_fields__:
         setattr(evaluation, name, getattr(outcome, name))

@@ -47,7 +47,7 @@ def gantt(facts: Facts, record: DepthRecord) -> str | None:
     marks = ticks(0.0, max(bar.finished for bar in bars), 8)
     height = _TOP + rows * _ROW + _BOTTOM
     title = f"Evaluations of depth {record.depth}, run {facts.manifest.tree_run_id}"
-    drawing = _Drawing(marks[-1], height, with_waits=len(bars) <= _MOST_ROWS)
+    drawing = _Drawing(marks[-1], height, with_marks=len(bars) <= _MOST_ROWS)
     parts = [*drawing.axis(marks), *_legend(record.depth), *drawing.labels(bars)]
     tooltips = len(bars) <= _MOST_TOOLTIPS
     parts += [drawing.bar(bar, facts.title(bar.evaluation) if tooltips else "") for bar in bars]
@@ -102,10 +102,10 @@ def _slots(spans: Sequence[tuple[Evaluation, float, float, float]]) -> list[tupl
 
 
 class _Drawing:
-    def __init__(self, longest: float, height: float, with_waits: bool) -> None:
+    def __init__(self, longest: float, height: float, with_marks: bool) -> None:
         self._scale = (_WIDTH - _LEFT - _RIGHT) / longest
         self._height = height
-        self._with_waits = with_waits
+        self._with_marks = with_marks
 
     def _x(self, moment: float) -> float:
         return _LEFT + moment * self._scale
@@ -129,12 +129,12 @@ class _Drawing:
     def bar(self, bar: Bar, title: str) -> str:
         y = _TOP + bar.row * _ROW + (_ROW - _BAR) / 2
         parts = []
-        if self._with_waits and bar.started > bar.queued:
+        if self._with_marks and bar.started > bar.queued:
             middle = svg.number(y + _BAR / 2)
             line = f"M{svg.number(self._x(bar.queued))} {middle}H{svg.number(self._x(bar.started))}"
             parts.append(svg.tag("path", class_="wait", d=line))
         parts += self._segments(bar, y)
-        if bar.evaluation.status == "failed":
+        if self._with_marks and bar.evaluation.status == "failed":
             x = svg.number(self._x(bar.finished) + 7)
             cross = f"translate({x} {svg.number(y + _BAR / 2)})"
             parts.append(svg.tag("path", class_="cross", d="M-3 -3L3 3M-3 3L3 -3", transform=cross))

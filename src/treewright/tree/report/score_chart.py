@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from treewright.tree.model import Evaluation, Recommendation
 from treewright.tree.report import numbers, svg
 from treewright.tree.report.axis import ticks
 from treewright.tree.report.facts import Facts
@@ -32,21 +33,19 @@ class _Chart:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._depths = max(1, len(facts.manifest.depths))
+        nodes = facts.manifest.nodes.values()
         scores = [0.0, *(score for _, score in self._measured())]
+        scores += [node.root_relative.score for node in nodes if node.root_relative]
         self._ticks = ticks(min(scores), max(scores))
 
     def _measured(self) -> Iterator[tuple[float, float]]:
-        """(depth with a deterministic sideways spread, score) of every complete candidate."""
+        """(depth with a deterministic sideways spread, score) of every measured candidate
+        that is not drawn as a node."""
         for record in self._facts.manifest.depths:
             count = len(record.eval_ids)
             for index, eval_id in enumerate(record.eval_ids):
-                evaluation = self._facts.manifest.evaluations[eval_id]
-                found = evaluation.root_relative
-                if (
-                    evaluation.error is None
-                    and found is not None
-                    and found.primary_gain is not None
-                ):
+                found = measured(self._facts.manifest.evaluations[eval_id])
+                if found is not None:
                     offset = (index + 0.5) / count - 0.5
                     yield record.depth + 2 * _SPREAD * offset, found.score
 
@@ -108,6 +107,15 @@ class _Chart:
                 ],
                 f"{node.node_id}: {self._facts.node_title(node)}\nscore {numbers.percent(score)}",
             )
+
+
+def measured(evaluation: Evaluation) -> Recommendation | None:
+    """The root-relative result of a candidate that was measured and not promoted."""
+    found = evaluation.root_relative
+    promoted = evaluation.decision is not None and evaluation.decision.fate == "promoted"
+    if promoted or evaluation.error is not None or found is None or found.primary_gain is None:
+        return None
+    return found
 
 
 def _percent(tick: float, all_ticks: list[float]) -> str:

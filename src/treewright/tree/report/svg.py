@@ -30,7 +30,7 @@ text {{ font-family: {_FONT}; font-size: 12px; }}
 .bestline {{ stroke-width: 2.6; fill: none; }}
 .ring {{ stroke-width: 1.2; }}
 .cross {{ stroke-width: 1.6; fill: none; }}
-.dots {{ stroke-width: 4; stroke-linecap: round; fill: none; }}
+.dots {{ stroke-width: 4; stroke-linecap: round; stroke-opacity: 0.5; fill: none; }}
 """
 # One rule a colour; written once for light and once for dark, in plain values, because
 # not every program that shows SVG knows variables.
@@ -41,7 +41,7 @@ _FILLS = {
 }  # fmt: skip
 _STROKES = {
     ".axis": "faint", ".faint": "faint", ".edge": "soft", ".bestline": "best", ".ring": "soft",
-    ".cross": "warn", ".dots": "faint", ".wait": "faint",
+    ".cross": "warn", ".dots": "soft", ".wait": "faint",
 }  # fmt: skip
 
 

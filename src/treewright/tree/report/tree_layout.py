@@ -111,7 +111,7 @@ def _group(parent_id: str, nodes: list[Node], rejected: list[Evaluation], labell
         height += len(rejected) * REJECTED_ROW
     elif rejected:
         shown = min(len(rejected), MOST_DOTS)
-        height += (-(-shown // DOTS_A_ROW) + (len(rejected) > shown)) * DOT + 8
+        height += (-(-shown // DOTS_A_ROW) + (len(rejected) > shown)) * DOT + 12
     anchor = NODE_ROW / 2 if nodes else height / 2
     return Group(parent_id, nodes, rejected, labelled, anchor, height)
 
@@ -129,7 +129,7 @@ def _place(
         top += NODE_ROW
     if not group.labelled:
         if group.rejected:
-            grids.append((group, x, top + 4))
+            grids.append((group, x, top + 9))
         return
     for evaluation in group.rejected:
         rejected[evaluation.eval_id] = (x, top + REJECTED_ROW / 2)

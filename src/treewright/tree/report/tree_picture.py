@@ -19,7 +19,8 @@ from treewright.tree.report.tree_layout import (
 
 _LEFT = 28.0
 _TOP = 64.0
-_LABEL_CHARACTERS = 38
+_LABEL_CHARACTERS = 40
+_SHORT_LABEL = 28
 
 
 def tree_picture(facts: Facts) -> str:
@@ -102,7 +103,7 @@ def _node(facts: Facts, node: Node, x: float, y: float) -> str:
     best = node.node_id in facts.on_path
     found = node.root_relative
     score = numbers.percent(found.score) if found else "baseline"
-    title = facts.node_title(node)
+    title = facts.node_title(node) if node.parent_node_id else f"commit {node.commit[:12]}"
     tooltip = f"{node.node_id}: {title}\nscore {score}, commit {node.commit[:12]}"
     name = f"{node.node_id}  {score}"
     return svg.group(
@@ -117,9 +118,9 @@ def _node(facts: Facts, node: Node, x: float, y: float) -> str:
 
 
 def _rejected(facts: Facts, evaluation: Evaluation, x: float, y: float) -> str:
-    label = svg.clip(facts.title(evaluation), _LABEL_CHARACTERS)
+    label = f"{svg.clip(facts.title(evaluation), _SHORT_LABEL)} · {reasons.fate(evaluation)}"
     parts = [_mark(evaluation), svg.text(9, 4, label, "soft small")]
-    return svg.group(parts, _tooltip(facts, evaluation), transform=_at(x, y))
+    return svg.group(parts, _tooltip(facts, evaluation), transform=_at(x, y), opacity=0.75)
 
 
 def _grid(facts: Facts, group: Group, x: float, y: float) -> str:
@@ -132,7 +133,7 @@ def _grid(facts: Facts, group: Group, x: float, y: float) -> str:
     if len(group.rejected) > len(shown):
         more = f"and {len(group.rejected) - len(shown):,} more"
         parts.append(svg.text(0, -(-len(shown) // DOTS_A_ROW) * DOT + 4, more, "soft small"))
-    return svg.group(parts, transform=_at(x, y))
+    return svg.group(parts, transform=_at(x, y), opacity=0.75)
 
 
 def _tooltip(facts: Facts, evaluation: Evaluation) -> str:
