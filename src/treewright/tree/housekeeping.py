@@ -44,7 +44,7 @@ def _run_marker(run_dir: Path) -> str:
 
 def remove_temporaries(run_dir: Path) -> None:
     """Half-written files of a killed owner, in the directories that one run shares."""
-    for directory in (run_dir, run_dir / "artifacts"):
+    for directory in (run_dir, run_dir / "artifacts", run_dir / "report"):
         atomic.sweep_temporaries(directory)
 
 
