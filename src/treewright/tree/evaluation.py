@@ -136,11 +136,10 @@ class _Evaluation:
     def _implement(self) -> None:
         request = self._request
         with self._timed("implement"):
-            text = (self._run_dir / request.idea_path).read_text(encoding="utf-8")
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
             done = implement(
                 request.config,
-                text,
+                self._idea(),
                 worktree,
                 self._experiment,
                 request.parent_context,
@@ -151,6 +150,10 @@ class _Evaluation:
             )
         self._usage += done.usage
         self._rounds, self._approved = done.review_rounds, done.approved
+
+    def _idea(self) -> str:
+        """Read as bytes: text mode would change the line endings of a patch."""
+        return (self._run_dir / self._request.idea_path).read_bytes().decode("utf-8")
 
     def _commit_changes(self) -> None:
         request = self._request
@@ -163,7 +166,7 @@ class _Evaluation:
             raise _Rejected(
                 PROTECTED_PATH_CHANGED, f"changes protected {_some(protected)}; nothing was run"
             )
-        title = idea_text.title((self._run_dir / request.idea_path).read_text(encoding="utf-8"))
+        title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
         self._guard()
         self._commit = self._worktrees.commit_candidate(
