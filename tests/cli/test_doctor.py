@@ -84,6 +84,16 @@ def test_keys_are_named_and_never_shown(
     assert not any("very-secret" in check.detail + check.hint for check in found)
 
 
+def test_idea_sources_and_roles_are_probed(toy: ToyRepository) -> None:
+    found = list(checkup.checks(toy.path))
+    assert of(found, "ideas[0]").detail == "5 idea files in ideas"
+    assert {of(found, f"agents.{role}").status for role in ("planner", "coder")} == {"ok"}
+    with (toy.path / "treewright.toml").open("a") as file:
+        file.write('\n[agents.coder]\nbackend = "command"\ncommand = ["no-such-agent"]\n')
+    coder = of(checkup.checks(toy.path), "agents.coder")
+    assert (coder.status, "no-such-agent" in coder.detail) == ("failed", True)
+
+
 def test_agents_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "aider"
     program.write_text("#!/bin/sh\n")

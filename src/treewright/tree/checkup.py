@@ -14,10 +14,14 @@ from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
 from treewright.tree import creation, git, sweep, worktrees
+from treewright.tree.agents.base import Role
+from treewright.tree.agents.factory import probe_backend
+from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import Config
+from treewright.tree.ideas.factory import probe_source
 
 LOWEST_GIT = (2, 20)
-_AGENTS = {"claude": "Claude Code", "codex": "Codex CLI", "gemini": "Gemini CLI", "aider": "Aider"}
+_ROLES: tuple[Role, ...] = ("planner", "coder", "reviewer")
 
 
 def checks(repo: Path | None) -> Iterator[Check]:
@@ -53,17 +57,17 @@ def _git() -> Check:
 
 
 def _agents() -> Iterator[Check]:
-    for preset, title in _AGENTS.items():
-        found = shutil.which(preset)
+    for name, preset in PRESETS.items():
+        found = shutil.which(preset.executable)
         if found:
-            yield Check("agents", preset, "ok", f"{title} at {found}")
+            yield Check("agents", name, "ok", f"{preset.title} at {found}")
         else:
             yield Check(
                 "agents",
-                preset,
+                name,
                 "absent",
-                f"{title} is not on PATH",
-                f'would enable backend = "command", preset = "{preset}"',
+                f"{preset.title} is not on PATH",
+                f'`{preset.install}` enables backend = "command", preset = "{name}"',
             )
 
 
@@ -99,6 +103,8 @@ def _repository(repo: Path) -> Iterator[Check]:
         yield Check("repository", "configuration", "ok", f"{configuration.DEFAULT_NAME} loads")
     yield from _commands(repo, config)
     yield _baseline(repo, config)
+    yield from _sources(repo, config)
+    yield from _roles(repo, config)
     yield from _keys(config)
 
 
@@ -195,6 +201,20 @@ def _baseline(repo: Path, config: Config) -> Check:
     except TreewrightError as error:
         return Check("repository", "baseline_csv", "failed", str(error))
     return Check("repository", "baseline_csv", "ok", f"{config.baseline_csv} is complete")
+
+
+def _sources(repo: Path, config: Config) -> Iterator[Check]:
+    for number, source in enumerate(config.ideas):
+        able, said = probe_source(source, repo)
+        hint = "" if able else "see docs/ideas.md"
+        yield Check("repository", f"ideas[{number}]", "ok" if able else "failed", said, hint)
+
+
+def _roles(repo: Path, config: Config) -> Iterator[Check]:
+    for role in _ROLES:
+        able, said = probe_backend(role, getattr(config.agents, role), repo)
+        hint = "" if able else "see docs/agents.md"
+        yield Check("repository", f"agents.{role}", "ok" if able else "failed", said, hint)
 
 
 def _keys(config: Config) -> Iterator[Check]:
