@@ -19,18 +19,21 @@ import msgspec
 from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
+from treewright.kernel.process import ProcessResult
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
+from treewright.tree.comparison import score_files
 from treewright.tree.config import Config
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
-from treewright.tree.results import Results, read_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
 EVAL_TIMEOUT = "eval_timeout"
+_LAST_BYTES = 4096
+_LONGEST_QUOTE = 160
 
 
 class EvalRequest(msgspec.Struct, frozen=True):
@@ -183,7 +186,10 @@ class _Evaluation:
             code = "tests_timeout" if done.timed_out else "tests_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "tests.log"
-            raise _Rejected(code, done.explain("the test command"), log, done.cancelled)
+            raise _Rejected(code, _explain(done, "the test command", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while the tests ran")
+        # The sweep starts from the commit, whatever the tests left.
+        self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
 
     def _sweep(self) -> Path:
         request = self._request
@@ -194,15 +200,20 @@ class _Evaluation:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "sweep.log"
-            raise _Rejected(code, done.explain("the sweep"), log, done.cancelled)
-        changed = worktrees.tampered(
-            self._worktrees.candidate_path(request.eval_id), request.protected_paths
-        )
-        if changed:
-            raise _Rejected(
-                PROTECTED_PATH_CHANGED, f"its code changed protected {_some(changed)} while it ran"
-            )
+            raise _Rejected(code, _explain(done, "the sweep", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while it was swept")
         return results
+
+    @property
+    def _committed(self) -> Commit:
+        assert self._commit is not None
+        return self._commit
+
+    def _check_protected(self, message: str) -> None:
+        worktree = self._worktrees.candidate_path(self._request.eval_id)
+        changed = worktrees.tampered(worktree, self._request.protected_paths)
+        if changed:
+            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(_some(changed)))
 
     def _score(self, results: Path) -> None:
         request = self._request
@@ -285,28 +296,13 @@ class _Evaluation:
             self._timings[phase] = time.monotonic() - started
 
 
-def score_files(
-    results: Path,
-    parent_baseline: Path,
-    root_baseline: Path,
-    expected_ids: list[int],
-    config: Config,
-    seed: int,
-) -> tuple[Comparison, Comparison]:
-    """Parent-relative and root-relative comparison of a results CSV."""
-    expected = set(expected_ids)
-    names = [metric.name for metric in config.metrics]
-
-    def read(path: Path) -> Results:
-        return read_results(path, names, expected.__contains__)
-
-    candidate, parent = read(results), read(parent_baseline)
-    root = parent if root_baseline == parent_baseline else read(root_baseline)
-    compare = [
-        scoring.compare(baseline, candidate, expected_ids, config.metrics, seed)
-        for baseline in (parent, root)
-    ]
-    return compare[0], compare[1]
+def _explain(done: ProcessResult, what: str, log: Path) -> str:
+    """How a command ended, with the last line it said."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
 
 
 def _some(paths: list[str]) -> str:
