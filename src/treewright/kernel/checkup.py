@@ -22,6 +22,7 @@ from typing import Literal
 import msgspec
 
 import treewright
+from treewright.kernel.containment import writable_parent
 
 Status = Literal["ok", "absent", "warning", "failed"]
 
@@ -216,22 +217,13 @@ def _processes() -> Iterator[Check]:
 
 
 def _cgroup() -> Check:
-    own = _own_cgroup()
-    if own is not None and os.access(own, os.W_OK) and os.access(own / "cgroup.procs", os.W_OK):
-        return Check("system", "cgroup v2", "ok", f"delegated: {own}")
-    said = "present, not delegated to this user" if own is not None else "not present"
+    parent = writable_parent()
+    if parent is not None:
+        return Check("system", "cgroup v2", "ok", f"usable below {parent}")
     return Check(
-        "system", "cgroup v2", "absent", said, "would allow hard limits on whole process trees"
+        "system",
+        "cgroup v2",
+        "absent",
+        "not delegated to this user",
+        "would keep a command's processes and memory inside a fence they cannot leave",
     )
-
-
-def _own_cgroup() -> Path | None:
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    path = next((line[3:] for line in lines if line.startswith("0::")), None)
-    if path is None:
-        return None
-    found = Path("/sys/fs/cgroup") / path.lstrip("/")
-    return found if (found / "cgroup.procs").exists() else None
