@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-import msgspec
-
 from treewright.tree import events as ev
 from treewright.tree.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest, Usage
 
@@ -132,8 +130,8 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.worker = event.worker
     evaluation.worker_pid = event.worker_pid
     evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
-    for field in msgspec.structs.fields(EvalOutcome):
-        setattr(evaluation, field.name, getattr(outcome, field.name))
+    for name in EvalOutcome.__struct_fields__:
+        setattr(evaluation, name, getattr(outcome, name))
     if outcome.results_csv is not None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
     _spend_seconds(manifest, math.fsum(outcome.timings.values()))
