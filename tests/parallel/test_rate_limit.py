@@ -34,9 +34,7 @@ STEPS = st.one_of(
 )
 
 
-@given(
-    st.none() | st.integers(1, 4), st.none() | st.integers(1, 6), st.lists(STEPS, max_size=120)
-)
+@given(st.none() | st.integers(1, 4), st.none() | st.integers(1, 6), st.lists(STEPS, max_size=120))
 def test_no_history_exceeds_a_limit(places, tokens, steps):
     bucket = Bucket(places, tokens)
     now, under_way, held_until = 0.0, 0, 0.0

@@ -24,9 +24,12 @@ EvalExecutor = Executor[EvalRequest, EvalOutcome]
 ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
 """Makes an executor for a way of evaluating; one executor serves one depth."""
 
+WORKER_LOST = "worker_lost"
+INTERNAL_ERROR = "internal_error"
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 _LOST_WORKERS_FORGIVEN = 3
+_CANCEL_TICK_SECONDS = 0.2
 
 
 class StrictFailure(TreewrightError):
@@ -46,7 +49,7 @@ class FailurePolicy:
 
     def retries_for(self, error: EvalError) -> int:
         """How often this kind of failure is tried again. An answer is never asked twice."""
-        if error.code == "worker_lost":
+        if error.code == WORKER_LOST:
             return max(self.retries, _LOST_WORKERS_FORGIVEN)
         if error.code == EVAL_TIMEOUT:
             return self.retries if self.retry_timeouts else 0
@@ -68,7 +71,7 @@ class Dispatcher:
     _waiting: dict[str, deque[str]] = field(default_factory=dict)
     _delayed: list[tuple[float, str]] = field(default_factory=list)
     _running: dict[str, int] = field(default_factory=dict)
-    _failures: dict[str, int] = field(default_factory=dict)
+    _failures: dict[tuple[str, bool], int] = field(default_factory=dict)
     _in_flight: int = 0
 
     def run(self, eval_ids: Iterable[str]) -> None:
@@ -125,23 +128,28 @@ class Dispatcher:
         return min(allowed)[1] if allowed else None
 
     def _patience(self) -> float | None:
-        """How long to wait for a completion before something else may be due."""
-        if self._delayed and not self.cancel.is_set():
-            return max(0.0, self._delayed[0][0] - time.monotonic())
-        return None
+        """How long to wait for a completion before something else may be due.
+
+        Without anything under way nothing but the clock ends the wait, so it is short
+        enough to notice a cancellation."""
+        if not self._delayed or self.cancel.is_set():
+            return None
+        left = max(0.0, self._delayed[0][0] - time.monotonic())
+        return left if self._in_flight else min(left, _CANCEL_TICK_SECONDS)
 
     def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> str | None:
         """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
         eval_id, attempt = done.request.eval_id, done.request.attempt
         outcome = done.outcome or _fault(done.error)
         error = outcome.error
-        if error is not None and error.code == "cancelled":
-            self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason="interrupted"))
+        if error is not None and self._was_interrupted(error):
+            self._requeue(done.request, "interrupted", outcome)
             return None
         if error is not None:
-            failures = self._failures[eval_id] = self._failures.get(eval_id, 0) + 1
+            kind_of_failure = (eval_id, error.code == WORKER_LOST)
+            failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
             if failures <= self.policy.retries_for(error):
-                self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason=error.code))
+                self._requeue(done.request, error.code, outcome)
                 due = time.monotonic() + self.policy.backoff(failures)
                 heapq.heappush(self._delayed, (due, eval_id))
                 return None
@@ -160,10 +168,26 @@ class Dispatcher:
             return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
         return None
 
+    def _was_interrupted(self, error: EvalError) -> bool:
+        """Once we are told to stop, a fault says nothing: we may have caused it."""
+        return error.code == "cancelled" or (
+            self.cancel.is_set() and error.code in (WORKER_LOST, INTERNAL_ERROR)
+        )
+
+    def _requeue(self, request: EvalRequest, reason: str, outcome: EvalOutcome) -> None:
+        self.store.record(
+            ev.Requeued(
+                eval_id=request.eval_id,
+                attempt=request.attempt,
+                reason=reason,
+                usage=outcome.usage,
+            )
+        )
+
 
 def _fault(error: BaseException | None) -> EvalOutcome:
     """A fault of ours or of the machine, as an outcome. Worth another try."""
     lost = isinstance(error, WorkerLost)
-    code = "worker_lost" if lost else "internal_error"
+    code = WORKER_LOST if lost else INTERNAL_ERROR
     message = str(error) if lost else f"{type(error).__name__}: {error}"
     return EvalOutcome(error=EvalError(code, message, retryable=True))

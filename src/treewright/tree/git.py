@@ -41,6 +41,11 @@ def environment(date: int | None = None) -> dict[str, str]:
     return env
 
 
+def command(*args: str) -> list[str]:
+    """What to run, for those who cannot use `attempt`."""
+    return ["git", *_SETTINGS, *args]
+
+
 def git(cwd: Path, *args: str, date: int | None = None, stdin: str | None = None) -> str:
     """Runs git and returns its stdout; a failure is a GitError."""
     done = attempt(cwd, *args, date=date, stdin=stdin)
@@ -53,10 +58,14 @@ def git(cwd: Path, *args: str, date: int | None = None, stdin: str | None = None
 def attempt(
     cwd: Path, *args: str, date: int | None = None, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs git where a non-zero exit is an answer."""
+    """Runs git where a non-zero exit is an answer.
+
+    In a session of its own: a Ctrl-C in the terminal is for us to act on, and must not
+    make a git command of some evaluation fail.
+    """
     try:
         return subprocess.run(
-            ["git", *_SETTINGS, *args],
+            command(*args),
             cwd=cwd,
             env=environment(date),
             input=stdin,
@@ -65,6 +74,7 @@ def attempt(
             encoding="utf-8",
             errors="surrogateescape",
             check=False,
+            start_new_session=True,
         )
     except FileNotFoundError:
         if not cwd.is_dir():

@@ -66,14 +66,26 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
 
 
 def prune(
-    run_dir: Path, evaluations: Iterable[Evaluation], trees: Worktrees, retention: Retention
+    run_dir: Path,
+    evaluations: Iterable[Evaluation],
+    trees: Worktrees | None,
+    retention: Retention,
 ) -> None:
-    """After the barrier: candidates' worktrees and branches go, and failures' bulk."""
+    """After the barrier: candidates' worktrees and branches go, and failures' bulk. A dry
+    run has no `trees`."""
     for evaluation in evaluations:
-        if _promoted(evaluation) or not retention.rejected_worktrees:
-            trees.remove_candidate(evaluation.eval_id)
+        if trees is not None:
+            _prune_candidate(evaluation, trees, retention)
         if evaluation.status == "failed" and not retention.failed_artifacts:
             _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def _prune_candidate(evaluation: Evaluation, trees: Worktrees, retention: Retention) -> None:
+    if _promoted(evaluation) or not retention.rejected_worktrees:
+        trees.remove_candidate(evaluation.eval_id)
+    elif evaluation.candidate_commit and not trees.candidate_path(evaluation.eval_id).exists():
+        # it was evaluated on another machine: only its commit came back
+        trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
 
 
 def _promoted(evaluation: Evaluation) -> bool:

@@ -28,7 +28,7 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Started():
             _started(manifest.evaluations[event.eval_id], event)
         case ev.Requeued():
-            _requeued(manifest.evaluations[event.eval_id])
+            _requeued(manifest, event)
         case ev.Completed() | ev.Failed():
             _finished(manifest, event)
         case ev.HeldoutMeasured():
@@ -110,8 +110,10 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
     evaluation.started_at = event.at
 
 
-def _requeued(evaluation: Evaluation) -> None:
-    if evaluation.status == "running":
+def _requeued(manifest: Manifest, event: ev.Requeued) -> None:
+    evaluation = manifest.evaluations[event.eval_id]
+    if evaluation.status == "running" and evaluation.attempt == event.attempt:
+        _spend(manifest, event.usage)
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None
@@ -169,6 +171,7 @@ def _decided(manifest: Manifest, event: ev.Decided) -> None:
 
 
 def _spend(manifest: Manifest, usage: Usage) -> None:
-    manifest.spent.cost_usd += usage.cost_usd
+    """Sums of floats depend on their order, and completions have none: whole nanodollars."""
+    manifest.spent.cost_usd = round(manifest.spent.cost_usd + round(usage.cost_usd, 9), 9)
     manifest.spent.prompt_tokens += usage.prompt_tokens
     manifest.spent.completion_tokens += usage.completion_tokens

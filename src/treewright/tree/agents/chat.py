@@ -1,7 +1,8 @@
 """A client for OpenAI-compatible chat endpoints: one question, one answer.
 
 Retries what can pass (429, 5xx, broken connections) within the endpoint's time limit,
-and nothing else; every try waits for its turn (`rate_limit`), which is not counted. The key is read from the environment for each call and is in the
+and nothing else; every try waits for its turn (`rate_limit`), which is not counted. The
+key is read from the environment for each call and is in the
 request's header only: not in this object, not in any message, not in any file.
 """
 
