@@ -18,9 +18,7 @@ from treewright.tree.parallel import Parallelism
 from treewright.tree.runner import RunRequest, open_run
 
 DRY = Shape(ideas_per_node=5, beam_width=3, max_depth=2, sweep_config_limit=8, dry_run=True)
-REAL = Shape(
-    ideas_per_node=4, beam_width=2, max_depth=2, sweep_config_limit=8, confirm_configs=4
-)
+REAL = Shape(ideas_per_node=4, beam_width=2, max_depth=2, sweep_config_limit=8, confirm_configs=4)
 REAL_FLAGS = (
     "--ideas-per-node", "4", "--beam-width", "2", "--max-depth", "2",
     "--sweep-config-limit", "8", "--confirm-configs", "4", "--until-done",
@@ -35,7 +33,7 @@ def search(
     *,
     make_executor: Callable[[Work], object] | None = None,
     policy: FailurePolicy | None = None,
-    max_evals: int = 1,
+    parallelism: Parallelism | None = None,
     observer: Callable[[object], None] = lambda _: None,
 ) -> Path:
     """Runs to the end and returns the run directory."""
@@ -44,7 +42,7 @@ def search(
         run_id,
         shape=shape,
         policy=policy or FailurePolicy(first_backoff_seconds=0.0),
-        parallelism=Parallelism(max_evals),
+        parallelism=parallelism or Parallelism(),
     )
     with open_run(request, observer) as coordinator:
         _advance_to_the_end(coordinator, make_executor)

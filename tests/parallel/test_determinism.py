@@ -19,6 +19,7 @@ from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository
 from treewright.tree.creation import Shape
 from treewright.tree.dispatch import FailurePolicy
+from treewright.tree.parallel import Parallelism
 
 PATIENT = FailurePolicy(retries=2, first_backoff_seconds=0.0)
 SHAPES = {
@@ -100,7 +101,7 @@ def test_real_evaluations_in_random_order_with_mishaps(repository, serial, seed)
 
 @pytest.mark.parametrize("workers", [2, 3, 8])
 def test_real_evaluations_in_threads(repository, serial, workers):
-    run_dir = search(repository.path, f"threads-{workers}", REAL, max_evals=workers)
+    run_dir = search(repository.path, f"threads-{workers}", REAL, parallelism=Parallelism(workers))
     assert as_bytes(run_dir) == serial["real"]
 
 

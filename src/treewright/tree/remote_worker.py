@@ -23,7 +23,7 @@ import msgspec
 
 import treewright
 from treewright.kernel import process
-from treewright.kernel.executors.base import WorkerUnfit
+from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.git import GitError, command, environment, git
 from treewright.tree.model import EvalOutcome
@@ -71,11 +71,30 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
     decoded = msgspec.msgpack.decode(task, type=RemoteTask)
     name = f"{socket.gethostname()}:{os.getpid()}"
     with (
+        _only_once(),
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
         _watching(decoded.cancel_event) as cancel,
     ):
         result = _evaluate_in(Path(directory), decoded, bundle, cancel)
     return msgspec.msgpack.encode(result), name, os.getpid()
+
+
+@contextlib.contextmanager
+def _only_once() -> Iterator[None]:
+    """A scheduler starts a task again when its worker died, by its own settings. Whether to
+    try again is our coordinator's decision, so a second start only reports the loss."""
+    import distributed
+
+    key = distributed.get_worker().get_current_task()
+    begun = distributed.Event(f"treewright-begun-{key}", client=distributed.get_client())
+    try:
+        if begun.is_set():
+            raise WorkerLost("the worker running the evaluation was lost")
+        begun.set()
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # without a scheduler there is nothing to clear
+            begun.clear()
 
 
 def _own_directory() -> str:

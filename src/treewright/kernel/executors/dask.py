@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol
 from treewright.kernel.errors import MissingExtra, TreewrightError
 from treewright.kernel.executors.base import Done, Outcome, Request, Worker, WorkerLost, WorkerUnfit
 
-_CONNECT_SECONDS = 20
+_CONNECT_SECONDS = 10
 _TICK_SECONDS = 0.5
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
@@ -46,7 +46,7 @@ def connect(address: str | None, workers: int, directory: str) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise MissingExtra("--parallel-backend dask", "dask") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    _silence()
     with dask.config.set(_SETTINGS), contextlib.ExitStack() as stack:
         try:
             target = address or stack.enter_context(_local_cluster(workers, directory))
@@ -58,6 +58,13 @@ def connect(address: str | None, workers: int, directory: str) -> Iterator[Any]:
         yield stack.enter_context(client)
 
 
+def _silence() -> None:
+    """Its loggers print tracebacks of what we report in one line; each has its own level."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in {*names, "distributed", "tornado.application", "asyncio"}:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def _local_cluster(workers: int, directory: str) -> Any:
     import distributed
 
@@ -67,7 +74,7 @@ def _local_cluster(workers: int, directory: str) -> Any:
         processes=True,
         dashboard_address="",
         local_directory=directory,
-        silence_logs=logging.CRITICAL,
+        silence_logs=logging.CRITICAL + 1,
     )
 
 
