@@ -1,8 +1,8 @@
 """An append-only JSONL file: the history of a run, one fact a line.
 
 Every line is an object with `type`, `epoch` (of the lease under which it was
-written) and `at`. Appends are durable when they return. Two things can go wrong
-with the tail, and both are read the same way by everybody:
+written) and `at`. Appends are durable when they return, unless asked not to be. Two
+things can go wrong with the tail, and both are read the same way by everybody:
 
 - a torn line (its writer was killed inside the write) is followed, if by
   anything, by a `lease` line of a later epoch; it is ignored;
@@ -129,11 +129,12 @@ class Journal:
         """The offset behind the last line this journal wrote, or its size when opened."""
         return self._end
 
-    def append(self, lines: Sequence[bytes]) -> None:
-        """Durably appends encoded objects, all in one write.
+    def append(self, lines: Sequence[bytes], *, sync: bool = True) -> None:
+        """Appends encoded objects, all in one write.
 
-        After a failure nothing more is appended: only the next owner's lease line may
-        follow what could be half a line.
+        Without `sync` they survive the end of this process but not a power cut, and
+        become durable with the next append that syncs. After a failure nothing more is
+        appended: only the next owner's lease line may follow what could be half a line.
         """
         if self._failed is not None:
             raise self._failed
@@ -143,7 +144,8 @@ class Journal:
             data = b"\n" + data
         try:
             write_all(self._fd, data)
-            os.fsync(self._fd)
+            if sync:
+                os.fsync(self._fd)
         except OSError as error:
             self._failed = describe(error, self.path)
             raise self._failed from error

@@ -27,6 +27,8 @@ from treewright.kernel.watchdog import watchdog
 
 DEFAULT_LOG_BYTES = 4 * 1024 * 1024
 DEFAULT_GRACE_SECONDS = 2.0
+no_grace = threading.Event()
+"""Set when this process must end at once: children that are being ended are killed."""
 _CHUNK = 1 << 16
 _TICK_SECONDS = 0.05
 _DRAIN_SECONDS = 1.0
@@ -113,7 +115,7 @@ def run(
                 proctree.kill(child.pid, marker)
                 child.wait()
                 raise
-            proctree.end(child.pid, marker, grace_seconds if reason else 0)
+            proctree.end(child.pid, marker, grace_seconds if reason else 0, no_grace.is_set)
             container.kill()
             child.wait()
             _drain(child, log)

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MARKER = "TREEWRIGHT_PROCESS"
@@ -96,12 +97,14 @@ def group_is_alive(group: int) -> bool:
     return False
 
 
-def end(group: int, marker: str, grace_seconds: float) -> None:
-    """Asks the whole tree to end, and after the grace period makes it."""
-    if grace_seconds > 0:
+def end(
+    group: int, marker: str, grace_seconds: float, hurry: Callable[[], bool] = lambda: False
+) -> None:
+    """Asks the whole tree to end, and after the grace period, or once in a hurry, makes it."""
+    if grace_seconds > 0 and not hurry():
         _signal(group, marker, signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not hurry():
             if not group_is_alive(group) and not marked(marker):
                 return
             time.sleep(_POLL_SECONDS)

@@ -18,6 +18,8 @@ import msgspec
 from treewright.kernel.errors import UsageError
 
 DEFAULT_NAME = "treewright.toml"
+FILL_IN = "FILL_IN"
+"""What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
@@ -63,7 +65,11 @@ class MetricConfig(_Table, frozen=True):
 
 
 class EndpointConfig(_Table, frozen=True):
-    """An OpenAI-compatible chat endpoint. The key is read from the environment, never stored."""
+    """An OpenAI-compatible chat endpoint. The key is read from the environment, never stored.
+
+    `max_concurrent` and `requests_per_minute` bound what all users of the same address and
+    key ask of it together, in one process; see docs/parallel.md.
+    """
 
     base_url: Text
     model: Text
@@ -71,6 +77,8 @@ class EndpointConfig(_Table, frozen=True):
     temperature: NonNegative = 0.2
     max_tokens: Count = 4096
     timeout_seconds: Positive = 600.0
+    max_concurrent: Count | None = None
+    requests_per_minute: Count | None = None
     usd_per_million_prompt_tokens: NonNegative | None = None
     usd_per_million_completion_tokens: NonNegative | None = None
 
@@ -215,6 +223,17 @@ def load(path: Path) -> Config:
         raise UsageError(f"{path}: {explain(str(error))}") from None
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not valid {path.suffix[1:] or 'TOML'}: {error}") from None
+
+
+def unfilled(value: object, path: str = "") -> list[str]:
+    """Paths of the keys that still say FILL_IN."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        return [p for k, v in value.items() for p in unfilled(v, f"{path}.{k}".lstrip("."))]
+    if isinstance(value, list):
+        return [p for i, v in enumerate(value) for p in unfilled(v, f"{path}[{i}]")]
+    return [path] if value == FILL_IN else []
 
 
 def explain(message: str) -> str:

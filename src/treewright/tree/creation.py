@@ -14,6 +14,7 @@ from treewright.kernel.artifacts import Artifact
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.rundir import RunEnvironment
+from treewright.tree import config as configuration
 from treewright.tree import simulation, sweep, worktrees
 from treewright.tree.config import Config
 from treewright.tree.git import git, head_commit, require_clean
@@ -78,12 +79,22 @@ class NewRun:
 
     def check(self) -> None:
         """What can be said before anything is written."""
+        self._check_filled_in()
         require_clean(self.repo)
         head_commit(self.repo)
         if self.shape.confirm_configs and self.shape.sweep_config_limit is None:
             raise UsageError(
                 "--confirm-configs needs --sweep-config-limit: the held-out configs are those "
                 "from the limit on"
+            )
+
+    def _check_filled_in(self) -> None:
+        """`treewright init` leaves what only the user knows; a dry run can do without."""
+        missing = configuration.unfilled(self.config)
+        if missing and not self.shape.dry_run:
+            raise UsageError(
+                f"{self.config_path}: `{missing[0]}` still says {configuration.FILL_IN}; "
+                "replace it by what this repository needs"
             )
 
     def build(self, owner: str, cancel: threading.Event | None = None) -> Manifest:

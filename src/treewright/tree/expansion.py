@@ -111,12 +111,14 @@ class Expander:
     def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
         directory = self.run_dir / node.node_ideas_dir
         atomic.make_directory(directory)
+        files: dict[str, bytes] = {}
         records = []
         for number, (idea, key) in enumerate(chosen, start=len(node.ideas)):
-            path = directory / f"idea_{number:03d}.md"
-            atomic.write_text(path, idea.text)
-            relative = path.relative_to(self.run_dir).as_posix()
-            records.append(IdeaRecord(relative, sha256_text(idea.text), key, idea.origin, depth))
+            name = f"idea_{number:03d}.md"
+            files[name] = idea.text.encode("utf-8")
+            path = f"{node.node_ideas_dir}/{name}"
+            records.append(IdeaRecord(path, sha256_text(idea.text), key, idea.origin, depth))
+        atomic.write_many(directory, files)
         return records
 
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:

@@ -59,6 +59,12 @@ def require_space(stderr: str, cwd: Path) -> None:
         )
 
 
+def command(*args: str, user_ignores: bool = False) -> list[str]:
+    """What to run, for those who cannot use `attempt`."""
+    ignores = () if user_ignores else _WITHOUT_USER_IGNORES
+    return ["git", *_SETTINGS, *ignores, *args]
+
+
 def git(
     cwd: Path,
     *args: str,
@@ -84,11 +90,14 @@ def attempt(
     user_ignores: bool = False,
     look_above: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs git where a non-zero exit is an answer."""
-    ignores = () if user_ignores else _WITHOUT_USER_IGNORES
+    """Runs git where a non-zero exit is an answer.
+
+    In a session of its own: a Ctrl-C in the terminal is for us to act on, and must not
+    make a git command of some evaluation fail.
+    """
     try:
         done = subprocess.run(
-            ["git", *_SETTINGS, *ignores, *args],
+            command(*args, user_ignores=user_ignores),
             cwd=cwd,
             env={**environment(date, None if look_above else cwd), **(env or {})},
             input=stdin,
@@ -97,6 +106,7 @@ def attempt(
             encoding="utf-8",
             errors="surrogateescape",
             check=False,
+            start_new_session=True,
         )
     except FileNotFoundError:
         if not cwd.is_dir():

@@ -108,7 +108,9 @@ def open_run(
                 cancel,
                 request.policy,
                 stack.enter_context(
-                    executors(request.parallelism, run_dir, owned.manifest, lease.epoch, cancel)
+                    executors(
+                        request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel
+                    )
                 ),
             )
             coordinator.recover()

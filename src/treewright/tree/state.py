@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-import msgspec
-
 from treewright.tree import events as ev
 from treewright.tree.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest, Usage
 
@@ -32,7 +30,7 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Started():
             _started(manifest.evaluations[event.eval_id], event)
         case ev.Requeued():
-            _requeued(manifest.evaluations[event.eval_id], event)
+            _requeued(manifest, event)
         case ev.Completed() | ev.Failed():
             _finished(manifest, event)
         case ev.HeldoutMeasured():
@@ -114,8 +112,10 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
     evaluation.started_at = event.at
 
 
-def _requeued(evaluation: Evaluation, event: ev.Requeued) -> None:
-    if evaluation.status == "running" and event.attempt == evaluation.attempt:
+def _requeued(manifest: Manifest, event: ev.Requeued) -> None:
+    evaluation = manifest.evaluations[event.eval_id]
+    if evaluation.status == "running" and evaluation.attempt == event.attempt:
+        _spend(manifest, event.usage)
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None
@@ -132,8 +132,8 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.worker = event.worker
     evaluation.worker_pid = event.worker_pid
     evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
-    for field in msgspec.structs.fields(EvalOutcome):
-        setattr(evaluation, field.name, getattr(outcome, field.name))
+    for name in EvalOutcome.__struct_fields__:
+        setattr(evaluation, name, getattr(outcome, name))
     if outcome.results_csv is not None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
     _spend_seconds(manifest, math.fsum(outcome.timings.values()))

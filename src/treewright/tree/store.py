@@ -31,6 +31,7 @@ EVENTS = "events.jsonl"
 LEASE_DIR = "lease"
 _FEWEST_EVENTS_BETWEEN_SNAPSHOTS = 2000
 _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
+_TAIL = 256  # enough to hold the checksum and what follows it
 
 _log = logging.getLogger("treewright")
 _event_decoder = msgspec.json.Decoder(ev.Event)
@@ -67,6 +68,7 @@ class RunStore:
         self._manifest, self._applied = loaded if loaded is not None else (None, 0)
         self._since_snapshot = 0
         self._size_hint = self._applied
+        self._whole = True
 
     @property
     def is_new(self) -> bool:
@@ -80,11 +82,14 @@ class RunStore:
 
     def record(self, *events: ev.Event) -> None:
         """Makes facts durable, all in one write, and then true."""
+        self._whole = False
         self._append(*events)
         for event in events:
             self._manifest = state.apply(self._manifest, event)
-            self._observer(event)
+        self._whole = True
         self._since_snapshot += len(events)
+        for event in events:
+            self._observer(event)
 
     def snapshot_if_due(self) -> None:
         """Rewrites the manifest once the journal has grown by half of what it holds."""
@@ -92,6 +97,9 @@ class RunStore:
             self.snapshot()
 
     def snapshot(self) -> None:
+        """Writes the manifest; not if an interruption fell between the journal and it."""
+        if not self._whole:
+            return
         self.lease.check()
         manifest = self.manifest
         manifest.snapshot = SnapshotMark(self._journal.end, self.lease.epoch)
@@ -106,7 +114,10 @@ class RunStore:
         now = timestamp()
         for event in events:
             event.epoch, event.at = self.lease.epoch, now
-        self._journal.append([_encoder.encode(event) for event in events])
+        # That an evaluation started is for the reader: nothing is decided on it, and one
+        # that a power cut makes us forget is simply started again.
+        sync = not all(isinstance(event, ev.Started) for event in events)
+        self._journal.append([_encoder.encode(event) for event in events], sync=sync)
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -114,15 +125,20 @@ def encode(manifest: Manifest) -> bytes:
     manifest.snapshot.sha256 = "0" * 64
     blank = msgspec.json.format(_encoder.encode(manifest), indent=1) + b"\n"
     manifest.snapshot.sha256 = hashlib.sha256(blank).hexdigest()
-    return _CHECKSUM.sub(rb"\g<1>" + manifest.snapshot.sha256.encode() + rb"\g<3>", blank)
+    return blank[:-_TAIL] + _with_checksum(blank[-_TAIL:], manifest.snapshot.sha256.encode())
 
 
 def checksum_holds(data: bytes) -> bool:
-    found = _CHECKSUM.search(data)
+    found = _CHECKSUM.search(data[-_TAIL:])
     if found is None:
         return False
-    blank = _CHECKSUM.sub(rb"\g<1>" + b"0" * 64 + rb"\g<3>", data)
-    return hashlib.sha256(blank).hexdigest().encode() == found[2]
+    digest = hashlib.sha256(memoryview(data)[:-_TAIL])
+    digest.update(_with_checksum(data[-_TAIL:], b"0" * 64))
+    return digest.hexdigest().encode() == found[2]
+
+
+def _with_checksum(tail: bytes, checksum: bytes) -> bytes:
+    return _CHECKSUM.sub(rb"\g<1>" + checksum + rb"\g<3>", tail)
 
 
 def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | None:

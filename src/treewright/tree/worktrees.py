@@ -10,13 +10,14 @@ from __future__ import annotations
 import fnmatch
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.git import GitError, attempt, git
 
 _MOST_PATHSPECS = 500
+_BRANCHES_PER_COMMAND = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,18 @@ class Worktrees:
         self._remove(self.candidate_path(eval_id))
         attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
 
+    def remove_candidates(self, eval_ids: Collection[str]) -> None:
+        """The same for many; what has left nothing behind costs nothing."""
+        directory = self.run_dir / "cand"
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        for eval_id in sorted(present.intersection(eval_ids)):
+            self._remove(self.candidate_path(eval_id))
+        pinned = {name for kind, name in self._refs() if kind == "cand"}
+        branches = [self._candidate_branch(name) for name in sorted(pinned.intersection(eval_ids))]
+        for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
+            some = branches[start : start + _BRANCHES_PER_COMMAND]
+            attempt(self.repo, "branch", "-D", "--quiet", *some)
+
     def add_node(self, node_id: str, commit: str) -> None:
         """Pins the commit by a branch and checks it out, unless that is so already."""
         path = self.node_path(node_id)
@@ -102,8 +115,7 @@ class Worktrees:
         directory = self.run_dir / "cand"
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         present |= {name for kind, name in refs if kind == "cand"}
-        for eval_id in sorted(present - set(candidates)):
-            self.remove_candidate(eval_id)
+        self.remove_candidates(present - set(candidates))
         for node_id, commit in nodes.items():
             pinned = refs.get(("node", node_id)) == commit
             if not (pinned and (self.node_path(node_id) / ".git").exists()):
