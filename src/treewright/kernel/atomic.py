@@ -18,6 +18,7 @@ from pathlib import Path
 from treewright.kernel.errors import StorageError
 
 _TEMP_PREFIX = ".tw-tmp-"
+_FULL_BELOW_BYTES = 1 << 20
 _SYNCS_AT_ONCE = 8
 
 
@@ -31,6 +32,13 @@ def describe(error: OSError, path: Path) -> StorageError:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageError(f"cannot write {path}: {error.strerror}; make the directory writable")
     return StorageError(f"cannot write {path}: {error.strerror or error}")
+
+
+def is_full(path: Path) -> bool:
+    """Whether the file system has so little room that a failure may be due to that."""
+    found = os.statvfs(path)
+    no_inodes = found.f_files > 0 and found.f_favail == 0
+    return found.f_bavail * found.f_frsize < _FULL_BELOW_BYTES or no_inodes
 
 
 @contextlib.contextmanager
@@ -120,10 +128,10 @@ def create_exclusive(path: Path, data: bytes) -> bool:
         temp = _write_temporary(path.parent, data)
         try:
             os.link(temp, path)
-        except FileExistsError:
+        except (FileExistsError, FileNotFoundError):  # the winner may have swept our temp file
             return False
         finally:
-            temp.unlink()
+            temp.unlink(missing_ok=True)
         fsync_directory(path.parent)
     return True
 

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MARKER = "TREEWRIGHT_PROCESS"
@@ -74,21 +75,36 @@ def marked(marker: str, *, prefix: bool = False) -> list[int]:
 
 
 def group_is_alive(group: int) -> bool:
+    """Whether a process of the group still runs (a zombie that nobody waited for does not)."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    if not _PROC.is_dir():
+        return True
+    for entry in list(_PROC.iterdir()):
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        state, _, its_group, *_ = stat.rpartition(")")[2].split()
+        if its_group == str(group) and state not in ("Z", "X"):
+            return True
+    return False
 
 
-def end(group: int, marker: str, grace_seconds: float) -> None:
-    """Asks the whole tree to end, and after the grace period makes it."""
-    if grace_seconds > 0:
+def end(
+    group: int, marker: str, grace_seconds: float, hurry: Callable[[], bool] = lambda: False
+) -> None:
+    """Asks the whole tree to end, and after the grace period, or once in a hurry, makes it."""
+    if grace_seconds > 0 and not hurry():
         _signal(group, marker, signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not hurry():
             if not group_is_alive(group) and not marked(marker):
                 return
             time.sleep(_POLL_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -24,7 +25,7 @@ from treewright.tree.worktrees import Worktrees
 
 ROOT_NODE = "n0000"
 ROOT_BASELINE = "root_baseline.csv"
-_ALWAYS_PROTECTED = (".gitattributes",)
+_ALWAYS_PROTECTED = (".gitattributes", "*/.gitattributes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,10 @@ class NewRun:
                 "replace it by what this repository needs"
             )
 
-    def build(self, owner: str) -> Manifest:
+    def build(self, owner: str, cancel: threading.Event | None = None) -> Manifest:
         """Makes the manifest of a run that has only its root. `owner` marks its processes."""
         root = worktrees.resolve(self.repo, head_commit(self.repo))
-        baseline = self._baseline(root.commit, owner)
+        baseline = self._baseline(root.commit, owner, cancel)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -149,7 +150,7 @@ class NewRun:
         ]
         return sorted({*self.config.protected_paths, *inside, *_ALWAYS_PROTECTED})
 
-    def _baseline(self, root_commit: str, owner: str) -> Artifact:
+    def _baseline(self, root_commit: str, owner: str, cancel: threading.Event | None) -> Artifact:
         source = self.repo / self.config.baseline_csv
         if not source.is_file():
             if self.shape.dry_run:
@@ -159,7 +160,7 @@ class NewRun:
                     f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
                     "commit, or set baseline_csv"
                 )
-            source = self._sweep_root(root_commit, source, owner)
+            source = self._sweep_root(root_commit, source, owner, cancel)
         kept = artifacts.keep(source, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
         check_baseline(self.run_dir / kept.path, self.config, self.shape.sweep_config_limit, source)
         return kept
@@ -174,7 +175,9 @@ class NewRun:
         finally:
             path.unlink()
 
-    def _sweep_root(self, root_commit: str, target: Path, owner: str) -> Path:
+    def _sweep_root(
+        self, root_commit: str, target: Path, owner: str, cancel: threading.Event | None
+    ) -> Path:
         """Runs the sweep at the root commit, in a worktree of its own."""
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         log_dir = self.run_dir / "eval" / "root_baseline"
@@ -186,6 +189,7 @@ class NewRun:
                 log_dir,
                 self.config.seed,
                 owner,
+                cancel,
                 hidden_variables=sweep.secret_variables(self.config),
                 limits=sweep.limits(self.config),
             )
@@ -193,6 +197,8 @@ class NewRun:
             limit = self.shape.sweep_config_limit
             stop = None if limit is None else limit + confirm
             done, results = sweep.run_sweep(self.config.sweep, context, ConfigRange(0, stop))
+            if done.cancelled:
+                raise KeyboardInterrupt
             if not done.ok:
                 raise TreewrightError(
                     f"{done.explain('the baseline sweep')}; see {log_dir / 'sweep.log'}"

@@ -6,14 +6,16 @@ and in which order outcomes arrive, changes nothing that is decided later.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
-from treewright.kernel.errors import TreewrightError
+from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
 from treewright.tree import events as ev
 from treewright.tree.evaluation import EVAL_TIMEOUT, EvalRequest
@@ -24,9 +26,15 @@ EvalExecutor = Executor[EvalRequest, EvalOutcome]
 ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
 """Makes an executor for a way of evaluating; one executor serves one depth."""
 
+WORKER_LOST = "worker_lost"
+INTERNAL_ERROR = "internal_error"
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 _LOST_WORKERS_FORGIVEN = 3
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_STOPPING = (StorageError, LeaseLost, UsageError)
+"""What says nothing about the candidate and would say the same of the next one."""
+_CANCEL_TICK_SECONDS = 0.2
 
 
 class StrictFailure(TreewrightError):
@@ -46,7 +54,7 @@ class FailurePolicy:
 
     def retries_for(self, error: EvalError) -> int:
         """How often this kind of failure is tried again. An answer is never asked twice."""
-        if error.code == "worker_lost":
+        if error.code == WORKER_LOST:
             return max(self.retries, _LOST_WORKERS_FORGIVEN)
         if error.code == EVAL_TIMEOUT:
             return self.retries if self.retry_timeouts else 0
@@ -68,7 +76,7 @@ class Dispatcher:
     _waiting: dict[str, deque[str]] = field(default_factory=dict)
     _delayed: list[tuple[float, str]] = field(default_factory=list)
     _running: dict[str, int] = field(default_factory=dict)
-    _failures: dict[str, int] = field(default_factory=dict)
+    _failures: dict[tuple[str, bool], int] = field(default_factory=dict)
     _in_flight: int = 0
 
     def run(self, eval_ids: Iterable[str]) -> None:
@@ -125,26 +133,35 @@ class Dispatcher:
         return min(allowed)[1] if allowed else None
 
     def _patience(self) -> float | None:
-        """How long to wait for a completion before something else may be due."""
-        if self._delayed and not self.cancel.is_set():
-            return max(0.0, self._delayed[0][0] - time.monotonic())
-        return None
+        """How long to wait for a completion before something else may be due.
+
+        Without anything under way nothing but the clock ends the wait, so it is short
+        enough to notice a cancellation."""
+        if not self._delayed or self.cancel.is_set():
+            return None
+        left = max(0.0, self._delayed[0][0] - time.monotonic())
+        return left if self._in_flight else min(left, _CANCEL_TICK_SECONDS)
 
     def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> str | None:
         """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
         eval_id, attempt = done.request.eval_id, done.request.attempt
+        if isinstance(done.error, _STOPPING) or _is_full_disk(done.error):
+            raise done.error
         outcome = done.outcome or _fault(done.error)
         error = outcome.error
-        if error is not None and error.code == "cancelled":
-            self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason="interrupted"))
+        if error is not None and self._was_interrupted(error):
+            self._requeue(done.request, "interrupted", outcome)
             return None
         if error is not None:
-            failures = self._failures[eval_id] = self._failures.get(eval_id, 0) + 1
+            kind_of_failure = (eval_id, error.code == WORKER_LOST)
+            failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
             if failures <= self.policy.retries_for(error):
-                self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason=error.code))
+                self._requeue(done.request, error.code, outcome)
                 due = time.monotonic() + self.policy.backoff(failures)
                 heapq.heappush(self._delayed, (due, eval_id))
                 return None
+        if isinstance(done.error, TreewrightError):
+            raise done.error
         kind = ev.Completed if error is None else ev.Failed
         worker = done.worker
         self.store.record(
@@ -160,10 +177,30 @@ class Dispatcher:
             return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
         return None
 
+    def _was_interrupted(self, error: EvalError) -> bool:
+        """Once we are told to stop, a fault says nothing: we may have caused it."""
+        return error.code == "cancelled" or (
+            self.cancel.is_set() and error.code in (WORKER_LOST, INTERNAL_ERROR)
+        )
+
+    def _requeue(self, request: EvalRequest, reason: str, outcome: EvalOutcome) -> None:
+        self.store.record(
+            ev.Requeued(
+                eval_id=request.eval_id,
+                attempt=request.attempt,
+                reason=reason,
+                usage=outcome.usage,
+            )
+        )
+
+
+def _is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.errno in _FULL_DISK
+
 
 def _fault(error: BaseException | None) -> EvalOutcome:
     """A fault of ours or of the machine, as an outcome. Worth another try."""
     lost = isinstance(error, WorkerLost)
-    code = "worker_lost" if lost else "internal_error"
+    code = WORKER_LOST if lost else INTERNAL_ERROR
     message = str(error) if lost else f"{type(error).__name__}: {error}"
     return EvalOutcome(error=EvalError(code, message, retryable=True))

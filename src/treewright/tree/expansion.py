@@ -14,6 +14,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.artifacts import sha256_file, sha256_text
+from treewright.kernel.deadline import check
 from treewright.tree import events as ev
 from treewright.tree import summary
 from treewright.tree.config import Config
@@ -57,6 +58,7 @@ class Expander:
             proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
             # Kept when the source failed: its error names a log in there.
             shutil.rmtree(context.scratch, ignore_errors=True)
+            check(self.cancel)
             usage += proposals.usage
             for idea in proposals.ideas:
                 key = idea_text.key(idea.text)

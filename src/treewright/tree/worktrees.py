@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import fnmatch
 import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.git import GitError, attempt, git
 
+_MOST_PATHSPECS = 500
 _BRANCHES_PER_COMMAND = 500
 
 
@@ -58,7 +60,16 @@ class Worktrees:
         """Commits what is staged, then removes all that is not in the commit: what is
         measured is what is recorded."""
         path = self.candidate_path(eval_id)
-        git(path, "commit", "--quiet", "--no-verify", "-m", message, date=date)
+        git(
+            path,
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--cleanup=whitespace",
+            "-m",
+            message,
+            date=date,
+        )
         git(path, "clean", "-ffdxq")
         return resolve(path, "HEAD")
 
@@ -158,11 +169,31 @@ def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[st
 
 
 def _covers(pattern: str, path: str) -> bool:
-    plain = pattern.removeprefix("./").rstrip("/")
-    return path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain)
+    plain = pattern.removeprefix("./").strip("/")
+    if path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain):
+        return True
+    return plain.startswith("**/") and _covers(plain.removeprefix("**/"), path)
 
 
-def tampered(worktree: Path, protected: Sequence[str]) -> list[str]:
-    """Protected files that differ from the commit after commands have run in the worktree."""
-    status = git(worktree, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
-    return protected_changes((entry[3:] for entry in status.split("\0") if entry), protected)
+def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) -> list[str]:
+    """Protected files that differ from the commit after commands have run in the worktree.
+
+    Looks with an index of its own: what ran there may have committed, marked files as
+    unchanged, or removed the worktree's `.git`.
+    """
+    listed = git(repo, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")
+    guarded = protected_changes((path for path in listed if path), protected)
+    if not guarded:
+        return []
+    with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
+        env = {
+            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
+            "GIT_WORK_TREE": str(worktree),
+            "GIT_INDEX_FILE": str(Path(directory) / "index"),
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
+        git(worktree, "read-tree", commit, env=env)
+        paths = guarded if len(guarded) <= _MOST_PATHSPECS else ["."]
+        compare = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+        changed = git(worktree, *compare, "--", *paths, env=env).split("\0")
+    return sorted(set(changed) & set(guarded))
