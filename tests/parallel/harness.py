@@ -17,7 +17,14 @@ from treewright.tree.model import EvalError, EvalOutcome
 from treewright.tree.parallel import Parallelism
 from treewright.tree.runner import RunRequest, open_run
 
-DRY = Shape(ideas_per_node=5, beam_width=3, max_depth=2, sweep_config_limit=8, dry_run=True)
+DRY = Shape(
+    ideas_per_node=5,
+    beam_width=3,
+    max_depth=2,
+    sweep_config_limit=8,
+    dedupe_scope="none",  # every node tries all ideas, so that depths are wide
+    dry_run=True,
+)
 REAL = Shape(ideas_per_node=4, beam_width=2, max_depth=2, sweep_config_limit=8, confirm_configs=4)
 REAL_FLAGS = (
     "--ideas-per-node", "4", "--beam-width", "2", "--max-depth", "2",

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from treewright.kernel.errors import TreewrightError
+from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
 from treewright.tree import events as ev
 from treewright.tree.evaluation import EVAL_TIMEOUT, EvalRequest
@@ -46,6 +46,10 @@ class FailurePolicy:
     timeout_seconds: float | None = None
     max_per_node: int | None = None
     first_backoff_seconds: float = _FIRST_BACKOFF_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.retry_timeouts and not self.retries:
+            raise UsageError("--retry-timeouts needs --eval-retries: it says what they cover")
 
     def retries_for(self, error: EvalError) -> int:
         """How often this kind of failure is tried again. An answer is never asked twice."""
