@@ -1,4 +1,4 @@
-"""The process the model runs in: questions as JSON on stdin, answers as JSON on stdout.
+"""The process the model runs in: a question per line on stdin, an answer per line on stdout.
 
 Files are closed to the model: it may load its code and nothing else, so a forecast cannot
 be read from the data or the results. An audit hook stops the mistake and the shortcut; it
@@ -27,32 +27,24 @@ def _only_code(event: str, arguments: tuple) -> None:
 
 
 def main() -> None:
-    questions = json.load(sys.stdin)
+    seed = sys.argv[1]
     answers_to, sys.stdout = sys.stdout, sys.stderr  # what the model prints is no answer
-    random.seed(int(sys.argv[1]))
     sys.dont_write_bytecode = True
     sys.path.append(str(Path(__file__).resolve().parent))
     sys.addaudithook(_only_code)
 
     from demand import CannotForecast, Day, forecast
 
-    answers = []
-    for cuts in questions:
+    for line in sys.stdin:
+        random.seed(f"{seed} {line}")  # the same draws whatever else was asked
+        question = json.loads(line)
+        history = [Day(*day) for day in question["history"]]
+        ahead = [Day(*day) for day in question["ahead"]]
         try:
-            answers.append(
-                {
-                    "forecasts": [
-                        forecast(
-                            [Day(*day) for day in cut["history"]],
-                            [Day(*day) for day in cut["ahead"]],
-                        )
-                        for cut in cuts
-                    ]
-                }
-            )
+            answer = {"forecast": forecast(history, ahead)}
         except CannotForecast as refusal:
-            answers.append({"declined": str(refusal)})
-    json.dump(answers, answers_to)
+            answer = {"declined": str(refusal)}
+        print(json.dumps(answer), file=answers_to, flush=True)
 
 
 if __name__ == "__main__":

@@ -78,44 +78,51 @@ def read_data(path: Path) -> dict[str, Series]:
     }
 
 
-def ask_model(configs: list[Config], data: dict[str, Series], seed: str) -> list[dict]:
-    """One answer per config: {"forecasts": [[...] per cut]} or {"declined": why}."""
-    questions = []
-    for config in configs:
-        series = data[config.shop]
-        questions.append(
-            [
-                {
-                    "history": [
-                        (series.weekdays[day], series.promo[day], series.units[day])
-                        for day in range(cut)
-                    ],
-                    "ahead": [
-                        (series.weekdays[day], series.promo[day])
-                        for day in range(cut, cut + config.horizon)
-                    ],
-                }
-                for cut in config.cuts
-            ]
-        )
+def ask_model(
+    configs: list[Config], data: dict[str, Series], seed: str
+) -> dict[int, list[list[float]] | str]:
+    """Per config_id the forecasts, one list a cut, or why the model declines.
+
+    Questions are asked one by one and in the order of time: whatever the model remembers
+    of earlier ones, it has not seen the days that it is asked for.
+    """
+    answers: dict[int, list[list[float]] | str] = {config.config_id: [] for config in configs}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TREEWRIGHT_")}
-    model = subprocess.run(
-        [sys.executable, "-I", str(HERE / "forecaster.py"), seed],
-        input=json.dumps(questions),
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    if model.returncode != 0:
-        raise SystemExit(f"sweep: the model failed (exit code {model.returncode}), see above")
+    command = [sys.executable, "-I", str(HERE / "forecaster.py"), seed]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as model:
+        for cut, config in sorted((cut, asked) for asked in configs for cut in asked.cuts):
+            forecasts = answers[config.config_id]
+            if isinstance(forecasts, str):
+                continue
+            answer = _ask(model, _question(data[config.shop], cut, config.horizon))
+            if "declined" in answer:
+                answers[config.config_id] = answer["declined"]
+            else:
+                forecasts.append(answer["forecast"])
+    return answers
+
+
+def _question(series: Series, cut: int, horizon: int) -> str:
+    days = list(zip(series.weekdays, series.promo, series.units, strict=True))
+    ahead = [(weekday, promo) for weekday, promo, _ in days[cut : cut + horizon]]
+    return json.dumps({"history": days[:cut], "ahead": ahead})
+
+
+def _ask(model: subprocess.Popen[str], question: str) -> dict:
+    assert model.stdin is not None
+    assert model.stdout is not None
     try:
-        answers = json.loads(model.stdout)
+        model.stdin.write(question + "\n")
+        model.stdin.flush()
+        answer = json.loads(model.stdout.readline() or "null")
+    except BrokenPipeError:
+        answer = None
     except json.JSONDecodeError as error:
         raise SystemExit(f"sweep: the model's answer is not JSON: {error}") from error
-    if not isinstance(answers, list) or len(answers) != len(configs):
-        raise SystemExit(f"sweep: the model did not answer all {len(configs)} configs")
-    return answers
+    if not isinstance(answer, dict):
+        raise SystemExit("sweep: the model failed, see above")
+    return answer
 
 
 def measure(config: Config, series: Series, forecasts: list[list[float]]) -> dict[str, float]:
@@ -149,18 +156,19 @@ def main() -> None:
 
     rows = []
     answers = ask_model(configs, data, os.environ.get("TREEWRIGHT_SEED") or "0")
-    for config, answer in zip(configs, answers, strict=True):
+    for config in configs:
+        answer = answers[config.config_id]
         row: dict[str, object] = {
             "config_id": config.config_id,
             "status": "ok",
             "shop": config.shop,
             "horizon": config.horizon,
         }
-        if "declined" in answer:
+        if isinstance(answer, str):
             row["status"] = "declined"
-            print(f"sweep: config {config.config_id}: {answer['declined']}", file=sys.stderr)
+            print(f"sweep: config {config.config_id}: {answer}", file=sys.stderr)
         else:
-            metrics = measure(config, data[config.shop], answer["forecasts"])
+            metrics = measure(config, data[config.shop], answer)
             row |= {name: f"{value:.6f}" for name, value in metrics.items()}
         rows.append(row)
 

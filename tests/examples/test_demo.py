@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED = tomllib.loads((EXAMPLES / "expected.toml").read_text(encoding="utf-8"))["ideas"]
@@ -22,7 +25,7 @@ def test_demo(tmp_path: Path, treewright):
         env={**os.environ, "TREEWRIGHT_DEMO_DIR": str(place), "PATH": os.defpath},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,6 +54,21 @@ def test_demo(tmp_path: Path, treewright):
     )
     assert again.returncode == 1
     assert "exists already" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("better", "kinds", "complaint"),
+    [
+        (False, {"cheats", "breaks"}, "did not improve mase"),
+        (True, {"breaks"}, "no cheat was rejected"),
+        (True, {"cheats"}, "no breakage was rejected"),
+    ],
+)
+def test_demo_fails_if_it_does_not_show_what_it_should(better, kinds, complaint, capsys):
+    verdict = runpy.run_path(str(EXAMPLES / "demo.py"))["verdict"]
+    assert verdict(better, kinds) == 1
+    assert complaint in capsys.readouterr().err
+    assert verdict(True, {"cheats", "breaks", "noise"}) == 0
 
 
 def check_decisions(manifest: dict) -> None:

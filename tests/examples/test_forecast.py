@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -92,23 +93,26 @@ def compare(baseline: Path, candidate: Path, configs: range) -> Comparison:
 
 @dataclass
 class Measured:
-    """A checkout after its tests and both sweeps."""
+    """A checkout after its tests and its sweep."""
 
     repo: Path
     tests_ok: bool
     swept: subprocess.CompletedProcess[str]
     selection: Path
-    heldout: Path
+
+    @cached_property
+    def heldout(self) -> Path:
+        results = self.selection.with_name("heldout.csv")
+        assert sweep(self.repo, HELDOUT, results).returncode == 0
+        return results
 
 
 def measure(directory: Path, ideas: list[str] | tuple[str, ...] = ()) -> Measured:
     repo = checkout(directory / "repo", ideas)
-    selection, heldout = directory / "selection.csv", directory / "heldout.csv"
+    selection = directory / "selection.csv"
     tests = run(sys.executable, "-m", "unittest", "-q", cwd=repo)
     swept = sweep(repo, SELECTION, selection)
-    if swept.returncode == 0:
-        sweep(repo, HELDOUT, heldout)
-    return Measured(repo, tests.returncode == 0, swept, selection, heldout)
+    return Measured(repo, tests.returncode == 0, swept, selection)
 
 
 @pytest.fixture(scope="module")

@@ -20,17 +20,17 @@ from rich.progress import (
 
 from treewright.tree import events as ev
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import EvalOutcome
+from treewright.tree.model import EvalOutcome, Manifest
 
 _LONGEST_TITLE = 60
 
 
 class SearchProgress:
-    """An observer of events. `run_dir` is set once the run is known."""
+    """An observer of events; `resume` tells it of the run once that is known."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.run_dir: Path | None = None
+        self._run_dir: Path | None = None
         self._titles: dict[str, str] = {}
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -96,10 +96,20 @@ class SearchProgress:
             case _:
                 pass
 
+    def resume(self, run_dir: Path, manifest: Manifest) -> None:
+        """Tells of the run; its evaluations that were queued before are shown as such."""
+        self._run_dir = run_dir
+        for evaluation in manifest.evaluations.values():
+            if evaluation.decision is None:
+                self._read_title(evaluation.eval_id, evaluation.idea_path)
+
+    def _read_title(self, eval_id: str, idea_path: str) -> None:
+        if self._run_dir is not None:
+            text = (self._run_dir / idea_path).read_text(encoding="utf-8")
+            self._titles[eval_id] = idea_text.title(text)[:_LONGEST_TITLE]
+
     def _queued(self, event: ev.Queued) -> None:
-        if self.run_dir is not None:
-            text = (self.run_dir / event.idea_path).read_text(encoding="utf-8")
-            self._titles[event.eval_id] = idea_text.title(text)[:_LONGEST_TITLE]
+        self._read_title(event.eval_id, event.idea_path)
         self._queued_evals += 1
         self._bars.update(
             self._depth,
@@ -135,8 +145,9 @@ def _verdict(outcome: EvalOutcome) -> str:
     recommendation = outcome.root_relative
     assert recommendation is not None
     assert outcome.parent_relative is not None
-    grade = outcome.parent_relative.grade
-    return f"{grade:<10} root {recommendation.score:+.2%}"
+    parent = outcome.parent_relative
+    why = "" if parent.should_explore else f"  ({', '.join(parent.reasons)})"
+    return f"{parent.grade:<10} root {recommendation.score:+.2%}{why}"
 
 
 def _confirmation(event: ev.Confirmed) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from treewright.kernel.errors import EXIT_FINDINGS, UsageError
+from treewright.kernel.errors import EXIT_FINDINGS, TreewrightError, UsageError
 
 _positive = click.IntRange(min=1)
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
@@ -161,7 +161,7 @@ def _search(flags: dict[str, Any]) -> None:
         cancel_on_signals() as cancel,
         open_run(request, progress, cancel) as coordinator,
     ):
-        progress.run_dir = coordinator.store.run_dir
+        progress.resume(coordinator.store.run_dir, coordinator.manifest)
         if coordinator.manifest.dry_run:
             progress.say(_estimate(coordinator))
         while coordinator.advance() and flags["until_done"]:
@@ -194,16 +194,22 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
     if flags["tree_run_id"] is None:
         raise UsageError("--report-only and --validate-only need --tree-run-id")
     repo, run_dir = locate(flags["repo"], flags["tree_run_id"])
-    findings = None
+    findings = []
     if flags["validate_only"]:
         findings = validate(run_dir, repo)
         path = write_validation(run_dir, findings)
         click.echo(f"{len(findings)} findings: {path}", err=True)
-    manifest = store.load(run_dir)
-    if flags["report_only"]:
-        click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
-    document = outcome.describe(manifest, run_dir)
-    if findings is not None:
+    try:
+        manifest = store.load(run_dir)
+    except TreewrightError:
+        if not findings:
+            raise
+        document: dict[str, Any] = {"tree_run_id": flags["tree_run_id"]}
+    else:
+        if flags["report_only"]:
+            click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
+        document = outcome.describe(manifest, run_dir)
+    if flags["validate_only"]:
         document["findings"] = [
             {"code": f.code, "subject": f.subject, "message": f.message} for f in findings
         ]

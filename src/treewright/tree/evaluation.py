@@ -19,18 +19,24 @@ import msgspec
 from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
+from treewright.kernel.errors import StorageError
+from treewright.kernel.process import ProcessResult
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
+from treewright.tree.comparison import score_files
 from treewright.tree.config import Config
+from treewright.tree.git import GitError
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
-from treewright.tree.results import Results, read_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
+WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
+_LAST_BYTES = 4096
+_LONGEST_QUOTE = 160
 
 
 class EvalRequest(msgspec.Struct, frozen=True):
@@ -70,6 +76,7 @@ class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
     def __init__(self, cancel: threading.Event | None = None) -> None:
+        """`cancel` may be a fence: it raises when the run has another owner."""
         self._cancel = cancel or threading.Event()
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
@@ -83,6 +90,7 @@ class _Evaluation:
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
+        self._handed_over = False
         self._timings: dict[str, float] = {}
         self._usage = Usage()
         self._rounds = 0
@@ -92,6 +100,7 @@ class _Evaluation:
         self._comparisons: tuple[Comparison, Comparison] | None = None
 
     def run(self) -> EvalOutcome:
+        self._cancel.check()
         self._prepare()
         error = None
         try:
@@ -105,13 +114,30 @@ class _Evaluation:
             self._usage += failure.usage
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        except GitError as failure:
+            if not self._handed_over:
+                raise
+            error = EvalError(WORKTREE_DAMAGED, str(failure))
         if error is not None and error.code == "cancelled" and self._cancel.passed:
             seconds = self._request.timeout_seconds or 0.0
             message = f"the evaluation was ended after {seconds:.0f} s: time limit"
             error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
+        self._cancel.check()
+        if error is not None:
+            self._require_space()
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
+
+    def _require_space(self) -> None:
+        """A failure on a full disk is the disk's, unless the candidate filled it itself."""
+        if atomic.is_full(self._run_dir):
+            self._worktrees.remove_candidate(self._request.eval_id)
+            if atomic.is_full(self._run_dir):
+                raise StorageError(
+                    f"no space left in {self._run_dir} while {self._request.eval_id} ran; free "
+                    "some and run the same command again: what was recorded before is kept"
+                )
 
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
@@ -127,11 +153,11 @@ class _Evaluation:
     def _implement(self) -> None:
         request = self._request
         with self._timed("implement"):
-            text = (self._run_dir / request.idea_path).read_text(encoding="utf-8")
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
+            self._handed_over = True
             done = implement(
                 request.config,
-                text,
+                self._idea(),
                 worktree,
                 self._experiment,
                 request.parent_context,
@@ -143,7 +169,12 @@ class _Evaluation:
         self._usage += done.usage
         self._rounds, self._approved = done.review_rounds, done.approved
 
+    def _idea(self) -> str:
+        """Read as bytes: text mode would change the line endings of a patch."""
+        return (self._run_dir / self._request.idea_path).read_bytes().decode("utf-8")
+
     def _commit_changes(self) -> None:
+        self._cancel.check()
         request = self._request
         worktree = self._worktrees.candidate_path(request.eval_id)
         changed = worktrees.stage_all(worktree)
@@ -154,7 +185,7 @@ class _Evaluation:
             raise _Rejected(
                 PROTECTED_PATH_CHANGED, f"changes protected {_some(protected)}; nothing was run"
             )
-        title = idea_text.title((self._run_dir / request.idea_path).read_text(encoding="utf-8"))
+        title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time
@@ -170,7 +201,10 @@ class _Evaluation:
             code = "tests_timeout" if done.timed_out else "tests_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "tests.log"
-            raise _Rejected(code, done.explain("the test command"), log, done.cancelled)
+            raise _Rejected(code, _explain(done, "the test command", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while the tests ran")
+        # The sweep starts from the commit, whatever the tests left.
+        self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
 
     def _sweep(self) -> Path:
         request = self._request
@@ -181,20 +215,31 @@ class _Evaluation:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "sweep.log"
-            raise _Rejected(code, done.explain("the sweep"), log, done.cancelled)
+            raise _Rejected(code, _explain(done, "the sweep", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while it was swept")
+        return results
+
+    @property
+    def _committed(self) -> Commit:
+        assert self._commit is not None
+        return self._commit
+
+    def _check_protected(self, message: str) -> None:
+        worktree = self._worktrees.candidate_path(self._request.eval_id)
         changed = worktrees.tampered(
-            self._worktrees.candidate_path(request.eval_id), request.protected_paths
+            Path(self._request.repo),
+            worktree,
+            self._committed.commit,
+            self._request.protected_paths,
         )
         if changed:
-            raise _Rejected(
-                PROTECTED_PATH_CHANGED, f"its code changed protected {_some(changed)} while it ran"
-            )
-        return results
+            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(_some(changed)))
 
     def _score(self, results: Path) -> None:
         request = self._request
         with self._timed("score"):
             if results.is_file():
+                self._cancel.check()
                 self._results = artifacts.keep(
                     results,
                     self._run_dir,
@@ -271,28 +316,13 @@ class _Evaluation:
             self._timings[phase] = time.monotonic() - started
 
 
-def score_files(
-    results: Path,
-    parent_baseline: Path,
-    root_baseline: Path,
-    expected_ids: list[int],
-    config: Config,
-    seed: int,
-) -> tuple[Comparison, Comparison]:
-    """Parent-relative and root-relative comparison of a results CSV."""
-    expected = set(expected_ids)
-    names = [metric.name for metric in config.metrics]
-
-    def read(path: Path) -> Results:
-        return read_results(path, names, expected.__contains__)
-
-    candidate, parent = read(results), read(parent_baseline)
-    root = parent if root_baseline == parent_baseline else read(root_baseline)
-    compare = [
-        scoring.compare(baseline, candidate, expected_ids, config.metrics, seed)
-        for baseline in (parent, root)
-    ]
-    return compare[0], compare[1]
+def _explain(done: ProcessResult, what: str, log: Path) -> str:
+    """How a command ended, with the last line it said."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
 
 
 def _some(paths: list[str]) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.artifacts import sha256_file, sha256_text
+from treewright.kernel.deadline import check
 from treewright.tree import events as ev
 from treewright.tree import summary
 from treewright.tree.config import Config
@@ -24,16 +25,15 @@ from treewright.tree.ideas.factory import make_source
 from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea, Usage
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Expander:
-    """Expands nodes of one run. Keeps the texts it has read, so that each is read once."""
+    """Expands nodes of one run."""
 
     repo: Path
     run_dir: Path
     config: Config
     owner: str = ""
     cancel: threading.Event | None = None
-    _texts: dict[str, str] = field(default_factory=dict)
 
     def expand(self, manifest: Manifest, node_id: str, depth: int) -> ev.NodeExpanded:
         """Chooses up to `ideas_per_node` new ideas and writes their files."""
@@ -55,13 +55,13 @@ class Expander:
             if wanted <= 0:
                 break
             context = self._context(manifest, node, depth, lineage, wanted)
-            try:
-                proposals = source.propose(context, self._taken(seen, chosen))
-            finally:
-                shutil.rmtree(context.scratch, ignore_errors=True)
+            proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+            # Kept when the source failed: its error names a log in there.
+            shutil.rmtree(context.scratch, ignore_errors=True)
+            check(self.cancel)
             usage += proposals.usage
             for idea in proposals.ideas:
-                key = idea_key(idea.text)
+                key = idea_text.key(idea.text)
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
                 if duplicate_of is not None and manifest.dedupe_scope != "none":
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
@@ -84,16 +84,6 @@ class Expander:
             return {}
         nodes = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
         return {idea.key: idea.path for node in nodes for idea in node.ideas}
-
-    def _taken(self, seen: dict[str, str], chosen: list[tuple[Idea, str]]) -> list[str]:
-        """The normalised texts of what would be skipped."""
-        for path in seen.values():
-            if path not in self._texts:
-                text = (self.run_dir / path).read_text(encoding="utf-8")
-                self._texts[path] = idea_text.normalise(text)
-        return [self._texts[path] for path in seen.values()] + [
-            idea_text.normalise(idea.text) for idea, _ in chosen
-        ]
 
     def _context(
         self, manifest: Manifest, node: Node, depth: int, lineage: list[Node], wanted: int
@@ -121,12 +111,14 @@ class Expander:
     def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
         directory = self.run_dir / node.node_ideas_dir
         atomic.make_directory(directory)
+        files: dict[str, bytes] = {}
         records = []
         for number, (idea, key) in enumerate(chosen, start=len(node.ideas)):
-            path = directory / f"idea_{number:03d}.md"
-            atomic.write_text(path, idea.text)
-            relative = path.relative_to(self.run_dir).as_posix()
-            records.append(IdeaRecord(relative, sha256_text(idea.text), key, idea.origin, depth))
+            name = f"idea_{number:03d}.md"
+            files[name] = idea.text.encode("utf-8")
+            path = f"{node.node_ideas_dir}/{name}"
+            records.append(IdeaRecord(path, sha256_text(idea.text), key, idea.origin, depth))
+        atomic.write_many(directory, files)
         return records
 
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:
@@ -136,11 +128,6 @@ class Expander:
                 if path not in recorded:
                     path.unlink()
             atomic.sweep_temporaries(directory)
-
-
-def idea_key(text: str) -> str:
-    """Two ideas with the same key are the same idea."""
-    return sha256_text(idea_text.normalise(text))
 
 
 def ancestors(manifest: Manifest, node: Node) -> Iterator[Node]:

@@ -44,7 +44,7 @@ def _run_marker(run_dir: Path) -> str:
 
 def remove_temporaries(run_dir: Path) -> None:
     """Half-written files of a killed owner, in the directories that one run shares."""
-    for directory in (run_dir, run_dir / "artifacts"):
+    for directory in (run_dir, run_dir / "artifacts", run_dir / "report"):
         atomic.sweep_temporaries(directory)
 
 
@@ -73,19 +73,22 @@ def prune(
 ) -> None:
     """After the barrier: candidates' worktrees and branches go, and failures' bulk. A dry
     run has no `trees`."""
-    for evaluation in evaluations:
-        if trees is not None:
-            _prune_candidate(evaluation, trees, retention)
+    decided = list(evaluations)
+    if trees is not None:
+        _prune_candidates(decided, trees, retention)
+    for evaluation in decided:
         if evaluation.status == "failed" and not retention.failed_artifacts:
             _prune_failure(run_dir / evaluation.experiment_dir)
 
 
-def _prune_candidate(evaluation: Evaluation, trees: Worktrees, retention: Retention) -> None:
-    if _promoted(evaluation) or not retention.rejected_worktrees:
-        trees.remove_candidate(evaluation.eval_id)
-    elif evaluation.candidate_commit and not trees.candidate_path(evaluation.eval_id).exists():
-        # it was evaluated on another machine: only its commit came back
-        trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
+def _prune_candidates(decided: list[Evaluation], trees: Worktrees, retention: Retention) -> None:
+    unwanted = {e.eval_id for e in decided if _promoted(e) or not retention.rejected_worktrees}
+    trees.remove_candidates(unwanted)
+    for evaluation in decided:
+        kept = evaluation.eval_id not in unwanted and evaluation.candidate_commit is not None
+        if kept and not trees.candidate_path(evaluation.eval_id).exists():
+            # it was evaluated on another machine: only its commit came back
+            trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit or "")
 
 
 def _promoted(evaluation: Evaluation) -> bool:

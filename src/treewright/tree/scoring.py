@@ -9,6 +9,7 @@ and anything missing, doubled or not a finite number blocks promotion.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 from treewright.tree import paired
@@ -26,9 +27,21 @@ PRIMARY_REGRESSED = "primary_metric_regressed"
 SECONDARY_IMPROVED = "secondary_metric_improved"
 SECONDARY_REGRESSED = "secondary_metric_regressed"
 INSUFFICIENT_SIGNAL = "insufficient_signal"
+OF_METRICS = frozenset(
+    {
+        PRIMARY_IMPROVED,
+        PRIMARY_REGRESSED,
+        SECONDARY_IMPROVED,
+        SECONDARY_REGRESSED,
+        INSUFFICIENT_SIGNAL,
+    }
+)
+"""What measured values say. Every other reason says that they cannot be trusted."""
+
 INCOMPLETE_ROWS = "incomplete_rows"
 INCOMPLETE_BASELINE = "incomplete_baseline"
 
+_LARGEST_PART = 1e300
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})
 
 
@@ -48,7 +61,8 @@ def compare(
     score = _score(compared, metrics)
     grade, reasons = _grade(compared, score)
     if blockers:
-        grade, reasons = "weak", blockers + [r for r in reasons if r not in blockers]
+        # What the remaining rows say is no reason for anything.
+        grade, reasons = "weak", blockers
     primary = next(metric for metric in compared if metric.primary)
     return Comparison(
         recommendation=Recommendation(
@@ -100,7 +114,8 @@ def _compare_metric(
             None, None, None, None, None, None, "unknown",
         )  # fmt: skip
     sign = 1.0 if metric.direction == "maximize" else -1.0
-    gains = [sign * (b - a) for a, b in zip(before, after, strict=True)]
+    # Adding zero turns -0.0, which no reader understands, into 0.0.
+    gains = [_within(sign * (b - a)) + 0.0 for a, b in zip(before, after, strict=True)]
     gain = paired.mean(gains)
     bounds = paired.interval(gains, seed)
     low, high = bounds if bounds is not None else (None, None)
@@ -139,9 +154,14 @@ def _score(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]
         if result.gain is None or result.baseline_mean is None:
             continue
         scale = abs(result.baseline_mean) or 1.0
-        parts.append(metric.weight * result.gain / scale)
+        parts.append(_within(metric.weight * _within(result.gain / scale), _LARGEST_PART))
     score = math.fsum(parts) / total_weight
     return score if math.isfinite(score) else 0.0
+
+
+def _within(x: float, limit: float = sys.float_info.max) -> float:
+    """Keeps what overflowed in the range of numbers; a diverged metric is bad, not a fault."""
+    return max(-limit, min(limit, x))
 
 
 def _grade(compared: Sequence[MetricComparison], score: float) -> tuple[Grade, list[str]]:

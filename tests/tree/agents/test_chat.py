@@ -189,6 +189,20 @@ def test_a_key_that_is_named_but_not_set(monkeypatch):
         assert it.requests == []
 
 
+@pytest.mark.parametrize("key", ["sk-größe-secret", "sk-secret\nX-Evil: 1"])
+def test_a_key_that_no_header_can_carry_is_not_quoted(key: str, monkeypatch):
+    monkeypatch.setenv("ODD_KEY", key)
+    with pytest.raises(ChatError, match="characters that no key has") as caught:
+        client("http://127.0.0.1:9", api_key_env="ODD_KEY").ask(HELLO)
+    assert "secret" not in repr(caught.value)
+
+
+def test_text_that_is_not_unicode_is_sent_all_the_same():
+    with stand_in(Step(body=completion("hi"))) as it:
+        client(it.url).ask([Message("user", "name \udcff.py")])
+    assert it.requests[0]["messages"][0]["content"] == "name ?.py"
+
+
 def test_a_password_in_the_address_is_not_shown():
     shown = describe(EndpointConfig(base_url="https://me:hunter2@host.example/v1", model="m"))
     assert shown == "m at https://host.example/v1"

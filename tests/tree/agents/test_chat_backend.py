@@ -99,6 +99,13 @@ def test_planner_coder_and_reviewer(run, worktree: Path):
     assert "{{" not in planner + coder + reviewer
 
 
+def test_refused_parameters_are_said_in_the_log(run, tmp_path: Path):
+    refusal = Step(400, {"error": {"code": "unsupported_value", "param": "temperature"}})
+    with stand_in(refusal, Step(body=completion(EDIT))) as it:
+        run(it.url, ("coder",))
+    assert "the model refused temperature" in (tmp_path / "logs/review_round_1.md").read_text()
+
+
 def test_edits_that_do_not_fit_are_sent_back_once(run, worktree: Path):
     wrong = EDIT.replace("RATE = 0.1", "RATE = 99")
     with stand_in(Step(body=completion(wrong)), Step(body=completion(EDIT))) as it:

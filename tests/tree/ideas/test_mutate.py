@@ -137,6 +137,8 @@ def test_order_depends_on_seed_and_node_only(propose):
     assert once != [idea.text for idea in propose(seed=4, node_id="n1")]
     assert once != [idea.text for idea in propose(seed=3, node_id="n2")]
     assert sorted(once) == sorted(idea.text for idea in propose(seed=4, node_id="n1"))
+    places = {tuple(idea.origin for idea in propose(seed=seed, wanted=5)) for seed in range(6)}
+    assert len(places) > 1
 
 
 def test_taken_ideas_are_not_proposed_again(propose):
@@ -210,6 +212,26 @@ def test_an_unreadable_file_beside_a_good_one_is_noted(make_context):
     assert "bad.py" in (context.scratch / "mutate.log").read_text()
 
 
+def test_the_first_line_after_a_byte_order_mark(propose):
+    assert edits(propose(b"\xef\xbb\xbfRATE = 0.5")) == {
+        ("\ufeffRATE = 0.5", "\ufeffRATE = 0.25"),
+        ("\ufeffRATE = 0.5", "\ufeffRATE = 1.0"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        ("model.py", "--- a/model.py\n"),
+        ("a dir/m.py", "--- a/a dir/m.py\t\n"),  # as git and GNU diff end a name with a blank
+        ('q"\\.py', '--- "a/q\\042\\134.py"\n'),
+    ],
+)
+def test_file_names_are_written_as_git_writes_them(path: str, header: str, propose):
+    (patch,) = patches(propose("RATE = 0.5\n", path=path)[0].text)
+    assert patch.startswith(header)
+
+
 names = st.sampled_from(["alpha", "größe", "n_layers", "rate", "KERNEL", "axis"])
 numbers = st.one_of(
     st.integers(0, 10**12).map(str),
@@ -241,7 +263,7 @@ def tokens(source: bytes) -> list[str]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(sources(), st.sampled_from(["model.py", 'a dir/ö"x.py']), st.integers(0, 3))
+@given(sources(), st.sampled_from(["model.py", "a dir/m.py", 'a dir/ö"x.py']), st.integers(0, 3))
 def test_every_patch_applies_and_changes_one_token(source: bytes, path: str, seed: int):
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)

@@ -97,7 +97,9 @@ class ChatClient:
         deadline = time.monotonic() + endpoint.timeout_seconds
         body = {
             "model": endpoint.model,
-            "messages": [{"role": item.role, "content": item.content} for item in messages],
+            "messages": [
+                {"role": item.role, "content": _sendable(item.content)} for item in messages
+            ],
             "temperature": endpoint.temperature,
             "max_tokens": endpoint.max_tokens,
             "seed": seed,
@@ -208,6 +210,11 @@ def _do_without(body: dict[str, Any], refusal: _Refused) -> None:
         del body[name]
     else:
         raise refusal.error
+
+
+def _sendable(text: str) -> str:
+    """File names that are not UTF-8 cannot be sent as they are."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 async def _read(response: httpx.Response) -> bytes:

@@ -14,7 +14,7 @@ from treewright.tree.model import Usage
 
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OPTIONAL_PARAMETERS = frozenset({"temperature", "seed"})
-"""Some models refuse these; an answer without them is better than none, and it is noted."""
+"""Some models refuse these; an answer without them is better than none, and the log says so."""
 
 
 class ReplyMessage(msgspec.Struct):

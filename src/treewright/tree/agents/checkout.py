@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.git import attempt, environment
+from treewright.tree.git import attempt, environment, require_space
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +90,39 @@ class Checkout:
     @contextlib.contextmanager
     def _scratch_index(self) -> Iterator[Path]:
         """A copy of the index with every change added; its cached stats make that quick."""
-        real = Path(_text(self.worktree, "rev-parse", "--git-path", "index"))
-        with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
-            index = Path(directory) / "index"
-            if (self.worktree / real).exists():
+        real = self.worktree / _text(self.worktree, "rev-parse", "--git-path", "index")
+        # Beside the index, so that removing the worktree removes what a crash left of it.
+        index = real.with_name("treewright-scratch-index")
+        try:
+            if real.exists():
                 # With its mtime: git compares a file again only if the file is not older.
-                shutil.copy2(self.worktree / real, index)
+                shutil.copy2(real, index)
             _git(self.worktree, "add", "--all", index=index)
             yield index
+        finally:
+            index.unlink(missing_ok=True)
 
 
 def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
     """Runs git, bytes out: text mode would turn the CRLF of a diff into LF."""
     done = subprocess.run(
-        ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments],
+        [
+            "git",
+            *("-c", "core.fsmonitor=false"),
+            *("-c", "core.hooksPath=/dev/null"),
+            *("-c", "core.excludesFile=/dev/null"),
+            *arguments,
+        ],
         cwd=worktree,
-        env=environment() | ({"GIT_INDEX_FILE": str(index)} if index else {}),
+        env=environment(cwd=worktree) | ({"GIT_INDEX_FILE": str(index)} if index else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        words = done.stderr.decode("utf-8", "replace")
+        require_space(words, worktree)
+        said = words.strip().splitlines()
         raise AgentFailure(
             "worktree_damaged",
             f"git {arguments[0]} failed in the worktree after an agent ran: "

@@ -35,6 +35,11 @@ def api_key(endpoint: EndpointConfig) -> str | None:
             f"{describe(endpoint)} needs a key: the environment variable "
             f"{endpoint.api_key_env} is not set",
         )
+    if not (key.isascii() and key.isprintable()):
+        # Checked here, because the libraries below would quote the key in their complaint.
+        raise ChatError(
+            "llm_no_key", f"the key in {endpoint.api_key_env} has characters that no key has"
+        )
     return key
 
 

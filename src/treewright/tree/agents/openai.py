@@ -38,10 +38,10 @@ class ChatAgent:
             spent.append(answer.usage)
             messages.append(Message("assistant", answer.text))
             if request.role != "coder":
-                return answer.text
+                return _noted(answer)
             try:
                 self._edit(answer, request)
-                return answer.text
+                return _noted(answer)
             except AgentFailure as failure:
                 if not repairs_left:
                     raise
@@ -66,6 +66,13 @@ class ChatAgent:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
         path = request.log_dir / f"{request.role}_round_{request.round}.log"
         transcript.write(path, "\n".join(parts), self._endpoint.api_key_env)
+
+
+def _noted(answer: Answer) -> str:
+    """The reply, with a word in front of it if the model was asked with fewer parameters."""
+    if not answer.refused:
+        return answer.text
+    return f"[treewright: the model refused {', '.join(answer.refused)}]\n\n{answer.text}"
 
 
 def _please_repair(failure: AgentFailure) -> str:

@@ -49,7 +49,7 @@ class MutateSource:
             if len(proposals.ideas) == context.wanted:
                 break
             idea = _idea(place, edit)
-            if idea is None or key(idea.text) in known:
+            if key(idea.text) in known or not _stays_python(place, edit):
                 continue
             # Taking an accepted edit back leads to a state that was measured before;
             # it comes last, when there is nothing new to try.
@@ -130,14 +130,18 @@ def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_P
         queues = [(place, edits) for place, edits in queues if edits]
 
 
-def _idea(place: _Place, edit: Edit) -> Idea | None:
-    """The idea file, or None if the edited file would not be Python any more."""
+def _stays_python(place: _Place, edit: Edit) -> bool:
     site = place.site
     edited = place.source[: site.start] + edit.replacement.encode() + place.source[site.end :]
     try:
         ast.parse(edited)
     except (SyntaxError, ValueError, RecursionError):
-        return None
+        return False
+    return True
+
+
+def _idea(place: _Place, edit: Edit) -> Idea:
+    site = place.site
     patch = replace_range(place.path, place.source, site.start, site.end, edit.replacement)
     fence = fence_for(patch)
     text = (

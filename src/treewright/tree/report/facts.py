@@ -26,6 +26,7 @@ class Facts:
     manifest: Manifest
     best: Node
     path: list[Node]
+    on_path: frozenset[str]
     by_parent: dict[str, list[Evaluation]]
     titles: dict[str, str]
     primary: dict[str, Any]
@@ -41,11 +42,9 @@ class Facts:
                 titles[evaluation.idea_path] = read_title(run_dir / evaluation.idea_path)
         metrics = manifest.agent_config.get("metrics", [])
         primary = next((m for m in metrics if m.get("primary")), {})
-        return cls(run_dir, manifest, best, lineage(manifest, best), by_parent, titles, primary)
-
-    @property
-    def on_path(self) -> set[str]:
-        return {node.node_id for node in self.path}
+        path = lineage(manifest, best)
+        on_path = frozenset(node.node_id for node in path)
+        return cls(run_dir, manifest, best, path, on_path, by_parent, titles, primary)
 
     def title(self, evaluation: Evaluation) -> str:
         return self.titles[evaluation.idea_path] or evaluation.idea_id

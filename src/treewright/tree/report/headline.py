@@ -63,16 +63,15 @@ def _progress(facts: Facts) -> str:
     ]
     if unfinished:
         parts.append(f"{unfinished:,} unfinished")
-    depth = f"depth {manifest.current_depth} of {manifest.max_depth}"
-    if manifest.stop_reason is None:
-        ending = f"The search is at {depth} and can be continued with the same command"
-    else:
-        ending = (
-            f"The search stopped at {depth} because {escape(reasons.stop(manifest.stop_reason))}"
-        )
     span = seconds_between(manifest.created_at, _last_moment(facts))
     wall = f", {numbers.seconds(span)} after it began" if span is not None else ""
-    return f"{', '.join(parts)}. {ending}{wall}."
+    place = f"at depth {manifest.current_depth} of {manifest.max_depth}{wall}"
+    if manifest.stop_reason is None:
+        ending = f"The search is {place}, and can be continued with the same command"
+    else:
+        because = escape(reasons.stop(manifest.stop_reason))
+        ending = f"The search stopped {place}, because {because}"
+    return f"{', '.join(parts)}. {ending}."
 
 
 def _last_moment(facts: Facts) -> str | None:

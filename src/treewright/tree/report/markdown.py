@@ -6,16 +6,16 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+    | {character: f"\\{character}" for character in "\\`*_[]|~$"}
+)
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def escape(text: object, limit: int = 200) -> str:
     """One line of plain text, safe in a table cell or behind other text of a line."""
-    line = one_line(str(text), limit)
-    line = "".join(_ENTITIES.get(character, character) for character in line)
-    return _SPECIAL.sub(r"\\\1", line)
+    return one_line(str(text), limit).translate(_ESCAPES)
 
 
 def code(text: object, limit: int = 200) -> str:
@@ -23,7 +23,7 @@ def code(text: object, limit: int = 200) -> str:
     line = one_line(str(text), limit)
     if not line:
         return ""
-    longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
+    longest = max(map(len, re.findall(r"`+", line)), default=0) if "`" in line else 0
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}".replace("|", r"\|")
@@ -31,6 +31,8 @@ def code(text: object, limit: int = 200) -> str:
 
 def one_line(text: str, limit: int = 200) -> str:
     """Without control, format or unpaired characters, and of bounded length."""
+    if len(text) <= limit and text.isprintable() and "  " not in text:
+        return text.strip()
     shown = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in text[: 8 * limit])
     line = " ".join(shown.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

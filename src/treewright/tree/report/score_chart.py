@@ -36,7 +36,7 @@ class _Chart:
         nodes = facts.manifest.nodes.values()
         scores = [0.0, *(score for _, score in self._measured())]
         scores += [node.root_relative.score for node in nodes if node.root_relative]
-        self._ticks = ticks(min(scores), max(scores))
+        self._ticks = ticks(min(scores), max(max(scores), min(scores) + 0.01))
 
     def _measured(self) -> Iterator[tuple[float, float]]:
         """(depth with a deterministic sideways spread, score) of every measured candidate

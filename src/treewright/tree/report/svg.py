@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TEXT = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 
 _LIGHT = {
@@ -58,8 +58,8 @@ _STYLE = (
 
 def escape(text: str) -> str:
     """Text for element content or an attribute in double quotes; never ill-formed."""
-    legal = _ILLEGAL.sub("\ufffd", text)
-    return "".join(_TEXT.get(c, c) for c in legal).replace('"', "&quot;")
+    legal = text if text.isprintable() else _ILLEGAL.sub("\ufffd", text)
+    return legal.translate(_ESCAPES)
 
 
 def number(value: float) -> str:

@@ -25,6 +25,7 @@ def write_report(run_dir: Path, manifest: Manifest) -> Path:
         if picture is not None:
             pictures[f"gantt_depth_{record.depth}.svg"] = picture
     atomic.make_directory(run_dir / PICTURES)
+    atomic.sweep_temporaries(run_dir / PICTURES)
     for name, picture in pictures.items():
         _write_if_changed(run_dir / PICTURES / name, picture)
     summary = run_dir / SUMMARY

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from treewright.kernel.artifacts import Artifact, sha256_file
-from treewright.tree.expansion import ancestors, idea_key
+from treewright.tree.expansion import ancestors
+from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Evaluation, Node
 from treewright.tree.validation.findings import Finding, Subject
 
@@ -132,7 +133,7 @@ def check_ideas(subject: Subject) -> Iterator[Finding]:
             if digest != idea.sha256:
                 message = f"{idea.path} is not the text that was recorded"
                 yield Finding("idea_sha256", node.node_id, message)
-            elif idea.key != idea_key(path.read_bytes().decode("utf-8")):
+            elif idea.key != idea_text.key(path.read_bytes().decode("utf-8")):
                 message = f"{idea.path} has another dedupe key than its text"
                 yield Finding("idea_key", node.node_id, message)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.tree import gate, scoring, summary
+from treewright.tree.comparison import score_files
 from treewright.tree.creation import expected_ids, heldout_ids
-from treewright.tree.evaluation import score_files
 from treewright.tree.model import Comparison, Confirmation, Evaluation, Recommendation
 from treewright.tree.results import Results, read_results
 from treewright.tree.validation.findings import Finding, Subject
