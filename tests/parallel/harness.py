@@ -13,6 +13,7 @@ from treewright.tree.coordinator import Coordinator
 from treewright.tree.creation import Shape
 from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.evaluation import EvalRequest
+from treewright.tree.housekeeping import Retention
 from treewright.tree.model import EvalError, EvalOutcome
 from treewright.tree.parallel import Parallelism
 from treewright.tree.runner import RunRequest, open_run
@@ -41,6 +42,7 @@ def search(
     make_executor: Callable[[Work], object] | None = None,
     policy: FailurePolicy | None = None,
     parallelism: Parallelism | None = None,
+    retention: Retention | None = None,
     observer: Callable[[object], None] = lambda _: None,
 ) -> Path:
     """Runs to the end and returns the run directory."""
@@ -48,6 +50,7 @@ def search(
         repo,
         run_id,
         shape=shape,
+        retention=retention or Retention(),
         policy=policy or FailurePolicy(first_backoff_seconds=0.0),
         parallelism=parallelism or Parallelism(),
     )
