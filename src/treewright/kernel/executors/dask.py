@@ -74,6 +74,7 @@ def _local_cluster(workers: int, directory: str) -> Any:
         processes=True,
         dashboard_address="",
         local_directory=directory,
+        preload=["treewright.kernel.executors.local_worker"],
         silence_logs=logging.CRITICAL + 1,
     )
 
