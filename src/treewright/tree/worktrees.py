@@ -32,6 +32,7 @@ class Worktrees:
     def __init__(self, repo: Path, run_dir: Path, run_id: str) -> None:
         self.repo = repo
         self.run_dir = run_dir
+        self._run_id = run_id
         self._prefix = f"treewright/{run_id}"
 
     def candidate_path(self, eval_id: str) -> Path:
@@ -41,7 +42,7 @@ class Worktrees:
         return self.run_dir / "wt" / node_id
 
     def node_ref(self, node_id: str) -> str:
-        return f"refs/heads/{self._prefix}/node/{node_id}"
+        return node_ref(self._run_id, node_id)
 
     def _candidate_branch(self, eval_id: str) -> str:
         return f"{self._prefix}/cand/{eval_id}"
@@ -151,6 +152,11 @@ class Worktrees:
         if done.returncode != 0 or path.exists():
             shutil.rmtree(path, ignore_errors=True)
             git(self.repo, "worktree", "prune")
+
+
+def node_ref(run_id: str, node_id: str) -> str:
+    """The branch that keeps a promoted commit reachable."""
+    return f"refs/heads/treewright/{run_id}/node/{node_id}"
 
 
 def resolve(cwd: Path, revision: str) -> Commit:
