@@ -152,6 +152,10 @@ def speedup(quick: bool) -> Table:
                 connect(None, workers, directory) as client,
             ):
                 _warm_up(client, workers)
+                once = f"warm-{workers}"
+                _share_of_ideal(
+                    repo, once, workers, lambda _, c=client, n=workers: OnCluster(c, sleeping, n), 1
+                )
                 share = _share_of_ideal(
                     repo, f"d-{workers}", workers,
                     lambda _, c=client, n=workers: OnCluster(c, sleeping, n), rounds,
