@@ -1,0 +1,62 @@
+'use strict';
+/**
+ * A policy over syntax: what a piece of generated text may contain, judged on what Lean's own
+ * parser makes of it. The policy itself comes with the request (escapes.py holds it):
+ *   { start, end, commands, kinds, atoms, options, attributes }
+ * where [start, end) is the generated part in bytes, `commands` the kinds of command that may
+ * begin there, `kinds` and `atoms` what must not occur, and the rest what is allowed.
+ */
+const OPTION_KINDS = new Set([
+  'Lean.Parser.Command.set_option', 'Lean.Parser.Term.set_option', 'Lean.Parser.Tactic.set_option',
+]);
+const ATTRIBUTE_KIND = 'Lean.Parser.Term.attrInstance';
+
+function createGuard(heap, syntax) {
+  const { field, readArray } = heap;
+
+  const children = (stx) => readArray(field(stx, 2));
+
+  function firstWord(stx) {
+    let word = '';
+    syntax.walk(stx, ({ atom, ident }) => { word = word || ident || atom || ''; });
+    return word;
+  }
+
+  /** A function for `commands({ inspect })`: a string if the command breaks the policy. */
+  function inspector(policy) {
+    const lists = Object.fromEntries(
+      ['commands', 'kinds', 'atoms', 'options', 'attributes'].map((key) => [key, new Set(policy[key])]),
+    );
+    const generated = (range) => range !== null && range.start < policy.end && range.end > policy.start;
+
+    return (command) => {
+      const whole = syntax.range(command);
+      if (!generated(whole)) return '';
+      const kind = syntax.kind(command);
+      if (whole.start >= policy.start && !lists.commands.has(kind)) return `escape: command ${kind}`;
+      let violation = '';
+      syntax.walk(command, ({ kind: nodeKind, atom, stx }) => {
+        if (violation) return;
+        if (nodeKind !== undefined) {
+          const interesting = lists.kinds.has(nodeKind) || OPTION_KINDS.has(nodeKind) || nodeKind === ATTRIBUTE_KIND;
+          if (!interesting || !generated(syntax.range(stx))) return;
+          if (lists.kinds.has(nodeKind)) violation = `escape: ${nodeKind}`;
+          else if (OPTION_KINDS.has(nodeKind)) {
+            const option = firstWord(children(stx)[1]);
+            if (!lists.options.has(option)) violation = `escape: option ${option}`;
+          } else {
+            const attribute = firstWord(children(stx)[1]);
+            if (!lists.attributes.has(attribute)) violation = `escape: attribute ${attribute}`;
+          }
+        } else if (atom !== undefined && lists.atoms.has(atom) && generated(syntax.range(stx))) {
+          violation = `escape: ${atom}`;
+        }
+      });
+      return violation;
+    };
+  }
+
+  return { inspector };
+}
+
+module.exports = { createGuard };
