@@ -15,10 +15,23 @@ from typing import Any
 # changes how later text is read, or has no business in a proof.
 COMMANDS = frozenset(
     f"Lean.Parser.Command.{name}"
-    for name in (
-        "declaration mutual open namespace section end variable universe set_option in include "
-        "omit moduleDoc eoi noncomputableSection"
-    ).split()
+    for name in [
+        "declaration",
+        "mutual",
+        "open",
+        "namespace",
+        "section",
+        "end",
+        "variable",
+        "universe",
+        "set_option",
+        "in",
+        "include",
+        "omit",
+        "moduleDoc",
+        "eoi",
+        "noncomputableSection",
+    ]
 )
 
 # Pieces of syntax that run code, read files, or turn a check off.
@@ -44,27 +57,114 @@ KINDS = frozenset(
 
 # Words of Lean's grammar (not identifiers) with the same effect, whatever syntax they begin.
 ATOMS = frozenset(
-    "axiom unsafe implemented_by extern export init builtin_init csimp run_tac run_cmd run_elab "
-    "run_meta by_elab elab_rules elab macro macro_rules syntax declare_syntax_cat notation "
-    "notation3 infix infixl infixr prefix postfix simproc dsimproc simproc_decl builtin_simproc "
-    "builtin_dsimproc initialize builtin_initialize #eval #eval! #exit #print #check #reduce "
-    "#synth import prelude native_decide sorry admit include_str opaque attribute instance "
-    "unseal seal bv_decide bv_check register_option declare_config_elab binder_predicate "
-    "set_library_suggestions".split()
+    [
+        "axiom",
+        "unsafe",
+        "implemented_by",
+        "extern",
+        "export",
+        "init",
+        "builtin_init",
+        "csimp",
+        "run_tac",
+        "run_cmd",
+        "run_elab",
+        "run_meta",
+        "by_elab",
+        "elab_rules",
+        "elab",
+        "macro",
+        "macro_rules",
+        "syntax",
+        "declare_syntax_cat",
+        "notation",
+        "notation3",
+        "infix",
+        "infixl",
+        "infixr",
+        "prefix",
+        "postfix",
+        "simproc",
+        "dsimproc",
+        "simproc_decl",
+        "builtin_simproc",
+        "builtin_dsimproc",
+        "initialize",
+        "builtin_initialize",
+        "#eval",
+        "#eval!",
+        "#exit",
+        "#print",
+        "#check",
+        "#reduce",
+        "#synth",
+        "import",
+        "prelude",
+        "native_decide",
+        "sorry",
+        "admit",
+        "include_str",
+        "opaque",
+        "attribute",
+        "instance",
+        "unseal",
+        "seal",
+        "bv_decide",
+        "bv_check",
+        "register_option",
+        "declare_config_elab",
+        "binder_predicate",
+        "set_library_suggestions",
+    ]
 )
 
 # Options that change effort or printing, never what counts as a proof.
 OPTIONS = frozenset(
-    "maxHeartbeats maxRecDepth synthInstance.maxHeartbeats synthInstance.maxSize "
-    "exponentiation.threshold linter.all linter.unusedVariables linter.unusedSimpArgs "
-    "linter.unnecessarySimpa pp.all pp.explicit pp.universes pp.proofs pp.maxSteps "
-    "pp.deepTerms pp.funBinderTypes pp.piBinderTypes pp.notation pp.fieldNotation "
-    "trace.Meta.synthInstance diagnostics".split()
+    [
+        "maxHeartbeats",
+        "maxRecDepth",
+        "synthInstance.maxHeartbeats",
+        "synthInstance.maxSize",
+        "exponentiation.threshold",
+        "linter.all",
+        "linter.unusedVariables",
+        "linter.unusedSimpArgs",
+        "linter.unnecessarySimpa",
+        "pp.all",
+        "pp.explicit",
+        "pp.universes",
+        "pp.proofs",
+        "pp.maxSteps",
+        "pp.deepTerms",
+        "pp.funBinderTypes",
+        "pp.piBinderTypes",
+        "pp.notation",
+        "pp.fieldNotation",
+        "trace.Meta.synthInstance",
+        "diagnostics",
+    ]
 )
 
 ATTRIBUTES = frozenset(
-    "simp grind ext refl symm trans norm_cast push_cast elab_as_elim reducible irreducible "
-    "inline always_inline noinline congr local scoped".split()
+    [
+        "simp",
+        "grind",
+        "ext",
+        "refl",
+        "symm",
+        "trans",
+        "norm_cast",
+        "push_cast",
+        "elab_as_elim",
+        "reducible",
+        "irreducible",
+        "inline",
+        "always_inline",
+        "noinline",
+        "congr",
+        "local",
+        "scoped",
+    ]
 )
 
 # Compiler options that a proof never needs; the tactic form of native evaluation.

@@ -197,26 +197,39 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     }
   }
 
-  /** Declarations of the imported modules and of this session: { items, total }. */
-  function declarations(commandState, env, { prefix, module, offset, limit, types }) {
-    const hits = [];
-    const header = call('l_Lean_Environment_header', inc(env));
+  // The last listing, since pages follow each other; it keeps its environment alive.
+  let listing = { key: '', env: 0, local: 0, rows: [] };
+
+  /** Rows { name, info (both borrowed), owner, text } sorted by name. */
+  function list(header, session, prefix, module) {
+    const rows = [];
+    const take = (name, info, owner) => {
+      const text = names.show(name);
+      if (text.startsWith(prefix) && !truth('l_Lean_Name_isInternalDetail', inc(name))) {
+        rows.push({ name, info, owner, text });
+      }
+    };
     const modules = readArray(field(header, HEADER.modules));
-    const data = readArray(field(header, HEADER.moduleData));
-    data.forEach((d, i) => {
+    readArray(field(header, HEADER.moduleData)).forEach((data, i) => {
       const owner = names.show(field(field(modules[i], 0), 0));
       if (module && owner !== module && !owner.startsWith(`${module}.`)) return;
-      const constants = readArray(field(d, MODULE_DATA.constants));
-      readArray(field(d, MODULE_DATA.constNames)).forEach((name, j) => hits.push({ name, info: constants[j], owner }));
+      const constants = readArray(field(data, MODULE_DATA.constants));
+      readArray(field(data, MODULE_DATA.constNames)).forEach((name, j) => take(name, constants[j], owner));
     });
+    if (!module) for (const [, info, name] of session.found) take(name, info, null);
+    return rows.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+  }
+
+  /** Declarations of the imported modules and of this session: { items, total }. */
+  function declarations(commandState, env, { prefix, module, offset, limit, types }) {
+    const key = JSON.stringify([env, prefix, module]);
     const session = sessionConstants(env);
-    if (!module) for (const [, info, name] of session.found) hits.push({ name, info, owner: null });
-    const shown = [];
-    for (const hit of hits) {
-      const text = names.show(hit.name);
-      if (text.startsWith(prefix) && !truth('l_Lean_Name_isInternalDetail', inc(hit.name))) shown.push({ ...hit, text });
+    const header = call('l_Lean_Environment_header', inc(env));
+    if (listing.key !== key || listing.local !== session.found.length) {
+      if (listing.env) dec(listing.env);
+      listing = { key, env: inc(env), local: session.found.length, rows: list(header, session, prefix, module) };
     }
-    shown.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+    const { rows: shown } = listing;
     const page = shown.slice(offset, offset + limit);
     const printer = types ? typePrinter(commandState) : null;
     const items = page.map(({ name, info, owner, text }) => ({

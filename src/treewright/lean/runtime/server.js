@@ -152,6 +152,13 @@ function createServer(host) {
       return {};
     },
 
+    /** Frees everything but what was imported and `env`. */
+    reset({ env }) {
+      [...proofs.states.keys()].forEach(proofs.free);
+      operations.free({ envs: [...environments.keys()].filter((id) => id !== env) });
+      return {};
+    },
+
     audit({ env, name }) {
       const report = environment.audit(envOf(env), name);
       if (!report) throw new RequestError(`there is no declaration ${name}`);

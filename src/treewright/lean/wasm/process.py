@@ -104,7 +104,7 @@ class LeanProcess:
         cancel_read, self._cancel_fd = os.pipe()
         self._stack.callback(os.close, self._cancel_fd)
         os.set_blocking(cancel_read, False)
-        self._stderr = self._stack.enter_context(tempfile.TemporaryFile())
+        self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         try:
             self._child = subprocess.Popen(
                 [

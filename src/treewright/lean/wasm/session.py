@@ -123,9 +123,7 @@ class WasmSession:
         return self._step("tactic", timeout, state=state_id(state), text=text)
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
-        return self._step(
-            "focus", DEFAULT_STEP_SECONDS, state=state_id(state), goals=list(goals)
-        )
+        return self._step("focus", DEFAULT_STEP_SECONDS, state=state_id(state), goals=list(goals))
 
     def free(self, states: Sequence[ProofState | int]) -> None:
         self._ask("free", soft=None, hard=30.0, states=[state_id(s) for s in states])
@@ -225,6 +223,10 @@ class WasmSession:
     def free_environment(self, env: int) -> None:
         self._ask("free", soft=None, hard=30.0, envs=[env])
 
+    def reset(self) -> None:
+        """Forgets every proof state and every kept environment but the session's own."""
+        self._ask("reset", soft=None, hard=30.0, env=self.environment)
+
     def memory(self) -> Reply:
         return self._ask("memory", soft=None, hard=10.0)
 
@@ -248,9 +250,7 @@ class WasmSession:
 
     def _step(self, op: str, timeout: float, **fields: Any) -> StepResult:
         try:
-            reply = self._process.request(
-                op, soft=timeout, hard=hard_limit(timeout), fields=fields
-            )
+            reply = self._process.request(op, soft=timeout, hard=hard_limit(timeout), fields=fields)
         except ProcessLost as lost:
             return SessionLost(str(lost))
         if reply.ok:
