@@ -96,7 +96,12 @@ def run(
             if stdin:
                 _feed(child, stdin)
             deadline = started + timeout if timeout is not None else None
-            reason = _pump(child, log, deadline, cancel)
+            try:
+                reason = _pump(child, log, deadline, cancel)
+            except BaseException:
+                proctree.kill(child.pid, marker)
+                child.wait()
+                raise
             proctree.end(child.pid, marker, grace_seconds if reason else 0)
             child.wait()
             _drain(child, log)

@@ -105,11 +105,15 @@ def kill(group: int, marker: str) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def kill_marked(marker_prefix: str) -> list[int]:
-    """Ends processes that an earlier, dead owner left behind; returns their ids."""
+def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
+    """Ends processes that earlier owners left behind, but not those marked with the prefix
+    `spare`; returns their ids."""
     killed: list[int] = []
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
-    while (alive := marked(marker_prefix, prefix=True)) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        alive = set(marked(marker_prefix, prefix=True)) - set(marked(spare, prefix=True))
+        if not alive:
+            break
         for pid in alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,29 @@
+"""Ctrl-C once: end in order, everything resumable. Twice: end now, still resumable."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+import click
+
+
+@contextlib.contextmanager
+def cancel_on_signals() -> Iterator[threading.Event]:
+    """Yields an event that the first SIGINT or SIGTERM sets; the second one interrupts."""
+    cancel = threading.Event()
+
+    def handle(_number: int, _frame: object) -> None:
+        if cancel.is_set():
+            raise KeyboardInterrupt
+        cancel.set()
+        click.echo("stopping; once more to stop at once", err=True)
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield cancel
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

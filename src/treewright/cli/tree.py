@@ -1,0 +1,177 @@
+"""`treewright tree`: advance a beam search over git commits by one depth."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from treewright.kernel.errors import EXIT_FINDINGS, UsageError
+
+_positive = click.IntRange(min=1)
+_READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
+
+
+@click.command()
+@click.option("--tree-run-id", metavar="ID", help="Run to start or continue (default: a new one).")
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Configuration (default: treewright.toml in the repository).",
+)
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("."),
+    help="Target repository (default: the current one).",
+)
+@click.option("--ideas-per-node", type=_positive, help="Ideas tried per node. [5]")
+@click.option("--beam-width", type=_positive, help="Nodes kept per depth, over all parents. [1]")
+@click.option("--max-depth", type=_positive, help="Rounds of promotion. [3]")
+@click.option("--sweep-config-limit", type=_positive, help="Sweep only config_id < N. [all]")
+@click.option(
+    "--confirm-configs",
+    type=click.IntRange(min=0),
+    help="Held-out configs a candidate must hold on before promotion. [0]",
+)
+@click.option("--max-total-idea-evals", type=_positive, help="Hard cap on evaluations. [none]")
+@click.option(
+    "--stop-on-empty-frontier/--no-stop-on-empty-frontier",
+    default=None,
+    help="Stop when nothing passes the gate. [stop]",
+)
+@click.option(
+    "--dedupe-scope",
+    type=click.Choice(["node_plus_ancestors", "global", "none"]),
+    help="Where an idea's text counts as tried before. [node_plus_ancestors]",
+)
+@click.option("--keep-rejected-worktrees", is_flag=True, help="Keep candidates' worktrees.")
+@click.option("--keep-failed-artifacts", is_flag=True, help="Keep all files of failures.")
+@click.option(
+    "--lock-stale-seconds",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    help="A lock without heartbeat for so long is stale.",
+)
+@click.option("--force", is_flag=True, help="Take over a lock that is not stale.")
+@click.option(
+    "--make-baseline",
+    is_flag=True,
+    help="If baseline_csv does not exist, sweep the root commit to make it.",
+)
+@click.option("--until-done", is_flag=True, help="Repeat until there is a stop reason.")
+@click.option("--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md.")
+@click.option(
+    "--validate-only", is_flag=True, help="Only check the run and write VALIDATION_REPORT.md."
+)
+@click.option("--dry-run", is_flag=True, help="Simulate evaluations: no agent, no sweep, no git.")
+@click.pass_context
+def tree(ctx: click.Context, **flags: Any) -> None:
+    """Advance a beam search over git commits by one depth.
+
+    Prints one JSON object on stdout and progress on stderr. Run the same command with
+    the same --tree-run-id to continue, also after a crash.
+    """
+    if flags["report_only"] or flags["validate_only"]:
+        _read_only(ctx, flags)
+    else:
+        _search(flags)
+
+
+def _search(flags: dict[str, Any]) -> None:
+    from treewright.cli.progress import SearchProgress
+    from treewright.cli.signals import cancel_on_signals
+    from treewright.tree import outcome
+    from treewright.tree.creation import Shape
+    from treewright.tree.housekeeping import Retention
+    from treewright.tree.report import write_report
+    from treewright.tree.runner import RunRequest, open_run
+
+    request = RunRequest(
+        repo=flags["repo"],
+        run_id=flags["tree_run_id"],
+        config_path=flags["config_path"],
+        shape=Shape(
+            **{name: flags[name] for name in Shape.__dataclass_fields__ if name != "dry_run"},
+            dry_run=flags["dry_run"] or None,
+        ),
+        make_baseline=flags["make_baseline"],
+        retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
+        stale_seconds=flags["lock_stale_seconds"],
+        force=flags["force"],
+    )
+    with (
+        SearchProgress() as progress,
+        cancel_on_signals() as cancel,
+        open_run(request, progress, cancel) as coordinator,
+    ):
+        progress.run_dir = coordinator.store.run_dir
+        if coordinator.manifest.dry_run:
+            progress.say(_estimate(coordinator))
+        while coordinator.advance() and flags["until_done"]:
+            pass
+        report = write_report(coordinator.store.run_dir, coordinator.manifest)
+        progress.say(f"report: {report}")
+        document = outcome.describe(coordinator.manifest, coordinator.store.run_dir)
+    _print_json(document)
+
+
+def _estimate(coordinator: Any) -> str:
+    from treewright.tree import outcome
+    from treewright.tree.runner import runs_directory
+
+    most = outcome.most_evaluations(coordinator.manifest)
+    each = outcome.past_seconds_per_evaluation(runs_directory(coordinator.repo))
+    if each is None:
+        return f"a real run: at most {most} evaluations; no past timings to tell how long"
+    return f"a real run: at most {most} evaluations, about {most * each:.0f} s ({each:.1f} s each)"
+
+
+def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
+    from treewright.tree import outcome, store
+    from treewright.tree.report import write_report
+    from treewright.tree.runner import locate
+    from treewright.tree.validation import validate
+    from treewright.tree.validation import write_report as write_validation
+
+    _refuse_other_flags(ctx)
+    if flags["tree_run_id"] is None:
+        raise UsageError("--report-only and --validate-only need --tree-run-id")
+    repo, run_dir = locate(flags["repo"], flags["tree_run_id"])
+    findings = None
+    if flags["validate_only"]:
+        findings = validate(run_dir, repo)
+        path = write_validation(run_dir, findings)
+        click.echo(f"{len(findings)} findings: {path}", err=True)
+    manifest = store.load(run_dir)
+    if flags["report_only"]:
+        click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
+    document = outcome.describe(manifest, run_dir)
+    if findings is not None:
+        document["findings"] = [
+            {"code": f.code, "subject": f.subject, "message": f.message} for f in findings
+        ]
+    _print_json(document)
+    if findings:
+        sys.exit(EXIT_FINDINGS)
+
+
+def _refuse_other_flags(ctx: click.Context) -> None:
+    """A flag that means nothing in the chosen mode is an error."""
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name or "")
+        given = source is click.core.ParameterSource.COMMANDLINE
+        if given and parameter.name not in _READ_ONLY_FLAGS:
+            raise UsageError(
+                f"{parameter.opts[0]} means nothing with --report-only or --validate-only"
+            )
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(document).decode())

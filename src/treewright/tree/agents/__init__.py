@@ -1,0 +1,1 @@
+"""Who implements an idea: planner, coder, reviewer, each on a backend; see `base`."""

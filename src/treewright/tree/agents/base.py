@@ -1,0 +1,64 @@
+"""The interface of an agent backend: a role's prompt in, a reply out, edits in the worktree."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from treewright.tree.model import Usage
+
+Role = Literal["planner", "coder", "reviewer"]
+
+
+class AgentFailure(Exception):
+    """A role could not do its part. `code` becomes the evaluation's error code.
+
+    `usage` is what had been spent by then: a failed attempt costs money too.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        log: Path | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.log = log
+        self.usage = usage or Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRequest:
+    """One call of one role."""
+
+    role: Role
+    round: int
+    prompt: str
+    idea: str
+    worktree: Path
+    log_dir: Path
+    seed: int = 0
+    owner: str = ""
+    cancel: threading.Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleReply:
+    """`text` is what the agent said (a plan, a report, a review)."""
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+
+
+class Backend(Protocol):
+    """A coder backend leaves its edits in `request.worktree`; others leave it alone."""
+
+    def run(self, request: RoleRequest) -> RoleReply: ...

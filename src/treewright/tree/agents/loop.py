@@ -1,0 +1,186 @@
+"""From an idea to changed files: plan, then code and review, a bounded number of times.
+
+The loop owns what holds for every backend: which prompt a role gets, that only the
+coder's edits stay, that HEAD stays where it was, what is written about each round.
+It commits nothing; the worktree is left with the change in its files.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.tree.agents import prompts, rounds, transcript, verdict
+from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
+from treewright.tree.agents.checkout import Checkout
+from treewright.tree.agents.factory import make_backend
+from treewright.tree.agents.source_view import how_to_edit, repository_view
+from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
+from treewright.tree.model import Usage
+
+_NOTHING = "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """An idea that is now in the worktree's files. `approved` is None without a reviewer."""
+
+    review_rounds: int
+    approved: bool | None
+    usage: Usage
+    plan: str
+
+
+def implement(
+    config: Config,
+    idea_text: str,
+    worktree: Path,
+    log_dir: Path,
+    parent_context: str = "",
+    *,
+    repo: Path,
+    seed: int = 0,
+    owner: str = "",
+    cancel: threading.Event | None = None,
+) -> Implementation:
+    """Runs planner, coder and reviewer in `worktree`.
+
+    `parent_context` is Markdown about the parent node, for the prompts. Relative paths
+    of the configuration (prompts, scripts) are looked up in `repo`. An AgentFailure
+    carries the usage up to it.
+    """
+    return _Loop(
+        config, idea_text, worktree, log_dir, parent_context, repo, seed, owner, cancel
+    ).run()
+
+
+class _Loop:
+    def __init__(
+        self,
+        config: Config,
+        idea: str,
+        worktree: Path,
+        log_dir: Path,
+        parent_context: str,
+        repo: Path,
+        seed: int,
+        owner: str,
+        cancel: threading.Event | None,
+    ) -> None:
+        self._config = config
+        self._idea = idea
+        self._log_dir = log_dir
+        self._repo = repo
+        self._seed = seed
+        self._owner = owner
+        self._cancel = cancel
+        self._checkout = Checkout.of(worktree)
+        self._usage = Usage()
+        self._values = {
+            "idea": idea.strip(),
+            "parent_context": parent_context.strip() or _NOTHING,
+            "protected_paths": "\n".join(f"- {path}" for path in config.protected_paths)
+            or _NOTHING,
+            "max_rounds": str(config.max_review_rounds),
+            "plan": _NOTHING,
+            "review": _NOTHING,
+        }
+
+    def run(self) -> Implementation:
+        agents = self._config.agents
+        planner = make_backend("planner", agents.planner, self._repo)
+        coder = make_backend("coder", agents.coder, self._repo)
+        reviewer = make_backend("reviewer", agents.reviewer, self._repo)
+        assert coder is not None
+        try:
+            plan = self._plan(planner)
+            for number in range(1, self._config.max_review_rounds + 1):
+                judged = self._round(number, coder, reviewer)
+                if judged != "request_changes":
+                    approved = True if judged == "approve" else None
+                    return Implementation(number, approved, self._usage, plan)
+        except AgentFailure as failure:
+            failure.usage = failure.usage + self._usage
+            raise
+        rounds_done = self._config.max_review_rounds
+        if self._config.proceed_on_max_review_rounds:
+            return Implementation(rounds_done, False, self._usage, plan)
+        raise AgentFailure(
+            "review_not_approved",
+            f"the reviewer still requested changes after {rounds_done} round(s)",
+            log=rounds.path(self._log_dir, rounds_done),
+            usage=self._usage,
+        )
+
+    def _plan(self, planner: Backend | None) -> str:
+        plan = ""
+        if planner is not None:
+            reply = self._ask("planner", planner, self._config.agents.planner, 1)
+            plan = reply.text.strip()
+            self._values["plan"] = plan or _NOTHING
+        said = plan or "No planner is configured: the idea itself is the plan."
+        transcript.write(self._log_dir / "plan.md", f"# Plan\n\n{said}\n")
+        return plan
+
+    def _round(self, number: int, coder: Backend, reviewer: Backend | None) -> str:
+        """One coder call and, if there is a reviewer, one review. Returns what it came to."""
+        record = rounds.Round(number)
+        try:
+            reply = self._ask("coder", coder, self._config.agents.coder, number)
+            record.report, record.coder_usage = reply.text, reply.usage
+            tree = self._checkout.tree()
+            record.diff_stat = self._checkout.diff_stat(tree)
+            if tree == self._checkout.base_tree:
+                raise AgentFailure("no_changes", "the coder left every file as it was")
+            if reviewer is None:
+                record.verdict = "no_reviewer"
+                return record.verdict
+            self._values |= {"report": reply.text.strip(), "diff": self._checkout.diff(tree)}
+            reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
+            record.review, record.reviewer_usage = reply.text, reply.usage
+            record.verdict = verdict.parse(reply.text)
+            self._values["review"] = reply.text.strip()
+            return "approve" if record.verdict == "approve" else "request_changes"
+        except AgentFailure as failure:
+            record.failure = failure
+            raise
+        finally:
+            record.write(self._log_dir)
+
+    def _ask(self, role: Role, backend: Backend, config: BackendConfig, number: int) -> RoleReply:
+        """Calls a role, and puts right what no role may do."""
+        if self._cancel is not None and self._cancel.is_set():
+            raise AgentFailure("cancelled", f"cancelled before the {role} ran", retryable=True)
+        before = self._checkout.tree()
+        request = RoleRequest(
+            role=role,
+            round=number,
+            prompt=self._prompt(role, config, number),
+            idea=self._idea,
+            worktree=self._checkout.worktree,
+            log_dir=self._log_dir,
+            seed=self._seed + number - 1,
+            owner=self._owner,
+            cancel=self._cancel,
+        )
+        reply = backend.run(request)
+        self._usage += reply.usage
+        notes = ""  # in front of the reply, because a review's last line is its verdict
+        if self._checkout.take_back_head():
+            notes += "[treewright: commits or branch switches were undone, the files kept]\n\n"
+        if role != "coder" and self._checkout.restore(before):
+            notes += f"[treewright: edits made by the {role} were undone]\n\n"
+        return RoleReply(notes + reply.text, reply.usage) if notes else reply
+
+    def _prompt(self, role: Role, config: BackendConfig, number: int) -> str:
+        template = prompts.load(role, _replacement(config), self._repo)
+        values = {**self._values, "round": str(number)}
+        if prompts.mentions(template, "repository"):
+            values["repository"] = repository_view(config, self._checkout.worktree, values)
+        values["how_to_edit"] = how_to_edit(config)
+        return prompts.substitute(template, values)
+
+
+def _replacement(config: BackendConfig) -> str | None:
+    return config.prompt if isinstance(config, CommandBackend | OpenaiBackend) else None

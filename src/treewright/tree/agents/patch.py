@@ -1,0 +1,62 @@
+"""The coder that needs no model: it applies the patch which the idea carries.
+
+`apply` is also how the edits of a chat model reach the worktree. It is git that
+applies: all hunks or none, nothing outside the worktree, nothing through a symlink,
+nothing in `.git`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
+from treewright.tree.agents.checkout import clean_environment
+from treewright.tree.agents.line_endings import adapt
+from treewright.tree.ideas.text import patches
+
+
+class PatchCoder:
+    """Applies the idea's `diff` blocks, in order, as one patch."""
+
+    def run(self, request: RoleRequest) -> RoleReply:
+        found = patches(request.idea)
+        if not found:
+            raise AgentFailure(
+                "patch_missing",
+                "the idea has no ```diff block; the patch backend needs one "
+                "(or set agents.coder to another backend)",
+            )
+        how = apply("".join(found), request.worktree)
+        return RoleReply(f"Applied the idea's own patch{how}.")
+
+
+def apply(patch: str, worktree: Path) -> str:
+    """Applies a unified diff or changes nothing. Says in words if it had to be mended.
+
+    People and models miscount the lines of a hunk; git can count them itself, so a
+    patch is refused only when its lines do not match the files.
+    """
+    patch = adapt(patch, worktree)
+    refused = _git_apply(patch, worktree)
+    if refused is None:
+        return ""
+    if _git_apply(patch, worktree, "--recount") is None:
+        return " (with its hunk lengths counted again)"
+    raise AgentFailure("patch_failed", f"the patch does not apply: {refused}")
+
+
+def _git_apply(patch: str, worktree: Path, *options: str) -> str | None:
+    """None if applied, else git's reason."""
+    done = subprocess.run(
+        ["git", "apply", "--whitespace=nowarn", *options, "-"],
+        cwd=worktree,
+        env=clean_environment(),
+        input=patch.encode("utf-8", "surrogateescape"),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return said[0].removeprefix("error: ") if said else f"git apply exited with {done.returncode}"

@@ -1,0 +1,63 @@
+"""`review_round_<n>.md`: what one round of code and review came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from treewright.tree.agents import transcript
+from treewright.tree.agents.base import AgentFailure
+from treewright.tree.ideas.text import fence_for
+from treewright.tree.model import Usage
+
+_VERDICTS = {
+    "approve": "approved",
+    "request_changes": "changes requested",
+    "unparsable": "changes requested (the review did not end with a VERDICT line)",
+    "no_reviewer": "accepted without review: no reviewer is configured",
+    "": "not reached",
+}
+
+
+@dataclass(slots=True)
+class Round:
+    """Filled in as the round goes on, so that a failed one is recorded too."""
+
+    number: int
+    report: str = ""
+    diff_stat: str = ""
+    review: str = ""
+    verdict: str = ""
+    coder_usage: Usage = field(default_factory=Usage)
+    reviewer_usage: Usage = field(default_factory=Usage)
+    failure: AgentFailure | None = None
+
+    def write(self, log_dir: Path) -> None:
+        transcript.write(path(log_dir, self.number), self._render())
+
+    def _render(self) -> str:
+        fence = fence_for(self.diff_stat)
+        lines = [
+            f"# Review round {self.number}",
+            "",
+            f"- verdict: {_VERDICTS[self.verdict]}",
+            f"- coder: {describe(self.coder_usage)}",
+            f"- reviewer: {describe(self.reviewer_usage)}",
+        ]
+        if self.failure is not None:
+            lines.append(f"- failed: `{self.failure.code}`: {self.failure.message}")
+        lines += ["", "## Coder's report", "", self.report.strip() or "(nothing)"]
+        lines += ["", "## Files changed", "", fence, self.diff_stat or "(none)", fence]
+        lines += ["", "## Review", "", self.review.strip() or "(none)", ""]
+        return "\n".join(lines)
+
+
+def path(log_dir: Path, number: int) -> Path:
+    return log_dir / f"review_round_{number}.md"
+
+
+def describe(usage: Usage) -> str:
+    if usage == Usage():
+        return "no usage reported"
+    tokens = f"{usage.prompt_tokens} prompt + {usage.completion_tokens} completion tokens"
+    return f"{tokens}, {usage.cost_usd:.4f} USD"

@@ -1,0 +1,73 @@
+"""Replies read from a JSON file: for tests, rehearsals and demonstrations.
+
+The file is a list of entries; the first that fits the role, the round and the idea
+answers. See docs/agents.md for the fields.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
+from treewright.tree.agents.edits import FileEdit, write_all
+from treewright.tree.agents.patch import apply
+from treewright.tree.model import Usage
+
+
+class ScriptedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    code: str
+    message: str
+    retryable: bool = False
+
+
+class ScriptEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`round` and `when` (a part of the idea's text) narrow the entry; both may be left out."""
+
+    role: Role
+    text: str = ""
+    round: int | None = None
+    when: str = ""
+    files: dict[str, str | None] = {}
+    patch: str = ""
+    usage: Usage = Usage()
+    error: ScriptedError | None = None
+
+    def fits(self, request: RoleRequest) -> bool:
+        return (
+            self.role == request.role
+            and self.round in (None, request.round)
+            and self.when in request.idea
+        )
+
+
+class ScriptedAgent:
+    def __init__(self, script: Path) -> None:
+        self._script = script
+        self._entries = load(script)
+
+    def run(self, request: RoleRequest) -> RoleReply:
+        entry = next((entry for entry in self._entries if entry.fits(request)), None)
+        if entry is None:
+            raise AgentFailure(
+                "script_missing",
+                f"{self._script} has no entry for the {request.role} in round {request.round}",
+            )
+        if entry.error is not None:
+            error = entry.error
+            raise AgentFailure(error.code, error.message, retryable=error.retryable)
+        write_all([FileEdit(path, text) for path, text in entry.files.items()], request.worktree)
+        if entry.patch:
+            apply(entry.patch, request.worktree)
+        return RoleReply(entry.text, entry.usage)
+
+
+def load(script: Path) -> list[ScriptEntry]:
+    try:
+        return msgspec.json.decode(script.read_bytes(), type=list[ScriptEntry])
+    except OSError as error:
+        raise UsageError(f"cannot read the agent script {script}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{script}: {error}") from None

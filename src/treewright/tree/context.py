@@ -1,0 +1,31 @@
+"""What agents are told about the node they start from, as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.tree.expansion import ancestors, last_summary
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.model import Manifest, Node
+
+
+def describe_node(run_dir: Path, manifest: Manifest, node: Node) -> str:
+    """The accepted ideas so far, and how the node compares with its parent and the root."""
+    if node.parent_node_id is None:
+        return f"This is the root of the search, commit {node.commit[:12]}."
+    lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
+    lines.append("Ideas already applied, oldest first:")
+    for ancestor in reversed(list(ancestors(manifest, node))):
+        if ancestor.idea_chain:
+            path = run_dir / ancestor.idea_chain[-1]
+            lines.append(f"- {idea_text.title(path.read_text(encoding='utf-8'))}")
+    scores = last_summary(run_dir, manifest, node)
+    for name in ("parent_relative", "root_relative"):
+        metrics = (scores or {}).get(name, {}).get("metrics", [])
+        if metrics:
+            lines += ["", f"Measured, {name.replace('_', '-')}:"]
+        lines += [
+            f"- {m['name']}: {m['baseline_mean']:.6g} -> {m['candidate_mean']:.6g} ({m['verdict']})"
+            for m in metrics
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,314 @@
+"""The search itself: one depth at a time, the only writer of a run.
+
+Each step looks at the manifest, does what is still missing, and records it before
+going on; so the same code starts a depth and continues one after a crash.
+
+expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote -> prune
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.budget import Budget
+from treewright.kernel.clock import timestamp
+from treewright.kernel.executors.base import Done, Executor
+from treewright.kernel.executors.inline import InlineExecutor
+from treewright.tree import beam, housekeeping
+from treewright.tree import events as ev
+from treewright.tree.config import Config
+from treewright.tree.confirmation import Confirmer
+from treewright.tree.context import describe_node
+from treewright.tree.creation import expected_ids
+from treewright.tree.evaluation import EvalRequest, Evaluator
+from treewright.tree.expansion import Expander
+from treewright.tree.housekeeping import Retention
+from treewright.tree.model import (
+    Dedupe,
+    EvalError,
+    EvalOutcome,
+    Evaluation,
+    Manifest,
+    Node,
+    NodeArtifacts,
+    StopReason,
+)
+from treewright.tree.simulation import simulate
+from treewright.tree.store import RunStore
+from treewright.tree.worktrees import Worktrees
+
+EvalExecutor = Executor[EvalRequest, EvalOutcome]
+
+
+@dataclass(slots=True)
+class Coordinator:
+    """Advances a run that it owns."""
+
+    store: RunStore
+    repo: Path
+    config: Config
+    retention: Retention = field(default_factory=Retention)
+    cancel: threading.Event = field(default_factory=threading.Event)
+    make_executor: Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor] = InlineExecutor
+    _expected: list[int] = field(init=False)
+    _worktrees: Worktrees = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._expected = expected_ids(self.store.run_dir, self.manifest, self.config)
+        self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.store.manifest
+
+    @property
+    def owner(self) -> str:
+        """Marks processes as this run's; the epoch says whose of its owners'."""
+        return housekeeping.process_owner(self.store.run_dir, self.store.lease.epoch)
+
+    def recover(self) -> None:
+        """Puts right what an owner that died left behind. Cheap if there is nothing."""
+        housekeeping.end_orphans(self.store.run_dir, self.store.lease.epoch)
+        running = [e for e in self._of_depth() if e.status == "running"]
+        if running:
+            self.store.record(
+                *(ev.Requeued(eval_id=e.eval_id, attempt=e.attempt, reason="lost") for e in running)
+            )
+        housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
+
+    def advance(self) -> bool:
+        """Does one depth, or what is left of it; False if the search had stopped before."""
+        if self.manifest.stop_reason is not None:
+            return False
+        depth = self.manifest.current_depth + 1
+        self._expand(depth)
+        self._queue(depth)
+        if not any(self._of_depth()):
+            self.store.record(ev.Stopped(reason="no_new_ideas"))
+            return True
+        self._evaluate()
+        self._decide(depth)
+        self.store.snapshot_if_due()
+        return True
+
+    def _stop_if_cancelled(self) -> None:
+        if self.cancel.is_set():
+            raise KeyboardInterrupt
+
+    def _of_depth(self) -> Iterator[Evaluation]:
+        """Evaluations of the depth being worked on."""
+        depth = self.manifest.current_depth + 1
+        if len(self.manifest.depths) >= depth:
+            for eval_id in self.manifest.depths[depth - 1].eval_ids:
+                yield self.manifest.evaluations[eval_id]
+
+    def _expand(self, depth: int) -> None:
+        expander = Expander(self.repo, self.store.run_dir, self.config, self.owner, self.cancel)
+        for node_id in sorted(self.manifest.frontier):
+            self._stop_if_cancelled()
+            if self.manifest.nodes[node_id].expanded_for_depth != depth:
+                self.store.record(expander.expand(self.manifest, node_id, depth))
+
+    def _queue(self, depth: int) -> None:
+        """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""
+        manifest = self.manifest
+        queued = {(e.parent_node_id, e.idea_path) for e in self._of_depth()}
+        tasks = [
+            (node_id, idea)
+            for node_id in sorted(manifest.frontier)
+            for idea in manifest.nodes[node_id].ideas
+            if idea.depth == depth and (node_id, idea.path) not in queued
+        ]
+        budget = Budget(manifest.max_total_idea_evals)
+        events = []
+        for node_id, idea in tasks[: budget.allow(len(tasks), manifest.spent)]:
+            eval_id = f"e{len(manifest.evaluations) + len(events) + 1:06d}"
+            events.append(
+                ev.Queued(
+                    eval_id=eval_id,
+                    parent_node_id=node_id,
+                    depth=depth,
+                    idea_id=f"{node_id}/{Path(idea.path).stem}",
+                    idea_path=idea.path,
+                    idea_sha256=idea.sha256,
+                    experiment_dir=f"eval/{eval_id}/experiment",
+                )
+            )
+        if events:
+            self.store.record(*events)
+
+    def _evaluate(self) -> None:
+        """Runs what is pending; returns when every evaluation of the depth has an outcome."""
+        pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
+        if not pending:
+            return
+        work = simulate if self.manifest.dry_run else Evaluator(self.cancel)
+        executor = self.make_executor(work)
+        queue, running = iter(pending), 0
+        clean = False
+        try:
+            while True:
+                self._stop_if_cancelled()
+                while running < executor.capacity and (eval_id := next(queue, None)):
+                    self._dispatch(executor, eval_id)
+                    running += 1
+                if not running:
+                    break
+                self._settle(executor.next_done())
+                running -= 1
+            clean = True
+        finally:
+            if not clean:
+                self.cancel.set()
+            executor.close(cancel=not clean)
+
+    def _dispatch(self, executor: EvalExecutor, eval_id: str) -> None:
+        evaluation = self.manifest.evaluations[eval_id]
+        attempt = evaluation.attempt + 1
+        self.store.record(
+            ev.Started(eval_id=eval_id, attempt=attempt, worker="local", worker_pid=os.getpid())
+        )
+        executor.submit(self._request(evaluation, attempt))
+
+    def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> None:
+        """Records an outcome. A fault of our own is an outcome too, but one worth a retry."""
+        request, outcome = done.request, done.outcome
+        if outcome is None:
+            error = done.error
+            assert error is not None
+            outcome = EvalOutcome(
+                error=EvalError("internal_error", f"{type(error).__name__}: {error}", True)
+            )
+        if outcome.error is not None and outcome.error.code == "cancelled":
+            self.store.record(
+                ev.Requeued(eval_id=request.eval_id, attempt=request.attempt, reason="interrupted")
+            )
+            raise KeyboardInterrupt
+        kind = ev.Completed if outcome.error is None else ev.Failed
+        self.store.record(kind(eval_id=request.eval_id, attempt=request.attempt, outcome=outcome))
+
+    def _request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
+        manifest, run_dir = self.manifest, self.store.run_dir
+        parent = manifest.nodes[evaluation.parent_node_id]
+        return EvalRequest(
+            tree_run_id=manifest.tree_run_id,
+            eval_id=evaluation.eval_id,
+            attempt=attempt,
+            parent_node_id=parent.node_id,
+            parent_commit=parent.commit,
+            idea_path=evaluation.idea_path,
+            parent_context=describe_node(run_dir, manifest, parent),
+            repo=str(self.repo),
+            run_dir=str(run_dir),
+            config=self.config,
+            protected_paths=manifest.protected_paths,
+            expected_ids=self._expected,
+            sweep_config_limit=manifest.sweep_config_limit,
+            parent_baseline=str(run_dir / parent.baseline_results_csv_path),
+            root_baseline=str(run_dir / manifest.root_baseline_csv_path),
+            commit_time=manifest.root_commit_time + evaluation.depth,
+            seed=manifest.seed,
+            owner=self.owner,
+        )
+
+    def _decide(self, depth: int) -> None:
+        """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
+        manifest = self.manifest
+        evaluations = list(self._of_depth())
+        selection = self._select(evaluations)
+        nodes = [
+            self._new_node(manifest.evaluations[eval_id], len(manifest.nodes) + place)
+            for place, eval_id in enumerate(selection.promoted)
+        ]
+        decisions = dict(selection.decisions)
+        for node, eval_id in zip(nodes, selection.promoted, strict=True):
+            decisions[eval_id] = msgspec.structs.replace(
+                decisions[eval_id], promoted_to_node_id=node.node_id
+            )
+        frontier = [node.node_id for node in nodes]
+        if not frontier and not manifest.stop_on_empty_frontier:
+            frontier = list(manifest.frontier)
+        self.store.record(
+            ev.Decided(
+                depth=depth,
+                decisions=decisions,
+                nodes=nodes,
+                frontier=frontier,
+                stop_reason=self._stop_reason(depth, bool(nodes)),
+            )
+        )
+        if not manifest.dry_run:
+            for node in nodes:
+                self._worktrees.add_node(node.node_id, node.commit)
+        housekeeping.prune(self.store.run_dir, evaluations, self._worktrees, self.retention)
+
+    def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
+        manifest = self.manifest
+        trees = {node.tree for node in manifest.nodes.values()}
+        confirmer = Confirmer(
+            self.store.run_dir, self.config, self._worktrees, self.owner, self.cancel
+        )
+        while True:
+            confirmations = None
+            if manifest.confirm_configs:
+                confirmations = {
+                    e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
+                }
+            selection = beam.select(evaluations, manifest.beam_width, trees, confirmations)
+            if selection.to_confirm is None:
+                return selection
+            self._stop_if_cancelled()
+            evaluation = manifest.evaluations[selection.to_confirm]
+            if manifest.nodes[evaluation.parent_node_id].artifacts.heldout is None:
+                self.store.record(confirmer.measure_node(manifest, evaluation.parent_node_id))
+            request = self._request(evaluation, evaluation.attempt)
+            self.store.record(confirmer.confirm(manifest, request))
+
+    def _new_node(self, evaluation: Evaluation, number: int) -> Node:
+        manifest = self.manifest
+        parent = manifest.nodes[evaluation.parent_node_id]
+        assert evaluation.candidate_commit is not None
+        assert evaluation.candidate_tree is not None
+        assert evaluation.results_csv is not None
+        node_id = f"n{number:04d}"
+        heldout = evaluation.confirmation.results_csv if evaluation.confirmation else None
+        return Node(
+            node_id=node_id,
+            parent_node_id=parent.node_id,
+            depth=evaluation.depth,
+            commit=evaluation.candidate_commit,
+            tree=evaluation.candidate_tree,
+            ref=None if manifest.dry_run else self._worktrees.node_ref(node_id),
+            worktree_path=None if manifest.dry_run else f"wt/{node_id}",
+            baseline_results_csv_path=evaluation.results_csv.path,
+            sweep_config_limit=manifest.sweep_config_limit,
+            idea_chain=[*parent.idea_chain, evaluation.idea_path],
+            status="frontier",
+            created_at=timestamp(),
+            node_ideas_dir=f"node_ideas/{node_id}",
+            root_relative=evaluation.root_relative,
+            parent_relative=evaluation.parent_relative,
+            dedupe=Dedupe(manifest.dedupe_scope),
+            artifacts=NodeArtifacts(
+                baseline=evaluation.results_csv,
+                heldout=heldout,
+                promoted_from_eval_id=evaluation.eval_id,
+            ),
+        )
+
+    def _stop_reason(self, depth: int, promoted: bool) -> StopReason | None:
+        manifest = self.manifest
+        left = Budget(manifest.max_total_idea_evals).evals_left(manifest.spent)
+        if left == 0:
+            return "max_total_idea_evals"
+        if not promoted and manifest.stop_on_empty_frontier:
+            return "empty_frontier"
+        if depth >= manifest.max_depth:
+            return "max_depth_reached"
+        return None

@@ -1,0 +1,158 @@
+"""Choosing the ideas to try on a node: ask the sources, leave out duplicates, keep files.
+
+Files are written before the event that records them; files of a node that no event
+recorded (we were killed in between) are removed and the choice is made again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import atomic
+from treewright.kernel.artifacts import sha256_file, sha256_text
+from treewright.tree import events as ev
+from treewright.tree import summary
+from treewright.tree.config import Config
+from treewright.tree.git import git
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas.base import Idea, NodeContext
+from treewright.tree.ideas.factory import make_source
+from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Expands nodes of one run."""
+
+    repo: Path
+    run_dir: Path
+    config: Config
+    owner: str = ""
+    cancel: threading.Event | None = None
+
+    def expand(self, manifest: Manifest, node_id: str, depth: int) -> ev.NodeExpanded:
+        """Chooses up to `ideas_per_node` new ideas and writes their files."""
+        node = manifest.nodes[node_id]
+        directory = self.run_dir / node.node_ideas_dir
+        self._remove_unrecorded(directory, node)
+        lineage = list(ancestors(manifest, node))
+        snapshot = [
+            FileDigest(idea.path, sha256_file(self.run_dir / idea.path))
+            for ancestor in lineage
+            for idea in ancestor.ideas
+        ]
+        seen = self._seen(manifest, lineage)
+        chosen: list[tuple[Idea, str]] = []
+        skipped: list[SkippedIdea] = []
+        usage = Usage()
+        for source in map(make_source, self.config.ideas):
+            wanted = manifest.ideas_per_node - len(chosen)
+            if wanted <= 0:
+                break
+            context = self._context(manifest, node, depth, lineage, wanted)
+            try:
+                proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+            finally:
+                shutil.rmtree(context.scratch, ignore_errors=True)
+            usage += proposals.usage
+            for idea in proposals.ideas:
+                key = idea_key(idea.text)
+                duplicate_of = seen.get(key) or _chosen_before(chosen, key)
+                if duplicate_of is not None and manifest.dedupe_scope != "none":
+                    skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
+                elif len(chosen) < manifest.ideas_per_node:
+                    chosen.append((idea, key))
+        return ev.NodeExpanded(
+            node_id=node_id,
+            depth=depth,
+            ideas=self._write(node, depth, chosen),
+            context_ideas_dirs=[ancestor.node_ideas_dir for ancestor in lineage],
+            context_idea_files=snapshot,
+            dedupe_scope=manifest.dedupe_scope,
+            skipped=skipped,
+            usage=usage,
+        )
+
+    def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
+        """Digests of idea texts that must not be tried again -> the file that has them.
+
+        Without dedupe the node's own ideas still count as seen by the sources' cursors
+        only if the scope says so; an empty mapping lets every idea through.
+        """
+        if manifest.dedupe_scope == "none":
+            return {}
+        nodes = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
+        return {idea.key: idea.path for node in nodes for idea in node.ideas}
+
+    def _context(
+        self, manifest: Manifest, node: Node, depth: int, lineage: list[Node], wanted: int
+    ) -> NodeContext:
+        scratch = self.run_dir / node.node_ideas_dir / ".generating"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        diff_stat = git(self.repo, "diff", "--stat", manifest.root_commit, node.commit)
+        return NodeContext(
+            node_id=node.node_id,
+            depth=depth,
+            wanted=wanted,
+            seed=manifest.seed,
+            checkout=self.run_dir / node.worktree_path if node.worktree_path else self.repo,
+            repo=self.repo,
+            context_ideas_dirs=[self.run_dir / ancestor.node_ideas_dir for ancestor in lineage],
+            diff_stat=diff_stat,
+            last_summary=last_summary(self.run_dir, manifest, node),
+            scratch=scratch,
+            protected_paths=manifest.protected_paths,
+            owner=self.owner,
+            cancel=self.cancel,
+        )
+
+    def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
+        directory = self.run_dir / node.node_ideas_dir
+        atomic.make_directory(directory)
+        records = []
+        for number, (idea, key) in enumerate(chosen, start=len(node.ideas)):
+            path = directory / f"idea_{number:03d}.md"
+            atomic.write_text(path, idea.text)
+            relative = path.relative_to(self.run_dir).as_posix()
+            records.append(IdeaRecord(relative, sha256_text(idea.text), key, idea.origin, depth))
+        return records
+
+    def _remove_unrecorded(self, directory: Path, node: Node) -> None:
+        recorded = {self.run_dir / idea.path for idea in node.ideas}
+        if directory.is_dir():
+            for path in directory.glob("idea_*.md"):
+                if path not in recorded:
+                    path.unlink()
+            atomic.sweep_temporaries(directory)
+
+
+def idea_key(text: str) -> str:
+    """Two ideas with the same key are the same idea."""
+    return sha256_text(idea_text.normalise(text))
+
+
+def ancestors(manifest: Manifest, node: Node) -> Iterator[Node]:
+    """The node, its parent, and so on to the root."""
+    current: Node | None = node
+    while current is not None:
+        yield current
+        parent = current.parent_node_id
+        current = manifest.nodes[parent] if parent is not None else None
+
+
+def last_summary(run_dir: Path, manifest: Manifest, node: Node) -> dict | None:
+    """The scoring summary of the evaluation that became this node."""
+    eval_id = node.artifacts.promoted_from_eval_id
+    if eval_id is None:
+        return None
+    document = summary.read(run_dir / manifest.evaluations[eval_id].experiment_dir / "summary.json")
+    return document["scoring_summary"] if document else None
+
+
+def _chosen_before(chosen: list[tuple[Idea, str]], key: str) -> str | None:
+    return next((idea.origin for idea, other in chosen if other == key), None)

@@ -1,0 +1,85 @@
+"""Removing what is no longer needed, and putting right what a dead owner left.
+
+Runs after the facts are recorded, and can be repeated: nothing here decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import proctree
+from treewright.tree.model import Evaluation, Manifest
+from treewright.tree.worktrees import Worktrees
+
+_KEPT_OF_A_FAILURE = ("*.md", "*.log", "summary.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept for somebody who looks into a failure."""
+
+    rejected_worktrees: bool = False
+    failed_artifacts: bool = False
+
+
+def process_owner(run_dir: Path, epoch: int) -> str:
+    """The marker of processes that an owner of this run starts."""
+    return f"{_run_marker(run_dir)}-{epoch}"
+
+
+def end_orphans(run_dir: Path, epoch: int) -> list[int]:
+    """Ends processes of this run that an owner before this one started."""
+    return proctree.kill_marked(
+        f"{_run_marker(run_dir)}-", spare=f"{process_owner(run_dir, epoch)}:"
+    )
+
+
+def _run_marker(run_dir: Path) -> str:
+    return "tree-" + hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]
+
+
+def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Retention) -> None:
+    """After a crash: nodes are checked out, and what should have been pruned is."""
+    undecided = [
+        e.eval_id
+        for e in manifest.evaluations.values()
+        if e.status in ("completed", "failed")
+        and (e.decision is None or (retention.rejected_worktrees and not _promoted(e)))
+    ]
+    if not manifest.dry_run:
+        trees.repair({node.node_id: node.commit for node in manifest.nodes.values()}, undecided)
+    if manifest.current_depth and not retention.failed_artifacts:
+        for eval_id in manifest.depths[manifest.current_depth - 1].eval_ids:
+            evaluation = manifest.evaluations[eval_id]
+            if evaluation.status == "failed":
+                _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def prune(
+    run_dir: Path, evaluations: Iterable[Evaluation], trees: Worktrees, retention: Retention
+) -> None:
+    """After the barrier: candidates' worktrees and branches go, and failures' bulk."""
+    for evaluation in evaluations:
+        if _promoted(evaluation) or not retention.rejected_worktrees:
+            trees.remove_candidate(evaluation.eval_id)
+        if evaluation.status == "failed" and not retention.failed_artifacts:
+            _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def _promoted(evaluation: Evaluation) -> bool:
+    return evaluation.decision is not None and evaluation.decision.fate == "promoted"
+
+
+def _prune_failure(experiment: Path) -> None:
+    """Leaves what says why it failed."""
+    if not experiment.is_dir():
+        return
+    for path in experiment.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif not any(path.match(pattern) for pattern in _KEPT_OF_A_FAILURE):
+            path.unlink()

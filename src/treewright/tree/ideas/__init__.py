@@ -1,0 +1,1 @@
+"""Where ideas come from. Sources share one small interface; see `base`."""

@@ -1,0 +1,67 @@
+"""The interface of an idea source, and what a source is told about the node.
+
+A source proposes ideas in a stable order; the coordinator takes the first K that
+are not duplicates. It never writes into the node's worktree or the run's state.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from treewright.kernel.errors import TreewrightError
+from treewright.tree.model import Usage
+
+
+class IdeaSourceError(TreewrightError):
+    """A source could not do its work; the depth can be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """`text` is the whole Markdown file; `origin` says where it came from."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """What a source may look at when it thinks about a node."""
+
+    node_id: str
+    depth: int
+    wanted: int
+    seed: int
+    checkout: Path
+    """A directory with the node's files; read only."""
+    repo: Path
+    """The target repository's root, which relative paths of the configuration refer to."""
+    context_ideas_dirs: list[Path]
+    """Idea directories of the node and its ancestors, nearest first."""
+    diff_stat: str
+    """`git diff --stat` against the root commit."""
+    last_summary: dict[str, Any] | None
+    """The node's own scoring summary (deltas, reasons); None at the root."""
+    scratch: Path
+    """An empty directory for the source's own files and logs."""
+    protected_paths: list[str] = field(default_factory=list)
+    owner: str = ""
+    cancel: threading.Event | None = None
+
+
+@dataclass(slots=True)
+class Proposals:
+    """Ideas in stable order, and what producing them cost."""
+
+    ideas: list[Idea] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+
+
+class IdeaSource(Protocol):
+    def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        """Proposes ideas; `taken` are normalised texts that would only be skipped."""
+        ...

@@ -1,0 +1,44 @@
+"""Ideas that somebody wrote: the `.md` files of a directory, in name order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from treewright.tree.config import DirectoryIdeas
+from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
+
+
+class DirectorySource:
+    """Proposes the same files at every node; the coordinator skips what was tried."""
+
+    def __init__(self, config: DirectoryIdeas) -> None:
+        self._config = config
+
+    def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        return Proposals(read_ideas(context.repo / self._config.path, origin=self._config.path))
+
+
+def read_ideas(directory: Path, *, origin: str) -> list[Idea]:
+    """The `.md` files directly in `directory`, without empty ones, line endings kept."""
+    try:
+        paths = sorted(
+            path for path in directory.iterdir() if path.suffix == ".md" and path.is_file()
+        )
+    except OSError as error:
+        raise IdeaSourceError(
+            f"cannot read the idea directory {directory}: {error.strerror}; "
+            "check `path` of this idea source"
+        ) from error
+    ideas: list[Idea] = []
+    for path in paths:
+        try:
+            # Bytes, because reading as text would turn CRLF in a patch into LF.
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise IdeaSourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
+        except OSError as error:
+            raise IdeaSourceError(f"cannot read {path}: {error.strerror}") from error
+        if text.strip():
+            ideas.append(Idea(text, origin=f"{origin}/{path.name}"))
+    return ideas

@@ -1,0 +1,165 @@
+"""Ideas without a model: single edits to the literals of files declared tunable.
+
+Every idea is one token changed at one place of the node's own files, written as an
+ordinary idea with a patch. K ideas cover K different places before any place gets a
+second try, and the places are visited in an order that node and seed decide.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from treewright.tree.config import MutateIdeas
+from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
+from treewright.tree.ideas.literals import Edit, Site, find_sites
+from treewright.tree.ideas.patches import replace_range
+from treewright.tree.ideas.text import fence_for, normalise, patches
+
+_WILDCARDS = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    path: str
+    source: bytes
+    site: Site
+
+
+class MutateSource:
+    def __init__(self, config: MutateIdeas) -> None:
+        self._config = config
+
+    def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        known = frozenset(taken)
+        undone = frozenset(change for text in known for change in _reversed_changes(text))
+        places = list(self._places(context))
+        proposals = Proposals()
+        postponed: list[Idea] = []
+        for place, edit in _spread(places, random.Random(f"{context.seed}:{context.node_id}")):  # noqa: S311
+            if len(proposals.ideas) == context.wanted:
+                break
+            idea = _idea(place, edit)
+            if idea is None or normalise(idea.text) in known:
+                continue
+            # Taking an accepted edit back leads to a state that was measured before;
+            # it comes last, when there is nothing new to try.
+            goes_back = not undone.isdisjoint(_changes(idea.text))
+            (postponed if goes_back else proposals.ideas).append(idea)
+        missing = context.wanted - len(proposals.ideas)
+        proposals.ideas.extend(postponed[:missing])
+        return proposals
+
+    def _places(self, context: NodeContext) -> Iterator[_Place]:
+        paths = self._paths(context)
+        if not paths:
+            raise IdeaSourceError(
+                f"no tunable file matches {', '.join(self._config.files)} in node "
+                f"{context.node_id}; check `files` of the mutate idea source"
+            )
+        problems: list[str] = []
+        for path in paths:
+            try:
+                source = (context.checkout / path).read_bytes()
+                sites = find_sites(source, self._config.factors, self._config.options)
+            except (OSError, SyntaxError, ValueError, RecursionError) as error:
+                problems.append(f"{path}: {error}")
+                continue
+            yield from (_Place(path, source, site) for site in sites)
+        if len(problems) == len(paths):
+            raise IdeaSourceError(f"no tunable file can be read as Python: {problems[0]}")
+        if problems:
+            (context.scratch / "mutate.log").write_text("\n".join(problems) + "\n")
+
+    def _paths(self, context: NodeContext) -> list[str]:
+        root = context.checkout
+        found: set[str] = set()
+        for pattern in self._config.files:
+            pure = PurePosixPath(pattern)
+            if pure.is_absolute() or ".." in pure.parts:
+                raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
+            if _WILDCARDS & set(pattern):
+                # A wildcard never means .git, .venv or the run directory below the root.
+                matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
+            else:
+                matches = [root / pattern]
+            found.update(_relative(path, root) for path in matches if _is_plain(path, root))
+        return sorted(path for path in found if not is_protected(path, context.protected_paths))
+
+
+def is_protected(path: str, protected: Iterable[str]) -> bool:
+    """Whether a pattern names the file, a directory above it, or matches either."""
+    candidates = [path, *(str(parent) for parent in PurePosixPath(path).parents)][:-1] or [path]
+    patterns = [pattern.rstrip("/") for pattern in protected]
+    return any(
+        fnmatch.fnmatchcase(candidate, pattern) for candidate in candidates for pattern in patterns
+    )
+
+
+def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_Place, Edit]]:
+    """Every edit once: a first edit of every place, then a second of each, and so on."""
+    queues = [(place, list(place.site.edits)) for place in places]
+    generator.shuffle(queues)
+    for _, edits in queues:
+        generator.shuffle(edits)
+    while queues:
+        for place, edits in queues:
+            yield place, edits.pop()
+        queues = [(place, edits) for place, edits in queues if edits]
+
+
+def _idea(place: _Place, edit: Edit) -> Idea | None:
+    """The idea file, or None if the edited file would not be Python any more."""
+    site = place.site
+    edited = place.source[: site.start] + edit.replacement.encode() + place.source[site.end :]
+    try:
+        ast.parse(edited)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    patch = replace_range(place.path, place.source, site.start, site.end, edit.replacement)
+    what = f"`{site.name}`" if site.name else "A literal"
+    fence = fence_for(patch)
+    title = f"{site.name or 'literal'} in {place.path}: {site.token} -> {edit.replacement}"
+    text = (
+        f"# {title}\n\n"
+        f"{what} on line {site.line} of `{place.path}` is `{site.token}`. "
+        f"Try `{edit.replacement}` ({edit.reason}) and change nothing else: "
+        "whatever the sweep then shows is the effect of this one value.\n\n"
+        f"{fence}diff\n{patch}{fence}\n"
+    )
+    return Idea(text, origin=f"mutate:{place.path}:{site.line}")
+
+
+def _changes(text: str) -> set[tuple[str, str]]:
+    """(old line, new line) of the single-line patches in an idea."""
+    found: set[tuple[str, str]] = set()
+    for patch in patches(text):
+        lines = [line.rstrip() for line in patch.split("\n")]
+        body = lines[3:]  # below the two file headers and the hunk's
+        old = [line[1:] for line in body if line.startswith("-")]
+        new = [line[1:] for line in body if line.startswith("+")]
+        if len(old) == len(new) == 1:
+            found.add((f"{lines[0]}\n{old[0]}", f"{lines[0]}\n{new[0]}"))
+    return found
+
+
+def _reversed_changes(text: str) -> set[tuple[str, str]]:
+    return {(new, old) for old, new in _changes(text)}
+
+
+def _is_plain(path: Path, root: Path) -> bool:
+    """A regular file of the checkout, not reached through a symbolic link."""
+    steps = [path, *path.parents]
+    return path.is_file() and not any(step.is_symlink() for step in steps[: steps.index(root)])
+
+
+def _is_hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()

@@ -1,0 +1,92 @@
+"""The text of an idea: one form for comparing, and the patches it carries.
+
+An idea is a Markdown file. Its fenced `diff` blocks, if any, are a patch. Both are
+read here and nowhere else, so that a patch means the same to everyone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
+_PATCH_LANGUAGES = frozenset({"diff", "patch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its info string, what stands in it, and where it starts."""
+
+    info: str
+    body: str
+    line: int
+    """Index of the line with the opening fence."""
+
+
+def normalise(text: str) -> str:
+    """The form in which two ideas are the same idea.
+
+    Line endings, trailing blanks, runs of empty lines, and the Unicode spelling of a
+    character do not make a new idea. Indentation does: it is meaning in a patch.
+    """
+    text = unicodedata.normalize("NFC", text.removeprefix("\ufeff"))
+    lines = [line.rstrip() for line in re.split(r"\r\n|\r|\n", text)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
+
+
+def title(text: str) -> str:
+    """The first heading, or else the first line that says something."""
+    first = ""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if re.match(r"#{1,6}\s+\S", stripped):
+            return stripped.lstrip("#").strip()
+        first = first or stripped
+    return first
+
+
+def blocks(markdown: str) -> list[Block]:
+    """The fenced blocks in order. An unclosed one is left out: it may be cut short.
+
+    A closing fence may not be indented deeper than its opening one. CommonMark allows
+    it, but then a context line of a diff of a Markdown file would end the diff.
+    """
+    found: list[Block] = []
+    lines = markdown.split("\n")
+    index = 0
+    while index < len(lines):
+        opening = _FENCE.fullmatch(lines[index].rstrip("\r"))
+        index += 1
+        if opening is None or (opening[2][0] == "`" and "`" in opening[3]):
+            continue
+        indent, fence = len(opening[1]), opening[2]
+        closing = re.compile(rf" {{0,{indent}}}{re.escape(fence[0])}{{{len(fence)},}}\s*")
+        start = index
+        while index < len(lines) and not closing.fullmatch(lines[index]):
+            index += 1
+        if index == len(lines):
+            break
+        body = "".join(f"{_dedent(line, indent)}\n" for line in lines[start:index])
+        found.append(Block(opening[3].strip(), body, start - 1))
+        index += 1
+    return found
+
+
+def patches(markdown: str) -> list[str]:
+    """The bodies of the blocks marked `diff` or `patch`, byte for byte."""
+    return [block.body for block in blocks(markdown) if language(block) in _PATCH_LANGUAGES]
+
+
+def language(block: Block) -> str:
+    return block.info.split(maxsplit=1)[0].lower() if block.info else ""
+
+
+def fence_for(body: str) -> str:
+    """A fence that nothing in `body` can close."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", body)), default=2)
+    return "`" * (longest + 1)
+
+
+def _dedent(line: str, indent: int) -> str:
+    return line[min(indent, len(line) - len(line.lstrip(" "))) :]

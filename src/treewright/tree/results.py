@@ -1,0 +1,130 @@
+"""Reading a sweep's CSV: one row a config, and every way in which it can be wrong.
+
+Nothing is repaired. A row that is missing, doubled, not `ok`, or has a metric that
+is not a finite number becomes a problem with a stable code, and the comparison
+refuses to promote on it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+ProblemCode = Literal[
+    "missing_column",
+    "bad_config_id",
+    "duplicate_config_id",
+    "incomplete_rows",
+    "non_finite_metric",
+    "non_numeric_metric",
+    "unreadable_results",
+]
+
+_EXAMPLES_PER_CODE = 5
+_LONGEST_FIELD = 1 << 20
+
+
+@dataclass(slots=True)
+class Problems:
+    """Counts a code's occurrences and keeps the first few as examples."""
+
+    counts: dict[ProblemCode, int] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, code: ProblemCode, detail: str) -> None:
+        self.counts[code] = self.counts.get(code, 0) + 1
+        if self.counts[code] <= _EXAMPLES_PER_CODE:
+            self.examples.append(f"{code}: {detail}")
+
+
+@dataclass(slots=True)
+class Results:
+    """`values[metric][config_id]` for the sound rows, and what was wrong with the others."""
+
+    values: dict[str, dict[int, float]]
+    sound_ids: set[int]
+    all_ids: set[int]
+    problems: Problems
+
+
+def read_results(
+    path: Path, metrics: Sequence[str], wanted: Callable[[int], bool] = lambda _: True
+) -> Results:
+    """Reads the rows whose config_id is wanted; the others are not even checked."""
+    results = Results({name: {} for name in metrics}, set(), set(), Problems())
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            _read_rows(file, metrics, wanted, results)
+    except FileNotFoundError:
+        results.problems.add("unreadable_results", "the sweep wrote no results CSV")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        results.problems.add("unreadable_results", str(error))
+    return results
+
+
+def _read_rows(file, metrics: Sequence[str], wanted: Callable[[int], bool], out: Results) -> None:
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(file)
+    header = [name.strip() for name in next(reader, [])]
+    missing = [name for name in ("config_id", "status", *metrics) if name not in header]
+    for name in missing:
+        out.problems.add("missing_column", name)
+    if missing:
+        return
+    id_at, status_at = header.index("config_id"), header.index("status")
+    columns = [(name, header.index(name)) for name in metrics]
+    doubled: set[int] = set()
+    for row in reader:
+        if not row:
+            continue
+        config_id = _config_id(row, id_at)
+        if config_id is None:
+            out.problems.add("bad_config_id", f"line {reader.line_num}")
+            continue
+        if not wanted(config_id):
+            continue
+        if config_id in out.all_ids:
+            doubled.add(config_id)
+            out.problems.add("duplicate_config_id", f"config_id {config_id}")
+            continue
+        out.all_ids.add(config_id)
+        status = row[status_at].strip() if status_at < len(row) else ""
+        if status != "ok":
+            out.problems.add("incomplete_rows", f"config_id {config_id} has status {status!r}")
+            continue
+        numbers = [_number(row, at, name, config_id, out.problems) for name, at in columns]
+        if all(number is not None for number in numbers):
+            out.sound_ids.add(config_id)
+            for (name, _), number in zip(columns, numbers, strict=True):
+                assert number is not None
+                out.values[name][config_id] = number
+    for config_id in doubled & out.sound_ids:
+        out.sound_ids.discard(config_id)
+        for name in metrics:
+            del out.values[name][config_id]
+
+
+def _config_id(row: list[str], at: int) -> int | None:
+    try:
+        config_id = int(row[at])
+    except (ValueError, IndexError):
+        return None
+    return config_id if config_id >= 0 else None
+
+
+def _number(row: list[str], at: int, name: str, config_id: int, problems: Problems) -> float | None:
+    text = row[at].strip() if at < len(row) else ""
+    try:
+        number = float(text)
+    except ValueError:
+        shown = text[:40]
+        problems.add("non_numeric_metric", f"{name} of config_id {config_id} is {shown!r}")
+        return None
+    if not math.isfinite(number):
+        problems.add("non_finite_metric", f"{name} of config_id {config_id} is {text}")
+        return None
+    return number

@@ -1,0 +1,149 @@
+"""Opening a run: find it or make it, own it, recover it, and close it in order."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import atomic, rundir
+from treewright.kernel.errors import UsageError
+from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
+from treewright.tree import config as configuration
+from treewright.tree import events as ev
+from treewright.tree import housekeeping, store
+from treewright.tree.config import Config
+from treewright.tree.coordinator import Coordinator
+from treewright.tree.creation import NewRun, Shape
+from treewright.tree.git import find_repository, hide_from_status
+from treewright.tree.housekeeping import Retention
+from treewright.tree.model import Manifest
+from treewright.tree.store import RunStore
+
+STATE_DIR = ".treewright"
+RUNS_DIR = "tree_runs"
+
+_log = logging.getLogger("treewright")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What the command line (or a program) asks for."""
+
+    repo: Path
+    run_id: str | None = None
+    config_path: Path | None = None
+    shape: Shape = field(default_factory=Shape)
+    make_baseline: bool = False
+    retention: Retention = field(default_factory=Retention)
+    stale_seconds: float = DEFAULT_STALE_SECONDS
+    force: bool = False
+
+
+def runs_directory(repo: Path) -> Path:
+    return repo / STATE_DIR / RUNS_DIR
+
+
+def locate(repo: Path, run_id: str) -> tuple[Path, Path]:
+    """The repository's root and the directory of one of its runs."""
+    root = find_repository(repo)
+    return root, runs_directory(root) / rundir.validate_run_id(run_id)
+
+
+def recorded_config(manifest: Manifest) -> Config:
+    """The configuration a run was started with, which it keeps."""
+    return msgspec.convert(manifest.agent_config, type=Config)
+
+
+@contextlib.contextmanager
+def open_run(
+    request: RunRequest,
+    observer: Callable[[ev.Event], None] = lambda _: None,
+    cancel: threading.Event | None = None,
+) -> Iterator[Coordinator]:
+    """Yields the coordinator of a run this process owns; its state is safe whatever happens."""
+    repo = find_repository(request.repo)
+    runs = runs_directory(repo)
+    run_id = rundir.validate_run_id(request.run_id or rundir.new_run_id(runs))
+    run_dir = runs / run_id
+    new_run = None
+    if not store.exists(run_dir):
+        new_run = _new_run(request, repo, run_dir, run_id)
+    rundir.prepare(run_dir)
+    with contextlib.ExitStack() as stack:
+        lease = Lease.acquire(
+            run_dir / store.LEASE_DIR, stale_seconds=request.stale_seconds, force=request.force
+        )
+        stack.callback(_quietly, lease.release)
+        owned = RunStore(run_dir, lease, observer)
+        stack.callback(owned.close)
+        atomic.sweep_temporaries(run_dir)
+        if owned.is_new:
+            new_run = new_run or _new_run(request, repo, run_dir, run_id)
+            owner = housekeeping.process_owner(run_dir, lease.epoch)
+            owned.record(ev.RunCreated(manifest=new_run.build(owner)))
+        else:
+            request.shape.check_against(owned.manifest)
+            _mention_changed_config(request, repo, owned.manifest)
+        coordinator = Coordinator(
+            owned,
+            repo,
+            recorded_config(owned.manifest),
+            request.retention,
+            cancel or threading.Event(),
+        )
+        try:
+            coordinator.recover()
+            yield coordinator
+        except BaseException:
+            _quietly(owned.snapshot)
+            raise
+        owned.snapshot()
+
+
+def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> NewRun:
+    config_path = _config_path(request, repo)
+    hide_from_status(repo, STATE_DIR)
+    new_run = NewRun(
+        repo=repo,
+        run_dir=run_dir,
+        run_id=run_id,
+        config=configuration.load(config_path),
+        config_path=config_path,
+        shape=request.shape,
+        make_baseline=request.make_baseline,
+    )
+    new_run.check()
+    return new_run
+
+
+def _config_path(request: RunRequest, repo: Path) -> Path:
+    if request.config_path is not None:
+        return request.config_path.resolve()
+    return repo / configuration.DEFAULT_NAME
+
+
+def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest) -> None:
+    """A run keeps its configuration; whoever edits the file meanwhile should know."""
+    path = _config_path(request, repo)
+    try:
+        same = msgspec.to_builtins(configuration.load(path)) == manifest.agent_config
+    except UsageError:
+        return
+    if not same:
+        _log.warning(
+            "%s differs from what run %s was started with; the run keeps what it has",
+            path,
+            manifest.tree_run_id,
+        )
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    """For clean-up while something worse is being reported."""
+    with contextlib.suppress(Exception):
+        action()

@@ -1,0 +1,167 @@
+"""Comparing a candidate's results with a baseline's: paired, complete, finite, with noise.
+
+A pure function from two sets of results to a recommendation. The rules are written
+out in docs/scoring.md; in short: a metric improved (or regressed) if the interval of
+its paired mean gain lies on one side of zero and the mean is beyond the tolerance,
+and anything missing, doubled or not a finite number blocks promotion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from treewright.tree import paired
+from treewright.tree.config import MetricConfig
+from treewright.tree.model import (
+    Comparison,
+    Grade,
+    MetricComparison,
+    Recommendation,
+)
+from treewright.tree.results import Results
+
+PRIMARY_IMPROVED = "primary_metric_improved"
+PRIMARY_REGRESSED = "primary_metric_regressed"
+SECONDARY_IMPROVED = "secondary_metric_improved"
+SECONDARY_REGRESSED = "secondary_metric_regressed"
+INSUFFICIENT_SIGNAL = "insufficient_signal"
+INCOMPLETE_ROWS = "incomplete_rows"
+INCOMPLETE_BASELINE = "incomplete_baseline"
+
+_SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})
+
+
+def compare(
+    baseline: Results,
+    candidate: Results,
+    expected_ids: Sequence[int],
+    metrics: Sequence[MetricConfig],
+    seed: int,
+) -> Comparison:
+    """Compares over exactly the expected configs; `seed` feeds the bootstrap."""
+    expected = sorted(expected_ids)
+    used = [i for i in expected if i in candidate.sound_ids]
+    pairs = [i for i in used if i in baseline.sound_ids]
+    compared = [_compare_metric(metric, baseline, candidate, pairs, seed) for metric in metrics]
+    blockers = _blockers(baseline, candidate, expected)
+    score = _score(compared, metrics)
+    grade, reasons = _grade(compared, score)
+    if blockers:
+        grade, reasons = "weak", blockers + [r for r in reasons if r not in blockers]
+    primary = next(metric for metric in compared if metric.primary)
+    return Comparison(
+        recommendation=Recommendation(
+            should_explore=grade in _SHOULD_EXPLORE,
+            grade=grade,
+            score=score,
+            reasons=reasons,
+            rows_used=len(used),
+            rows_expected=len(expected),
+            primary_gain=primary.gain,
+            primary_gain_low=primary.gain_low,
+            primary_gain_high=primary.gain_high,
+        ),
+        metrics=compared,
+        problems=candidate.problems.examples,
+    )
+
+
+def rejection(reasons: list[str], rows_expected: int) -> Recommendation:
+    """The recommendation for a candidate that was never measured."""
+    return Recommendation(
+        should_explore=False,
+        grade="weak",
+        score=0.0,
+        reasons=reasons,
+        rows_used=0,
+        rows_expected=rows_expected,
+    )
+
+
+def _blockers(baseline: Results, candidate: Results, expected: list[int]) -> list[str]:
+    """Stable codes, each once, in a fixed order."""
+    found: set[str] = set(candidate.problems.counts)
+    if any(i not in candidate.sound_ids for i in expected):
+        found.add(INCOMPLETE_ROWS)
+    if any(i not in baseline.sound_ids for i in expected):
+        found.add(INCOMPLETE_BASELINE)
+    return sorted(found)
+
+
+def _compare_metric(
+    metric: MetricConfig, baseline: Results, candidate: Results, pairs: list[int], seed: int
+) -> MetricComparison:
+    before = [baseline.values[metric.name][i] for i in pairs]
+    after = [candidate.values[metric.name][i] for i in pairs]
+    if not pairs:
+        return MetricComparison(
+            metric.name, metric.direction, metric.primary, 0,
+            None, None, None, None, None, None, "unknown",
+        )  # fmt: skip
+    sign = 1.0 if metric.direction == "maximize" else -1.0
+    gains = [sign * (b - a) for a, b in zip(before, after, strict=True)]
+    gain = paired.mean(gains)
+    bounds = paired.interval(gains, seed)
+    low, high = bounds if bounds is not None else (None, None)
+    return MetricComparison(
+        name=metric.name,
+        direction=metric.direction,
+        primary=metric.primary,
+        pairs=len(pairs),
+        baseline_mean=paired.mean(before),
+        candidate_mean=paired.mean(after),
+        mean_delta=sign * gain + 0.0,
+        gain=gain,
+        gain_low=low,
+        gain_high=high,
+        verdict=_verdict(gain, low, high, metric.tolerance),
+    )
+
+
+def _verdict(gain: float, low: float | None, high: float | None, tolerance: float):
+    if low is None or high is None or not math.isfinite(gain):
+        return "unknown"
+    if low > 0 and gain > tolerance:
+        return "improved"
+    if high < 0 and gain < -tolerance:
+        return "regressed"
+    return "unchanged"
+
+
+def _score(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]) -> float:
+    """The weighted mean of relative gains: 0.05 is five per cent better than the baseline."""
+    total_weight = math.fsum(metric.weight for metric in metrics)
+    if not total_weight:
+        return 0.0
+    parts = []
+    for metric, result in zip(metrics, compared, strict=True):
+        if result.gain is None or result.baseline_mean is None:
+            continue
+        scale = abs(result.baseline_mean) or 1.0
+        parts.append(metric.weight * result.gain / scale)
+    score = math.fsum(parts) / total_weight
+    return score if math.isfinite(score) else 0.0
+
+
+def _grade(compared: Sequence[MetricComparison], score: float) -> tuple[Grade, list[str]]:
+    primary = next(metric for metric in compared if metric.primary)
+    others = [metric for metric in compared if not metric.primary]
+    some_better = any(metric.verdict == "improved" for metric in others)
+    some_worse = any(metric.verdict == "regressed" for metric in others)
+    reasons = []
+    if primary.verdict == "improved":
+        reasons.append(PRIMARY_IMPROVED)
+    elif primary.verdict == "regressed":
+        reasons.append(PRIMARY_REGRESSED)
+    else:
+        reasons.append(INSUFFICIENT_SIGNAL)
+    if some_better:
+        reasons.append(SECONDARY_IMPROVED)
+    if some_worse:
+        reasons.append(SECONDARY_REGRESSED)
+    if primary.verdict == "improved":
+        if not some_worse:
+            return "strong", reasons
+        return ("promising" if score > 0 else "mixed"), reasons
+    return ("mixed" if some_better else "weak"), reasons

@@ -1,0 +1,155 @@
+"""Git worktrees as the physical form of nodes and candidates.
+
+`cand/<eval_id>` on branch `treewright/<run>/cand/<eval_id>` while an evaluation runs;
+`wt/<node_id>` and branch `treewright/<run>/node/<node_id>` for what was promoted.
+Every operation can be repeated after a crash at any point inside it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.tree.git import GitError, attempt, git
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    commit: str
+    tree: str
+
+
+class Worktrees:
+    """The worktrees and refs of one run."""
+
+    def __init__(self, repo: Path, run_dir: Path, run_id: str) -> None:
+        self.repo = repo
+        self.run_dir = run_dir
+        self._prefix = f"treewright/{run_id}"
+
+    def candidate_path(self, eval_id: str) -> Path:
+        return self.run_dir / "cand" / eval_id
+
+    def node_path(self, node_id: str) -> Path:
+        return self.run_dir / "wt" / node_id
+
+    def node_ref(self, node_id: str) -> str:
+        return f"refs/heads/{self._prefix}/node/{node_id}"
+
+    def _candidate_branch(self, eval_id: str) -> str:
+        return f"{self._prefix}/cand/{eval_id}"
+
+    def add_candidate(self, eval_id: str, commit: str) -> Path:
+        """A fresh checkout of `commit` on the candidate's own branch."""
+        path = self.candidate_path(eval_id)
+        branch = self._candidate_branch(eval_id)
+        add = ("worktree", "add", "--quiet", "-B", branch, str(path), commit)
+        if path.exists() or attempt(self.repo, *add).returncode != 0:
+            self.remove_candidate(eval_id)
+            git(self.repo, *add)
+        return path
+
+    def commit_candidate(self, eval_id: str, message: str, date: int) -> Commit:
+        """Commits what is staged, then removes all that is not in the commit: what is
+        measured is what is recorded."""
+        path = self.candidate_path(eval_id)
+        git(path, "commit", "--quiet", "--no-verify", "-m", message, date=date)
+        git(path, "clean", "-ffdxq")
+        return resolve(path, "HEAD")
+
+    def pristine_candidate(self, eval_id: str, commit: str) -> Path:
+        """The candidate's worktree with exactly the commit in it, whatever ran there."""
+        path = self.candidate_path(eval_id)
+        if not (path / ".git").exists():
+            return self.add_candidate(eval_id, commit)
+        git(path, "reset", "--hard", "--quiet", commit)
+        git(path, "clean", "-ffdxq")
+        return path
+
+    def remove_candidate(self, eval_id: str) -> None:
+        """Removes the candidate's directory, worktree record and branch, whatever is there."""
+        self._remove(self.candidate_path(eval_id))
+        attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
+
+    def add_node(self, node_id: str, commit: str) -> None:
+        """Pins the commit by a branch and checks it out, unless that is so already."""
+        path = self.node_path(node_id)
+        branch = self.node_ref(node_id).removeprefix("refs/heads/")
+        if (path / ".git").exists() and attempt(path, "rev-parse", "HEAD").stdout.strip() == commit:
+            return
+        self._remove(path)
+        git(self.repo, "worktree", "add", "--quiet", "-B", branch, str(path), commit)
+
+    def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
+        """After a crash: promoted nodes are there, and no candidate but those given."""
+        git(self.repo, "worktree", "prune")
+        refs = self._refs()
+        directory = self.run_dir / "cand"
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        present |= {name for kind, name in refs if kind == "cand"}
+        for eval_id in sorted(present - set(candidates)):
+            self.remove_candidate(eval_id)
+        for node_id, commit in nodes.items():
+            pinned = refs.get(("node", node_id)) == commit
+            if not (pinned and (self.node_path(node_id) / ".git").exists()):
+                self._require_commit(node_id, commit)
+                self.add_node(node_id, commit)
+
+    def _refs(self) -> dict[tuple[str, str], str]:
+        """(`cand` or `node`, id) -> commit, for every branch of this run."""
+        listed = git(
+            self.repo,
+            "for-each-ref",
+            "--format=%(refname) %(objectname)",
+            f"refs/heads/{self._prefix}/",
+        )
+        refs = {}
+        for line in listed.splitlines():
+            ref, _, commit = line.rpartition(" ")
+            kind, _, name = ref.removeprefix(f"refs/heads/{self._prefix}/").partition("/")
+            refs[kind, name] = commit
+        return refs
+
+    def _require_commit(self, node_id: str, commit: str) -> None:
+        if attempt(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
+            raise GitError(
+                f"commit {commit[:12]} of node {node_id} is not in {self.repo}; fetch it back "
+                "from where the repository was copied, or start a new run"
+            )
+
+    def _remove(self, path: Path) -> None:
+        done = attempt(self.repo, "worktree", "remove", "--force", "--force", str(path))
+        if done.returncode != 0 or path.exists():
+            shutil.rmtree(path, ignore_errors=True)
+            git(self.repo, "worktree", "prune")
+
+
+def resolve(cwd: Path, revision: str) -> Commit:
+    commit, tree = git(cwd, "rev-parse", revision, f"{revision}^{{tree}}").split()
+    return Commit(commit, tree)
+
+
+def stage_all(worktree: Path) -> list[str]:
+    """Stages every change, and returns the paths that differ from HEAD."""
+    git(worktree, "add", "--all")
+    changed = git(worktree, "diff", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
+    return [path for path in changed.split("\0") if path]
+
+
+def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[str]:
+    """Those of `paths` that a protected file, directory or pattern covers."""
+    return [path for path in paths if any(_covers(pattern, path) for pattern in protected)]
+
+
+def _covers(pattern: str, path: str) -> bool:
+    plain = pattern.removeprefix("./").rstrip("/")
+    return path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain)
+
+
+def tampered(worktree: Path, protected: Sequence[str]) -> list[str]:
+    """Protected files that differ from the commit after commands have run in the worktree."""
+    status = git(worktree, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
+    return protected_changes((entry[3:] for entry in status.split("\0") if entry), protected)

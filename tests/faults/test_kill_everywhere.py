@@ -1,0 +1,68 @@
+"""`kill -9` at every durable write and every git command of a short run, then the same
+command: the tree of an uninterrupted run, nothing repeated, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.decisions import decisions, repeated_evaluations
+from tests.toy import ToyRepository
+
+SHARDS = 4
+SHAPES = {
+    "real": ["--ideas-per-node", "2", "--beam-width", "1", "--max-depth", "2",
+             "--sweep-config-limit", "8", "--confirm-configs", "4"],
+    "dry": ["--ideas-per-node", "2", "--beam-width", "2", "--max-depth", "2",
+            "--sweep-config-limit", "8", "--dry-run"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_killed_anywhere_the_same_command_finishes_the_same_tree(
+    toy: ToyRepository, tmp_path: Path, treewright, shape: str, shard: int
+) -> None:
+    template = tmp_path / "template"
+    subprocess.run(["cp", "-r", str(toy.path), str(template)], check=True)
+    shape_flags = SHAPES[shape]
+    done = treewright(
+        "tree", *shape_flags, "--tree-run-id", "run", "--until-done", "--repo", str(toy.path)
+    )
+    assert done.returncode == 0, done.stderr
+    expected = decisions(toy.run_dir("run"))
+    trials = subprocess.run(
+        [sys.executable, "-m", "tests.faults.driver", str(template), str(tmp_path / "work"),
+         str(shard + 1), str(SHARDS), *shape_flags],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert trials.returncode == 0, trials.stderr
+    results = [json.loads(line) for line in trials.stdout.splitlines()]
+    assert len(results) > 5, "the run has more fault points than that"
+    assert not results[-1]["died"], "the last trial runs through"
+    for result in results:
+        repo = ToyRepository(Path(result["repo"]))
+        run_dir = repo.run_dir("run")
+        where = f"killed at point {result['point']}"
+        assert result["resumed"] == 0, f"{where}: {Path(f'{repo.path}.stderr').read_text()}"
+        assert decisions(run_dir) == expected, where
+        assert repeated_evaluations(run_dir) == [], where
+        assert _left_behind(repo, expected) == set(), where
+
+
+def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
+    """Worktrees, branches and candidate directories beyond those of the promoted nodes."""
+    run_dir = repo.run_dir("run")
+    nodes = set() if expected["dry_run"] else set(expected["nodes"])
+    listed = repo.git("worktree", "list", "--porcelain").split("\n\n")
+    worktrees = {block.splitlines()[0].rpartition("/")[2] for block in listed if block.strip()}
+    branches = repo.git("for-each-ref", "--format=%(refname:short)", "refs/heads/treewright").split()
+    found = (worktrees - {repo.path.name}) ^ nodes
+    found |= {branch.rpartition("/")[2] for branch in branches} ^ nodes
+    found |= {path.name for path in (run_dir / "cand").glob("*")}
+    found |= {str(path) for path in run_dir.rglob(".tw-tmp-*")}
+    return found

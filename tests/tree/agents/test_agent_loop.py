@@ -1,0 +1,211 @@
+"""plan -> code -> review: rounds, verdicts, logs, and what no role may leave behind."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treewright.kernel.errors import UsageError
+from treewright.tree.agents import verdict
+from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.loop import Implementation, implement
+from treewright.tree.config import (
+    AgentsConfig,
+    CommandBackend,
+    Config,
+    NoBackend,
+    PatchBackend,
+    ScriptedBackend,
+)
+from treewright.tree.model import Usage
+
+IDEA = """# Double the rate
+
+```diff
+--- a/model.py
++++ b/model.py
+@@ -1,2 +1,2 @@
+-RATE = 0.1
++RATE = 0.2
+ DEPTH = 3
+```
+"""
+APPROVE = {"role": "reviewer", "text": "Good.\n\nVERDICT: APPROVE"}
+REJECT = {"role": "reviewer", "text": "Not yet: say why.\n\nVERDICT: REQUEST_CHANGES"}
+CODE = {"role": "coder", "text": "Done.", "files": {"model.py": "RATE = 0.3\n"}}
+
+
+@pytest.fixture
+def run(
+    worktree: Path, tmp_path: Path, make_config: Callable[..., Config]
+) -> Callable[..., Implementation]:
+    """Runs the loop with the given script for all three roles."""
+
+    def go(
+        *entries: dict[str, Any], idea: str = IDEA, planner: bool = False, **fields: Any
+    ) -> Implementation:
+        (tmp_path / "script.json").write_text(json.dumps(entries))
+        roles = {entry["role"] for entry in entries}
+        scripted = ScriptedBackend(script="script.json")
+        agents = AgentsConfig(
+            planner=scripted if planner else NoBackend(),
+            coder=scripted if "coder" in roles else PatchBackend(),
+            reviewer=scripted if "reviewer" in roles else NoBackend(),
+        )
+        options = {k: fields.pop(k) for k in ("cancel", "parent_context") if k in fields}
+        config = make_config(agents, **fields)
+        return implement(config, idea, worktree, tmp_path / "logs", repo=tmp_path, **options)
+
+    return go
+
+
+def test_patch_without_planner_and_reviewer(run, worktree: Path, tmp_path: Path):
+    done = run()
+    assert done == Implementation(review_rounds=1, approved=None, usage=Usage(), plan="")
+    assert (worktree / "model.py").read_text().startswith("RATE = 0.2\n")
+    assert "No planner" in (tmp_path / "logs/plan.md").read_text()
+    log = (tmp_path / "logs/review_round_1.md").read_text()
+    assert "accepted without review" in log
+    assert "model.py | 2 +-" in log
+
+
+def test_reviewer_sends_the_coder_back_once(run, worktree: Path, tmp_path: Path):
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "cost_usd": 0.5}
+    done = run(
+        {"role": "planner", "text": "the plan", "usage": usage},
+        CODE | {"round": 1, "usage": usage},
+        CODE | {"round": 2, "usage": usage, "files": {"new.py": "A = 1\n", "model.py": None}},
+        REJECT | {"round": 1, "usage": usage},
+        APPROVE | {"round": 2, "usage": usage},
+        planner=True,
+    )
+    assert (done.review_rounds, done.approved, done.plan) == (2, True, "the plan")
+    assert done.usage == Usage(50, 10, 2.5)
+    assert not (worktree / "model.py").exists()
+    first, second = ((tmp_path / f"logs/review_round_{n}.md").read_text() for n in (1, 2))
+    assert "verdict: changes requested\n" in first
+    assert "say why" in first
+    assert "verdict: approved" in second
+    assert "new.py" in second  # untracked files are part of what is reviewed
+
+
+def test_max_rounds_without_approval_fails_or_proceeds(run, worktree: Path):
+    with pytest.raises(AgentFailure) as caught:
+        run(CODE, REJECT)
+    assert caught.value.code == "review_not_approved"
+    assert caught.value.log is not None
+    assert caught.value.log.name == "review_round_2.md"
+    done = run(CODE, REJECT, proceed_on_max_review_rounds=True)
+    assert (done.review_rounds, done.approved) == (2, False)
+
+
+def test_review_without_a_verdict_counts_as_request_for_changes(run, tmp_path: Path):
+    with pytest.raises(AgentFailure, match="still requested changes"):
+        run(CODE, {"role": "reviewer", "text": "I like it."}, max_review_rounds=1)
+    assert "did not end with a VERDICT line" in (tmp_path / "logs/review_round_1.md").read_text()
+
+
+def test_no_changes_is_a_failure_that_counts_its_usage(run, tmp_path: Path):
+    usage = {"prompt_tokens": 7}
+    with pytest.raises(AgentFailure) as caught:
+        run({"role": "coder", "text": "I could not.", "usage": usage})
+    assert caught.value.code == "no_changes"
+    assert caught.value.usage == Usage(prompt_tokens=7)
+    assert "failed: `no_changes`" in (tmp_path / "logs/review_round_1.md").read_text()
+
+
+def test_a_change_that_is_undone_in_a_later_round_is_no_change(run, worktree: Path):
+    original = (worktree / "model.py").read_text()
+    with pytest.raises(AgentFailure) as caught:
+        run(CODE | {"round": 1}, CODE | {"round": 2, "files": {"model.py": original}}, REJECT)
+    assert caught.value.code == "no_changes"
+
+
+def test_edits_of_planner_and_reviewer_are_undone(run, worktree: Path, tmp_path: Path):
+    edit = {"files": {"model.py": "HACKED = 1\n", "extra.py": "x\n", "README.md": None}}
+    run({"role": "planner", "text": "p"} | edit, CODE, APPROVE | edit, planner=True)
+    assert (worktree / "model.py").read_text() == "RATE = 0.3\n"
+    assert not (worktree / "extra.py").exists()
+    assert (worktree / "README.md").exists()
+    assert "edits made by the planner were undone" in (tmp_path / "logs/plan.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "git add -A && git commit -qm mine",
+        "git switch -qc elsewhere && git add -A && git commit -qm mine",
+        "git checkout -q --detach && git add -A && git commit -qm mine",
+        "git switch -qc empty",
+    ],
+)
+def test_commits_and_branch_switches_of_an_agent_are_undone(
+    commands: str, worktree: Path, tmp_path: Path, make_config, run_git
+):
+    base = run_git(worktree, "rev-parse", "HEAD")
+    coder = CommandBackend(command=["sh", "-c", f"echo 'RATE = 9' > model.py && {commands}"])
+    config = make_config(AgentsConfig(coder=coder))
+    implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
+    assert run_git(worktree, "rev-parse", "HEAD") == base
+    assert run_git(worktree, "symbolic-ref", "HEAD") == "refs/heads/cand/e1"
+    assert run_git(worktree, "branch", "--format=%(refname:short)").split() == ["cand/e1", "main"]
+    assert (worktree / "model.py").read_text() == "RATE = 9\n"
+
+
+def test_cancelled_before_it_starts(run, worktree: Path):
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(AgentFailure) as caught:
+        run(CODE, cancel=cancel)
+    assert caught.value.code == "cancelled"
+    assert caught.value.retryable
+
+
+def test_a_ruined_worktree_is_a_failure_not_a_traceback(
+    worktree: Path, tmp_path: Path, make_config
+):
+    coder = CommandBackend(command=["sh", "-c", "rm -rf .git && echo x > model.py"])
+    with pytest.raises(AgentFailure) as caught:
+        implement(
+            make_config(AgentsConfig(coder=coder)), "# I", worktree, tmp_path / "l", repo=tmp_path
+        )
+    assert caught.value.code == "worktree_damaged"
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        (AgentsConfig(coder=NoBackend()), "somebody must make the change"),
+        (AgentsConfig(planner=PatchBackend()), "only the coder applies patches"),
+    ],
+)
+def test_roles_that_make_no_sense(agents, message, worktree: Path, tmp_path: Path, make_config):
+    with pytest.raises(UsageError, match=message):
+        implement(make_config(agents), IDEA, worktree, tmp_path / "l", repo=tmp_path)
+
+
+def test_script_without_a_fitting_entry(run):
+    with pytest.raises(AgentFailure, match="no entry for the coder in round 1"):
+        run(CODE | {"when": "another idea"})
+
+
+@pytest.mark.parametrize(
+    ("review", "expected"),
+    [
+        ("fine\nVERDICT: APPROVE", "approve"),
+        ("fine\n**VERDICT: APPROVE**\n\n", "approve"),
+        ("`VERDICT: REQUEST_CHANGES`", "request_changes"),
+        ("VERDICT: REQUEST_CHANGES\nVERDICT: APPROVE", "approve"),
+        ("VERDICT: APPROVE\nbut really not", "unparsable"),
+        ("VERDICT: APPROVE or VERDICT: REQUEST_CHANGES", "unparsable"),
+        ("VERDICT: APPROVED-ISH", "unparsable"),
+        ("", "unparsable"),
+    ],
+)
+def test_verdict_is_the_last_line(review: str, expected: str):
+    assert verdict.parse(review) == expected
