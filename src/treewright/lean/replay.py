@@ -16,6 +16,7 @@ something else stands in its place, the candidate is accepted only if all of thi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -29,6 +30,8 @@ from treewright.lean.wasm.session import WasmSession, header_of
 DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
 RECYCLE_AFTER = 200
 RECYCLE_HEAP_BYTES = 1_200_000_000
+_PRIVATE = re.compile(r"^_private\..*?\.0\.")
+_SORRY = re.compile(r"[sS]orry|[aA]dmit")
 
 Reason = Literal[
     "proved",
@@ -188,16 +191,15 @@ class Replayer:
         timeout: float,
     ) -> Verdict:
         if after.stopped:
-            kind: Reason = "escape" if after.stopped.startswith("escape") else "error"
-            return Verdict(kind, after.stopped.removeprefix("escape: "), ms=after.ms)
+            return _stopped(after)
         if after.errors or after.env is None:
             return Verdict("error", after.errors[0].format("candidate"), ms=after.ms)
         present = {s.name: s for s in session.statements(after.env)}
         for name, statement in wanted.items():
             if name not in present:
-                return Verdict("missing", f"{name} is not declared any more", ms=after.ms)
+                return Verdict("missing", f"{_plain(name)} is not declared any more", ms=after.ms)
             if present[name].digest != statement.digest:
-                return Verdict("statement", f"{name} says something else now", ms=after.ms)
+                return Verdict("statement", f"{_plain(name)} says something else now", ms=after.ms)
         used: set[str] = set()
         for name in goals:
             problem = self._audit(session, name, original_env, after, used, timeout)
@@ -237,6 +239,21 @@ class Replayer:
             return Verdict("kernel", f"{name}: {problem.splitlines()[0]}", ms=after.ms)
         used.update(report.axioms)
         return None
+
+
+def _stopped(after: CheckResult) -> Verdict:
+    """The text ended early, or the policy stopped it."""
+    detail = after.stopped.removeprefix("escape: ")
+    if detail == after.stopped:
+        return Verdict("error", detail, ms=after.ms)
+    if _SORRY.search(detail):
+        return Verdict("sorry", "the text contains sorry", ms=after.ms)
+    return Verdict("escape", f"generated text may not contain {detail}", ms=after.ms)
+
+
+def _plain(name: str) -> str:
+    """A declaration's name as its author wrote it: without the prefix of a private one."""
+    return _PRIVATE.sub("", name)
 
 
 def _rests_on_sorry(session: WasmSession, name: str, env: int) -> bool:

@@ -58,7 +58,7 @@ function createServer(host) {
   /** The environment of a text's header, imported once: { id, parsed } or { failed }. */
   function openHeader(text) {
     const parsed = elaborator.parseHeader(text);
-    const key = JSON.stringify(parsed.imports);
+    const key = [...new Set(parsed.imports.map((i) => JSON.stringify(i)))].sort().join();
     if (!imported.has(key)) {
       const result = elaborator.importHeader(parsed);
       if (!result.state) return { failed: result.messages, imports: parsed.imports };
@@ -170,7 +170,7 @@ function createServer(host) {
     /** Digests of everything a text declared. */
     statements({ env }) {
       const { found, release } = environment.sessionConstants(envOf(env));
-      const list = found.map(([shown]) => shown).filter((shown) => !/\._|^_/.test(shown));
+      const list = found.filter(([, , name]) => !/(^|\.)_/.test(names.showUser(name))).map(([shown]) => shown);
       release();
       return { statements: list.map((name) => environment.statement(envOf(env), name)).filter(Boolean) };
     },
