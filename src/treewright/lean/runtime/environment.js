@@ -203,9 +203,11 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   /** Rows { name, info (both borrowed), owner, text } sorted by name. */
   function list(header, session, prefix, module) {
     const rows = [];
+    const seen = new Set(); // a few generated names are in more than one module
     const take = (name, info, owner) => {
       const text = names.show(name);
-      if (text.startsWith(prefix) && !truth('l_Lean_Name_isInternalDetail', inc(name))) {
+      if (text.startsWith(prefix) && !seen.has(text) && !truth('l_Lean_Name_isInternalDetail', inc(name))) {
+        seen.add(text);
         rows.push({ name, info, owner, text });
       }
     };

@@ -69,13 +69,34 @@ function createGoals(heap, calls, names, terms) {
     return target;
   }
 
-  /** Everything about one goal; `state` is a proof state whose parts are borrowed. */
-  function describe(mvarId, state, environmentKey) {
-    const mctx = field(state.meta, META_STATE.mctx);
-    const decl = findDecl(mctx, mvarId);
-    if (decl === null) throw new Error(`unknown goal ${names.show(mvarId)}`);
-    const options = field(state.coreContext, CORE_CONTEXT.options);
-    const lctx = sanitize(field(decl, MVAR_DECL.lctx), options);
+  /**
+   * The goals of a proof state (whose parts are borrowed). Goals of one step mostly share their
+   * local context, so each context is read once.
+   */
+  function describeAll(mvarIds, state) {
+    const contexts = new Map(); // address of a local context -> what was read of it
+    const readers = [];
+    const result = mvarIds.map((mvarId) => {
+      const mctx = field(state.meta, META_STATE.mctx);
+      const decl = findDecl(mctx, mvarId);
+      if (decl === null) throw new Error(`unknown goal ${names.show(mvarId)}`);
+      const lctx = field(decl, MVAR_DECL.lctx);
+      let context = contexts.get(lctx);
+      if (!context) {
+        const reader = createReader(state, mctx, decl);
+        readers.push(reader);
+        context = { reader, hypotheses: readHypotheses(reader) };
+        contexts.set(lctx, context);
+      }
+      return describe(mvarId, decl, mctx, context);
+    });
+    readers.forEach((reader) => reader.release());
+    return result;
+  }
+
+  /** Reads expressions in the local context of a metavariable declaration. */
+  function createReader(state, mctx, decl) {
+    const lctx = sanitize(field(decl, MVAR_DECL.lctx), field(state.coreContext, CORE_CONTEXT.options));
     const monad = {
       meta: copyWith(state.metaContext, {
         [META_CONTEXT.lctx]: inc(lctx), [META_CONTEXT.localInstances]: inc(field(decl, MVAR_DECL.localInstances)),
@@ -84,7 +105,6 @@ function createGoals(heap, calls, names, terms) {
       core: inc(state.coreContext),
       coreRef: makeRef(inc(state.core)),
     };
-
     const shownNames = new Map(); // free variable -> shown name
     const visible = [];
     for (const d of declarations(lctx)) {
@@ -92,71 +112,81 @@ function createGoals(heap, calls, names, terms) {
       shownNames.set(names.show(field(d, LOCAL_DECL.fvarId)), shown);
       if (heap.scalar8(d, DECL_KIND) === 0) visible.push({ shown, decl: d });
     }
+    const kept = [];
     const fvar = (name) => shownNames.get(names.show(name)) ?? `?${names.show(name)}`;
 
-    const mentioned = new Map(); // metavariable -> number, in order of first occurrence
-    const parts = []; // what is hashed
-    const waiting = []; // metavariables whose types are still to be hashed
-
-    function mention(name) {
-      const key = names.show(name);
-      if (!mentioned.has(key)) {
-        mentioned.set(key, mentioned.size);
-        waiting.push(name);
-      }
-      return mentioned.get(key);
-    }
-
-    /** Adds an expression to the hash and returns how it is printed. */
-    function read(e, wantText = true) {
+    /** { text, mvars } as of terms.canonical, and `shown` unless it is not wanted. */
+    function read(e, wantShown = true) {
       const whole = instantiate(mctx, e);
       const { text, mvars, hasLevelMVar } = terms.canonical(whole, { fvar });
-      parts.push(text, mvars.map(mention).join(','));
-      let shown = '';
-      if (wantText) {
-        const key = mvars.length === 0 && !hasLevelMVar ? `${environmentKey}\n${text}` : null;
-        shown = key === null ? undefined : printed.get(key);
-        if (shown === undefined) {
-          shown = print(whole, monad);
-          if (key !== null) {
-            if (printed.size >= PRINTED_LIMIT) printed = new Map();
-            printed.set(key, shown);
-          }
+      const cacheable = mvars.length === 0 && !hasLevelMVar;
+      const key = `${state.environment}\n${text}`;
+      let shown = wantShown && cacheable ? printed.get(key) : undefined;
+      if (wantShown && shown === undefined) {
+        shown = print(whole, monad);
+        if (cacheable) {
+          if (printed.size >= PRINTED_LIMIT) printed = new Map();
+          printed.set(key, shown);
         }
       }
-      dec(whole);
-      return shown;
+      kept.push(whole); // the names of its metavariables are borrowed from it
+      return { text, mvars, shown };
     }
 
-    const hypotheses = visible.map(({ shown, decl: d }) => {
-      parts.push(`h${shown}`);
-      const type = read(field(d, LOCAL_DECL.type));
-      const value = tag(d) === 1 ? read(field(d, LOCAL_DECL.value)) : null;
-      return { name: shown, type, value, accessible: !shown.includes('✝') };
-    });
-    parts.push('⊢');
-    const target = read(field(decl, MVAR_DECL.type));
+    const release = () => { for (const o of [monad.meta, monad.metaRef, monad.core, monad.coreRef, lctx, ...kept]) dec(o); };
+    return { read, visible, release };
+  }
 
+  const readHypotheses = (reader) => reader.visible.map(({ shown, decl }) => ({
+    name: shown,
+    type: reader.read(field(decl, LOCAL_DECL.type)),
+    value: tag(decl) === 1 ? reader.read(field(decl, LOCAL_DECL.value)) : null,
+  }));
+
+  /** One goal, given what was read of its context. */
+  function describe(mvarId, decl, mctx, { reader, hypotheses }) {
+    const numbers = new Map(); // metavariable -> number, in order of first occurrence
+    const waiting = []; // metavariables whose types are still to be hashed
+    const hash = createHash('sha256');
+    const mention = (name) => {
+      const key = names.show(name);
+      if (!numbers.has(key)) {
+        numbers.set(key, numbers.size);
+        waiting.push(name);
+      }
+      return numbers.get(key);
+    };
+    const add = ({ text, mvars }) => hash.update(`${text}\u0001${mvars.map(mention).join()}\u0001`);
+
+    for (const { name, type, value } of hypotheses) {
+      hash.update(`h${name}\u0001`);
+      add(type);
+      if (value) add(value);
+    }
+    hash.update('⊢\u0001');
+    const target = reader.read(field(decl, MVAR_DECL.type));
+    add(target);
     while (waiting.length > 0) {
       const name = waiting.shift();
       const delayed = delayedTarget(mctx, name);
       if (delayed !== null) mention(delayed);
       const own = findDecl(mctx, name);
-      if (own !== null) read(field(own, MVAR_DECL.type), false);
+      if (own !== null) add(reader.read(field(own, MVAR_DECL.type), false));
     }
-    for (const o of [monad.meta, monad.metaRef, monad.core, monad.coreRef, lctx]) dec(o);
     const caseName = field(decl, MVAR_DECL.userName);
     return {
       id: names.show(mvarId),
       case: heap.isBox(caseName) ? null : names.show(caseName),
-      hypotheses,
-      target,
-      metavariables: [...mentioned.keys()],
-      hash: createHash('sha256').update(parts.join('\u0001')).digest('hex'),
+      hypotheses: hypotheses.map(({ name, type, value }) => ({
+        name, type: type.shown, value: value ? value.shown : null, accessible: !name.includes('✝'),
+      })),
+      target: target.shown,
+      metavariables: [...numbers.keys()],
+      hash: hash.digest('hex'),
     };
   }
 
-  return { describe, instantiate, print, declarations };
+  return { describeAll, instantiate, print, declarations };
 }
 
 module.exports = { createGoals, META_STATE, META_CONTEXT, MVAR_DECL };

@@ -39,7 +39,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
   /** What the caller sees of a state. */
   function report(id, notes, extra = {}) {
     const state = find(id);
-    const list = heap.readList(state.goals).map((g) => goals.describe(g, state, state.environment));
+    const list = goals.describeAll(heap.readList(state.goals), state);
     return { state: id, goals: list, messages: notes, ...extra };
   }
 

@@ -72,7 +72,8 @@ if(Object.prototype.hasOwnProperty.call(lib.exports,symbol)){
 }""",
 )
 
-# Lean code reads an empty stdin and writes into nothing: both carry the protocol.
+# Lean code reads an empty stdin and writes into nothing: both carry the protocol. The last
+# words are kept, to say why Lean ended should it end.
 TTY_READ = Patch(
     "reading the terminal",
     "read(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.get_char){"
@@ -85,7 +86,10 @@ TTY_WRITE = Patch(
     "write(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.put_char){"
     "throw new FS.ErrnoError(60)}try{",
     "write(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.put_char){"
-    "throw new FS.ErrnoError(60)}return length;try{",
+    "throw new FS.ErrnoError(60)}"
+    'globalThis.treewrightLastOutput=((globalThis.treewrightLastOutput||"")'
+    '+Buffer.from(buffer.slice(offset,offset+length)).toString("latin1")).slice(-400);'
+    "return length;try{",
 )
 
 # Worker threads need the main thread's event loop, which never runs here.
@@ -160,8 +164,12 @@ if(UTF8ToString(path).endsWith("treewright-session.lean")){
     stackSave,
     stackRestore,
     cancelFd:Number(process.env.TREEWRIGHT_CANCEL_FD),
-    describe:error=>typeof error==="number"
-      ?"C++ exception "+String(getExceptionMessageCommon(error)):String(error&&error.stack||error),
+    describe:error=>{
+      const thrown=typeof error==="number"?error:0;
+      const what=thrown?"C++ exception "+String(getExceptionMessageCommon(thrown))
+        :String(error&&(error.stack||error.message)||error);
+      return what+" "+(globalThis.treewrightLastOutput||"");
+    },
   });
 }
 """,
