@@ -161,14 +161,15 @@ def test_a_fresh_process_gives_the_same_verdict(home: LeanHome) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (b"abc", b"abc", None),
-        (b"a\nsorry\nb\n", b"a\nrfl\nb\n", (2, 5)),
-        (b"x", b"x y", (0, 3)),
-        (b"a\nb\n", b"a\n", (2, 2)),
-        (b"aaaa", b"aa", (0, 2)),
+        (b"abc", b"abc", ()),
+        (b"a\nsorry\nb\n", b"a\nrfl\nb\n", ((2, 6),)),
+        (b"x", b"x y", ((0, 3),)),
+        (b"a\nb\n", b"a\n", ((2, 2),)),
+        (b"a\nb\nc\nd\n", b"A\nb\nc\nD\nE\n", ((0, 2), (6, 10))),
+        (b"", b"new\n", ((0, 4),)),
     ],
 )
-def test_the_changed_stretch_is_whole_lines(
-    old: bytes, new: bytes, expected: tuple[int, int] | None
+def test_the_changed_stretches_are_whole_lines(
+    old: bytes, new: bytes, expected: tuple[tuple[int, int], ...]
 ) -> None:
     assert difference(old, new) == expected

@@ -3,8 +3,8 @@
 Given the original text, in which the theorem still has its `sorry`, and a candidate in which
 something else stands in its place, the candidate is accepted only if all of this holds:
 
-1. The two differ in one stretch of text. Lean's parser reads that stretch under the policy of
-   `escapes` before anything of it is elaborated.
+1. Lean's parser reads what the candidate has and the original has not under the policy of
+   `escapes`, before anything of it is elaborated.
 2. The whole candidate elaborates, from a freshly imported environment, in a process that has
    run nothing but texts that passed this check's policy, without an error.
 3. Everything the original declares is there and says the same: the type, and every definition
@@ -16,6 +16,8 @@ something else stands in its place, the candidate is accepted only if all of thi
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,11 +117,13 @@ class Replayer:
 
         Without targets, every declaration of the original that rests on `sorry` is one.
         """
-        changed = difference(original.encode(), candidate.encode())
-        if changed is None:
+        # Lean reads CRLF as LF; with both texts so, its positions are ours.
+        original, candidate = (t.replace("\r\n", "\n") for t in (original, candidate))
+        if original == candidate:
             return Verdict("unchanged", "the candidate is the original")
         if "\0" in candidate:
             return Verdict("escape", "the text contains a NUL character")
+        changed = difference(original.encode(), candidate.encode())
         session = self._fresh_session(discard=fresh_process)
         try:
             verdict = self._judge(session, original, candidate, changed, targets, timeout)
@@ -150,7 +154,7 @@ class Replayer:
         session: WasmSession,
         original: str,
         candidate: str,
-        changed: tuple[int, int],
+        changed: tuple[tuple[int, int], ...],
         targets: Sequence[str],
         timeout: float,
     ) -> Verdict:
@@ -171,7 +175,7 @@ class Replayer:
             return Verdict("original", "nothing in the original is left to prove")
 
         after = session.check_file(
-            candidate, keep=True, policy=escapes.policy(*changed), timeout=timeout
+            candidate, keep=True, policy=escapes.policy(changed), timeout=timeout
         )
         if not isinstance(after, CheckResult):
             return _unfinished(after, "the candidate")
@@ -267,22 +271,27 @@ def _unfinished(result: Timeout | SessionLost, what: str) -> Verdict:
     return Verdict("lost", f"{what}: {result.reason}")
 
 
-def difference(original: bytes, candidate: bytes) -> tuple[int, int] | None:
-    """The stretch [start, end) of the candidate outside which the two are equal, or None.
+def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
+    """The stretches [start, end) of the candidate that the original has not, as whole lines.
 
-    It is widened to whole lines, so that no token is half inside.
+    Everything outside them is lines of the original in their order.
     """
-    if original == candidate:
-        return None
-    limit = min(len(original), len(candidate))
-    start = next((i for i in range(limit) if original[i] != candidate[i]), limit)
-    tail = 0
-    while tail < limit - start and original[-1 - tail] == candidate[-1 - tail]:
-        tail += 1
-    end = len(candidate) - tail
-    return candidate.rfind(b"\n", 0, start) + 1, _line_end(candidate, end)
+    old = original.splitlines(keepends=True)
+    new = candidate.splitlines(keepends=True)
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    matcher = difflib.SequenceMatcher(
+        a=old[head : len(old) - tail], b=new[head : len(new) - tail], autojunk=False
+    )
+    offsets = [0, *itertools.accumulate(len(line) for line in new)]
+    return tuple(
+        (offsets[head + start], offsets[head + end])
+        for tag, _, _, start, end in matcher.get_opcodes()
+        if tag != "equal"
+    )
 
 
-def _line_end(text: bytes, position: int) -> int:
-    end = text.find(b"\n", position)
-    return len(text) if end < 0 else end
+def _common(first: list[bytes], second: list[bytes]) -> int:
+    """How many lines two texts begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -73,12 +73,13 @@ def from_check(source: str, result: CheckResult) -> tuple[Sorry, ...]:
     imports = tuple(_IMPORT.findall(source)) or ("Init",)
     found = []
     for place in sorted(result.sorries, key=lambda p: (p.start, p.end)):
-        before = data[: place.start]
+        start, end = _offset(data, place.start), _offset(data, place.end)
+        before = data[:start]
         line_start = before.rfind(b"\n") + 1
         found.append(
             Sorry(
-                place.start,
-                place.end,
+                start,
+                end,
                 before.count(b"\n") + 1,
                 len(before[line_start:].decode()),
                 place.declaration,
@@ -88,6 +89,17 @@ def from_check(source: str, result: CheckResult) -> tuple[Sorry, ...]:
             )
         )
     return tuple(found)
+
+
+def _offset(data: bytes, position: int) -> int:
+    """A position in the text as Lean reads it (CRLF as LF), as an offset into the file."""
+    offset = 0
+    for line in data.split(b"\r\n"):
+        if position <= len(line):
+            return offset + position
+        position -= len(line) + 1
+        offset += len(line) + 2
+    return len(data)
 
 
 def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSorries:

@@ -2,8 +2,8 @@
 /**
  * A policy over syntax: what a piece of generated text may contain, judged on what Lean's own
  * parser makes of it. The policy itself comes with the request (escapes.py holds it):
- *   { start, end, commands, kinds, atoms, options, attributes }
- * where [start, end) is the generated part in bytes, `commands` the kinds of command that may
+ *   { ranges, commands, kinds, atoms, options, attributes }
+ * where `ranges` are the generated parts in bytes ([start, end)), `commands` the kinds of command that may
  * begin there, `kinds` and `atoms` what must not occur, and the rest what is allowed.
  */
 const OPTION_KINDS = new Set([
@@ -27,13 +27,15 @@ function createGuard(heap, syntax) {
     const lists = Object.fromEntries(
       ['commands', 'kinds', 'atoms', 'options', 'attributes'].map((key) => [key, new Set(policy[key])]),
     );
-    const generated = (range) => range !== null && range.start < policy.end && range.end > policy.start;
+    const generated = (range) => range !== null
+      && policy.ranges.some(([start, end]) => range.start < end && range.end > start);
+    const begins = (range) => policy.ranges.some(([start, end]) => range.start >= start && range.start < end);
 
     return (command) => {
       const whole = syntax.range(command);
       if (!generated(whole)) return '';
       const kind = syntax.kind(command);
-      if (whole.start >= policy.start && !lists.commands.has(kind)) return `escape: command ${kind}`;
+      if (begins(whole) && !lists.commands.has(kind)) return `escape: command ${kind}`;
       let violation = '';
       syntax.walk(command, ({ kind: nodeKind, atom, stx }) => {
         if (violation) return;

@@ -136,11 +136,18 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
     return keep(next);
   }
 
+  /**
+   * One tactic, or several on lines of their own. Several come first where there are lines: read
+   * as one, `have : α := default` and `rfl` below it would be an application.
+   */
   function parseTactic(env, text) {
-    const single = elaborator.parse(env, 'tactic', text);
-    if (single.syntax) return single;
-    const several = elaborator.parse(env, 'tactic', `(\n${text}\n)`);
-    return several.syntax ? several : single;
+    const single = () => elaborator.parse(env, 'tactic', text);
+    const several = () => elaborator.parse(env, 'tactic', `(\n${text}\n)`);
+    const [first, second] = text.includes('\n') ? [several, single] : [single, several];
+    const parsed = first();
+    if (parsed.syntax) return parsed;
+    const other = second();
+    return other.syntax ? other : parsed;
   }
 
   /** Runs a tactic: { id, messages } or { error, kind, messages }. */

@@ -36,6 +36,19 @@ _STDERR_TAIL = 2000
 _LAUNCH = 'ulimit -s "$1" 2>/dev/null || ulimit -s "$(ulimit -H -s)"; shift; exec "$@"'
 
 
+def node_flags(home: LeanHome) -> list[str]:
+    """What Node may use and reach; with the permission model on, nothing else is allowed."""
+    return [
+        f"--stack-size={_NODE_STACK_KILOBYTES}",
+        f"--max-old-space-size={JS_HEAP_MEGABYTES}",
+        "--no-warnings",
+        "--permission",
+        "--allow-worker",
+        f"--allow-fs-read={home.path}",
+        f"--allow-fs-read={RUNTIME}",
+    ]
+
+
 class Reply(msgspec.Struct):
     """Every field any reply may have; see runtime/server.js."""
 
@@ -114,13 +127,7 @@ class LeanProcess:
                     "sh",
                     str(STACK_KILOBYTES),
                     str(home.node),
-                    f"--stack-size={_NODE_STACK_KILOBYTES}",
-                    f"--max-old-space-size={JS_HEAP_MEGABYTES}",
-                    "--no-warnings",
-                    "--permission",
-                    "--allow-worker",
-                    f"--allow-fs-read={home.path}",
-                    f"--allow-fs-read={RUNTIME}",
+                    *node_flags(home),
                     str(home.path / "lean.js"),
                     "treewright-session.lean",
                 ],
