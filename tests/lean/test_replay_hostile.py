@@ -73,6 +73,9 @@ SCRIPTS = {
     "conv sorry": "conv => lhs; tactic => sorry",
     "grind with axiom lemma": "grind [sorryAx]",
     "exact? cannot help": "exact?",
+    "code in a configuration": "simp (config := unsafeBaseIO (pure {}))",
+    "code in a configuration item": "simp (maxSteps := unsafeBaseIO (pure 5))",
+    "block in a configuration": "simp (maxSteps := by exact 5)",
 }
 
 
@@ -179,6 +182,28 @@ def test_what_a_text_declared_elsewhere_must_stay(replayer: Replayer) -> None:
     gone = "theorem target : 2 + 2 = 4 := by\n  rfl\n"
     assert judge(replayer, original, weaker).reason == "statement"
     assert judge(replayer, original, gone).reason == "missing"
+
+
+def test_a_definition_elsewhere_must_keep_its_value(replayer: Replayer) -> None:
+    original = "def limit : Nat := 5\ntheorem target : 1 = 1 := by\n  sorry\n"
+    candidate = "def limit : Nat := 6\ntheorem target : 1 = 1 := by\n  rfl\n"
+    assert judge(replayer, original, candidate).reason == "statement"
+
+
+def test_configurations_never_run(replayer: Replayer) -> None:
+    """Lean compiles and runs them, unsafe or not; so generated ones may only be plain."""
+    original = "theorem target : 1 + 1 = 2 := by\n  sorry\n"
+    for script in ("simp (maxSteps := unsafeBaseIO (pure 5))", "decide +native"):
+        verdict = judge(replayer, original, original.replace("sorry", script))
+        assert verdict.reason == "escape", verdict
+    for script in (
+        "simp (maxSteps := 500)",
+        "simp +arith",
+        "decide +kernel",
+        "omega (splitMinMax := false)",
+    ):
+        verdict = judge(replayer, original, original.replace("sorry", script))
+        assert verdict.proved, (script, verdict)
 
 
 def test_a_comment_cannot_swallow_a_later_theorem(replayer: Replayer) -> None:

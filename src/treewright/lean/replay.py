@@ -199,10 +199,13 @@ class Replayer:
         if after.errors or after.env is None:
             return Verdict("error", after.errors[0].format("candidate"), ms=after.ms)
         present = {s.name: s for s in session.statements(after.env)}
+        asked = (session.statement(name, original_env) for name in goals)
+        targets = {statement.name for statement in asked if statement is not None}
         for name, statement in wanted.items():
             if name not in present:
                 return Verdict("missing", f"{_plain(name)} is not declared any more", ms=after.ms)
-            if present[name].digest != statement.digest:
+            same_body = present[name].body == statement.body or name in targets
+            if present[name].digest != statement.digest or not same_body:
                 return Verdict("statement", f"{_plain(name)} says something else now", ms=after.ms)
         used: set[str] = set()
         for name in goals:

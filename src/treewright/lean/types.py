@@ -215,11 +215,15 @@ class AuditReport(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What a declaration says: a digest of its type and of every local definition in it."""
+    """What a declaration says: a digest of its type and of every local definition in it.
+
+    `body` is the digest of a definition's value; a theorem has none, its proof does not count.
+    """
 
     name: str
     kind: str
     digest: str
+    body: str = ""
 
 
 class Declaration(msgspec.Struct, frozen=True):

@@ -116,7 +116,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
 
   /**
    * What a declaration says, as a digest: its type and, through it, every definition of this
-   * session that the type mentions, directly or not (proofs count by what they prove).
+   * session that the type mentions, directly or not (proofs count by what they prove). `body` is
+   * the digest of a definition's own value.
    */
   function statement(env, text) {
     const target = resolve(env, text);
@@ -150,7 +151,9 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
       if (valued && KINDS[tag(info)] === 'inductive') eachDependency(info, visit);
     }
     const [own, ...rest] = parts;
+    const body = tag(target.info) === 2 ? 0 : valueOf(target.info);
     return {
+      body: body ? createHash('sha256').update(terms.canonical(body, { fvar: names.key, binderNames: false }).text).digest('hex') : '',
       name: names.show(target.name), kind: KINDS[tag(target.info)],
       digest: createHash('sha256').update([own, ...rest.sort()].join('\u0002')).digest('hex'),
     };

@@ -11,6 +11,16 @@ const OPTION_KINDS = new Set([
 ]);
 const ATTRIBUTE_KIND = 'Lean.Parser.Term.attrInstance';
 
+// A tactic's configuration is compiled and run, even if it is unsafe: only plain values may be
+// in it. These are the kinds of syntax that make one up.
+const CONFIG_KINDS = new Set(['Lean.Parser.Tactic.valConfigItem', 'Lean.Parser.Tactic.config']);
+const FLAG_KIND = 'Lean.Parser.Tactic.posConfigItem';
+const PLAIN_KINDS = new Set([
+  ...CONFIG_KINDS, 'null', 'num', 'str', 'group', 'hygieneInfo', 'Lean.Parser.Term.structInst', 'Lean.Parser.Term.structInstFields',
+  'Lean.Parser.Term.structInstField', 'Lean.Parser.Term.structInstFieldDef', 'Lean.Parser.Term.structInstLVal',
+  'Lean.Parser.Term.optEllipsis', 'Lean.Parser.Term.dotIdent', 'Lean.Parser.Term.paren',
+]);
+
 function createGuard(heap, syntax) {
   const { field, readArray } = heap;
 
@@ -20,6 +30,16 @@ function createGuard(heap, syntax) {
     let word = '';
     syntax.walk(stx, ({ atom, ident }) => { word = word || ident || atom || ''; });
     return word;
+  }
+
+  /** What is not plain in a configuration, or ''. */
+  function impureConfig(stx) {
+    let problem = '';
+    syntax.walk(stx, ({ kind, ident }) => {
+      if (kind !== undefined && !PLAIN_KINDS.has(kind)) problem = problem || kind;
+      if (ident === 'native') problem = problem || ident;
+    });
+    return problem;
   }
 
   /** A function for `commands({ inspect })`: a string if the command breaks the policy. */
@@ -40,9 +60,16 @@ function createGuard(heap, syntax) {
       syntax.walk(command, ({ kind: nodeKind, atom, stx }) => {
         if (violation) return;
         if (nodeKind !== undefined) {
-          const interesting = lists.kinds.has(nodeKind) || OPTION_KINDS.has(nodeKind) || nodeKind === ATTRIBUTE_KIND;
+          const configures = CONFIG_KINDS.has(nodeKind) || nodeKind === FLAG_KIND;
+          const interesting = configures || lists.kinds.has(nodeKind) || OPTION_KINDS.has(nodeKind)
+            || nodeKind === ATTRIBUTE_KIND;
           if (!interesting || !generated(syntax.range(stx))) return;
           if (lists.kinds.has(nodeKind)) violation = `escape: ${nodeKind}`;
+          else if (configures) {
+            const problem = nodeKind === FLAG_KIND ? '' : impureConfig(stx);
+            const native = nodeKind === FLAG_KIND && children(stx).some((c) => firstWord(c) === 'native');
+            if (problem || native) violation = `escape: ${problem || 'native'} in a configuration`;
+          }
           else if (OPTION_KINDS.has(nodeKind)) {
             const option = firstWord(children(stx)[1]);
             if (!lists.options.has(option)) violation = `escape: option ${option}`;
