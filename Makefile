@@ -51,6 +51,10 @@ test: lint
 bench: install
 	$(BIN)/python -m benchmarks
 
+# Rewrites schema/*.json from the record types; a test checks that they are up to date.
+schema: install
+	$(BIN)/python -m treewright.tree.schema
+
 # Rewrites the pinned files from the .in files; needs uv, reaches the registry.
 requirements:
 	for f in run dev; do uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -60,7 +60,9 @@ def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
     nodes = set() if expected["dry_run"] else set(expected["nodes"])
     listed = repo.git("worktree", "list", "--porcelain").split("\n\n")
     worktrees = {block.splitlines()[0].rpartition("/")[2] for block in listed if block.strip()}
-    branches = repo.git("for-each-ref", "--format=%(refname:short)", "refs/heads/treewright").split()
+    branches = repo.git(
+        "for-each-ref", "--format=%(refname:short)", "refs/heads/treewright"
+    ).split()
     found = (worktrees - {repo.path.name}) ^ nodes
     found |= {branch.rpartition("/")[2] for branch in branches} ^ nodes
     found |= {path.name for path in (run_dir / "cand").glob("*")}

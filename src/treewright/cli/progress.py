@@ -1,4 +1,4 @@
-"""What people see of a running search: lines on stderr, with a bar where it is a terminal."""
+"""What people see of a running search: lines on stderr, and on a terminal live bars."""
 
 from __future__ import annotations
 
@@ -8,31 +8,45 @@ from pathlib import Path
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from treewright.tree import events as ev
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import EvalOutcome
+from treewright.tree.model import EvalOutcome, Manifest
+
+_LONGEST_TITLE = 60
 
 
 class SearchProgress:
-    """An observer of events. `run_dir` is set once the run is known."""
+    """An observer of events; `resume` tells it of the run once that is known."""
 
-    def __init__(self, metric: str = "primary") -> None:
+    def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.run_dir: Path | None = None
-        self._metric = metric
+        self._run_dir: Path | None = None
         self._titles: dict[str, str] = {}
-        self._bar = Progress(
+        self._bars = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
             console=self.console,
             transient=True,
             disable=not self.console.is_terminal,
+            speed_estimate_period=3600,
         )
-        self._task = self._bar.add_task("", total=None, visible=False)
+        self._depth = self._bars.add_task("", total=None, visible=False)
+        self._queued_evals = 0
+        self._running: dict[str, TaskID] = {}
 
     def __enter__(self) -> SearchProgress:
         handler = RichHandler(
@@ -40,15 +54,15 @@ class SearchProgress:
         )
         handler.setFormatter(logging.Formatter("warning: %(message)s"))
         logging.getLogger("treewright").handlers = [handler]
-        self._bar.start()
+        self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._bars.stop()
         logging.getLogger("treewright").handlers = []
 
     def say(self, line: str) -> None:
-        self._bar.console.print(escape(line))
+        self._bars.console.print(escape(line))
 
     def __call__(self, event: ev.Event) -> None:
         match event:
@@ -65,9 +79,13 @@ class SearchProgress:
             case ev.Queued():
                 self._queued(event)
             case ev.Started():
-                self._bar.update(self._task, description=f"{event.eval_id} {self._title(event)}")
+                self._started(event)
+            case ev.Requeued():
+                self._ended(event.eval_id)
+                self.say(f"  {event.eval_id}  back in the queue: {event.reason}")
             case ev.Completed() | ev.Failed():
-                self._bar.advance(self._task)
+                self._ended(event.eval_id)
+                self._bars.advance(self._depth)
                 self.say(f"  {event.eval_id}  {_verdict(event.outcome)}  {self._title(event)}")
             case ev.Confirmed():
                 self.say(f"  {event.eval_id}  {_confirmation(event)}")
@@ -78,23 +96,47 @@ class SearchProgress:
             case _:
                 pass
 
+    def resume(self, run_dir: Path, manifest: Manifest) -> None:
+        """Tells of the run; its evaluations that were queued before are shown as such."""
+        self._run_dir = run_dir
+        for evaluation in manifest.evaluations.values():
+            if evaluation.decision is None:
+                self._read_title(evaluation.eval_id, evaluation.idea_path)
+
+    def _read_title(self, eval_id: str, idea_path: str) -> None:
+        if self._run_dir is not None:
+            text = (self._run_dir / idea_path).read_text(encoding="utf-8")
+            self._titles[eval_id] = idea_text.title(text)[:_LONGEST_TITLE]
+
     def _queued(self, event: ev.Queued) -> None:
-        if self.run_dir is not None:
-            path = self.run_dir / event.idea_path
-            self._titles[event.eval_id] = idea_text.title(path.read_text(encoding="utf-8"))
-        done = self._bar.tasks[self._task]
-        total = (done.total or 0) + 1
-        self._bar.update(self._task, total=total, visible=True)
+        self._read_title(event.eval_id, event.idea_path)
+        self._queued_evals += 1
+        self._bars.update(
+            self._depth,
+            total=self._queued_evals,
+            visible=True,
+            description=f"depth {event.depth}",
+        )
+
+    def _started(self, event: ev.Started) -> None:
+        label = escape(f"  {event.eval_id} {self._title(event)}")
+        self._running[event.eval_id] = self._bars.add_task(label, total=None)
+
+    def _ended(self, eval_id: str) -> None:
+        task = self._running.pop(eval_id, None)
+        if task is not None:
+            self._bars.remove_task(task)
 
     def _title(self, event: ev.Started | ev.Completed | ev.Failed) -> str:
-        return self._titles.get(event.eval_id, "")[:70]
+        return self._titles.get(event.eval_id, "")
 
     def _decided(self, event: ev.Decided) -> None:
         promoted = [node.node_id for node in event.nodes]
         said = f"promoted {', '.join(promoted)}" if promoted else "nothing promoted"
         stop = f"; stop: {event.stop_reason}" if event.stop_reason else ""
         self.say(f"depth {event.depth}: {said}{stop}")
-        self._bar.update(self._task, total=0, completed=0, visible=False)
+        self._queued_evals = 0
+        self._bars.reset(self._depth, visible=False)
 
 
 def _verdict(outcome: EvalOutcome) -> str:
@@ -103,8 +145,9 @@ def _verdict(outcome: EvalOutcome) -> str:
     recommendation = outcome.root_relative
     assert recommendation is not None
     assert outcome.parent_relative is not None
-    grade = outcome.parent_relative.grade
-    return f"{grade:<10} root {recommendation.score:+.2%}"
+    parent = outcome.parent_relative
+    why = "" if parent.should_explore else f"  ({', '.join(parent.reasons)})"
+    return f"{parent.grade:<10} root {recommendation.score:+.2%}{why}"
 
 
 def _confirmation(event: ev.Confirmed) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from treewright.kernel.errors import EXIT_FINDINGS, UsageError
+from treewright.kernel.errors import EXIT_FINDINGS, TreewrightError, UsageError
 
 _positive = click.IntRange(min=1)
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
@@ -63,6 +63,43 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
     is_flag=True,
     help="If baseline_csv does not exist, sweep the root commit to make it.",
 )
+@click.option(
+    "--max-parallel-evals",
+    type=_positive,
+    default=1,
+    show_default=True,
+    help="Evaluations under way at once.",
+)
+@click.option("--max-parallel-per-node", type=_positive, help="The same, for each parent node.")
+@click.option(
+    "--parallel-backend",
+    type=click.Choice(["threadpool", "dask"]),
+    default="threadpool",
+    show_default=True,
+    help="Where evaluations run.",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Scheduler of a running dask cluster (default: a local one).",
+)
+@click.option(
+    "--cluster-remote", metavar="NAME", help="Git remote that the cluster's workers can fetch from."
+)
+@click.option(
+    "--eval-retries",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Tries beyond the first for faults that can pass on a second try.",
+)
+@click.option("--retry-timeouts", is_flag=True, help="Let --eval-retries cover timeouts too.")
+@click.option(
+    "--eval-timeout-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Time limit of a whole evaluation; everything it started is killed. [none]",
+)
+@click.option("--strict-fail", is_flag=True, help="Stop the depth at the first failure.")
 @click.option("--until-done", is_flag=True, help="Repeat until there is a stop reason.")
 @click.option("--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md.")
 @click.option(
@@ -87,7 +124,9 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.signals import cancel_on_signals
     from treewright.tree import outcome
     from treewright.tree.creation import Shape
+    from treewright.tree.dispatch import FailurePolicy
     from treewright.tree.housekeeping import Retention
+    from treewright.tree.parallel import Parallelism
     from treewright.tree.report import write_report
     from treewright.tree.runner import RunRequest, open_run
 
@@ -101,6 +140,19 @@ def _search(flags: dict[str, Any]) -> None:
         ),
         make_baseline=flags["make_baseline"],
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
+        policy=FailurePolicy(
+            retries=flags["eval_retries"],
+            retry_timeouts=flags["retry_timeouts"],
+            strict=flags["strict_fail"],
+            timeout_seconds=flags["eval_timeout_seconds"],
+            max_per_node=flags["max_parallel_per_node"],
+        ),
+        parallelism=Parallelism(
+            max_evals=flags["max_parallel_evals"],
+            backend=flags["parallel_backend"],
+            cluster=flags["cluster"],
+            cluster_remote=flags["cluster_remote"],
+        ),
         stale_seconds=flags["lock_stale_seconds"],
         force=flags["force"],
     )
@@ -109,7 +161,7 @@ def _search(flags: dict[str, Any]) -> None:
         cancel_on_signals() as cancel,
         open_run(request, progress, cancel) as coordinator,
     ):
-        progress.run_dir = coordinator.store.run_dir
+        progress.resume(coordinator.store.run_dir, coordinator.manifest)
         if coordinator.manifest.dry_run:
             progress.say(_estimate(coordinator))
         while coordinator.advance() and flags["until_done"]:
@@ -142,16 +194,22 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
     if flags["tree_run_id"] is None:
         raise UsageError("--report-only and --validate-only need --tree-run-id")
     repo, run_dir = locate(flags["repo"], flags["tree_run_id"])
-    findings = None
+    findings = []
     if flags["validate_only"]:
         findings = validate(run_dir, repo)
         path = write_validation(run_dir, findings)
         click.echo(f"{len(findings)} findings: {path}", err=True)
-    manifest = store.load(run_dir)
-    if flags["report_only"]:
-        click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
-    document = outcome.describe(manifest, run_dir)
-    if findings is not None:
+    try:
+        manifest = store.load(run_dir)
+    except TreewrightError:
+        if not findings:
+            raise
+        document: dict[str, Any] = {"tree_run_id": flags["tree_run_id"]}
+    else:
+        if flags["report_only"]:
+            click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
+        document = outcome.describe(manifest, run_dir)
+    if flags["validate_only"]:
         document["findings"] = [
             {"code": f.code, "subject": f.subject, "message": f.message} for f in findings
         ]

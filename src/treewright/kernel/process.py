@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import selectors
+import shutil
 import subprocess
 import threading
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from treewright.kernel import proctree
 from treewright.kernel.capped_log import CappedLog
+from treewright.kernel.containment import NO_LIMITS, Limits, contain
 from treewright.kernel.watchdog import watchdog
 
 DEFAULT_LOG_BYTES = 4 * 1024 * 1024
@@ -65,6 +67,7 @@ def run(
     timeout: float | None = None,
     cancel: threading.Event | None = None,
     owner: str = "",
+    limits: Limits = NO_LIMITS,
     log_bytes: int = DEFAULT_LOG_BYTES,
     grace_seconds: float = DEFAULT_GRACE_SECONDS,
 ) -> ProcessResult:
@@ -79,9 +82,13 @@ def run(
     with log_path.open("wb") as log_file, contextlib.ExitStack() as stack:
         log = CappedLog(log_file.write, log_bytes)
         stack.callback(log.finish)
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        if not _can_start(argv[0], cwd, environment):
+            return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
+        container = stack.enter_context(contain(limits))
         try:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
+                container.wrap(argv),
                 cwd=cwd,
                 env=environment,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -92,17 +99,19 @@ def run(
         except OSError as error:
             return ProcessResult(None, 0.0, error=f"{error.strerror}: {error.filename}")
         stack.callback(_close, child)
-        with watchdog.guarding(child.pid, marker):
+        with watchdog.guarding(child.pid, marker, container.cgroup):
             if stdin:
                 _feed(child, stdin)
             deadline = started + timeout if timeout is not None else None
             try:
                 reason = _pump(child, log, deadline, cancel)
             except BaseException:
+                container.kill()
                 proctree.kill(child.pid, marker)
                 child.wait()
                 raise
             proctree.end(child.pid, marker, grace_seconds if reason else 0)
+            container.kill()
             child.wait()
             _drain(child, log)
         return ProcessResult(
@@ -112,6 +121,13 @@ def run(
             cancelled=reason == "cancel",
             output_bytes=log.seen,
         )
+
+
+def _can_start(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
+    """Asked before, because a child that wraps the command could not say it as clearly."""
+    if "/" in program:
+        return os.access(cwd / program, os.X_OK)
+    return shutil.which(program, path=environment.get("PATH")) is not None
 
 
 def _pump(

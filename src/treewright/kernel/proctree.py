@@ -5,7 +5,7 @@ So every child gets a marker in its environment, which its descendants inherit
 whatever session they move to; on Linux they are found through /proc. Elsewhere
 only the process group is reached.
 
-Run as a script this file is the watchdog: it reads `+group marker` and `-group`
+Run as a script this file is the watchdog: it reads `+group marker cgroup` and `-group`
 lines from stdin and, when stdin ends because its parent was killed, ends what is
 still registered. It imports only the standard library so that it starts at once.
 """
@@ -134,15 +134,21 @@ def _watch() -> None:
     """The watchdog's main loop; see the head of this file."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    registered: dict[int, str] = {}
+    registered: dict[int, tuple[str, str]] = {}
     for line in sys.stdin:
-        group, _, marker = line[1:].strip().partition(" ")
+        group, marker, cgroup = (*line[1:].rstrip("\n").split(" ", 2), "", "")[:3]
         if line[0] == "+":
-            registered[int(group)] = marker
+            registered[int(group)] = (marker, cgroup)
         else:
             registered.pop(int(group), None)
-    for group, marker in registered.items():
+    for group, (marker, cgroup) in registered.items():
+        if cgroup:
+            with contextlib.suppress(OSError):
+                (Path(cgroup) / "cgroup.kill").write_text("1")
         kill(group, marker)
+        if cgroup:
+            with contextlib.suppress(OSError):
+                Path(cgroup).rmdir()
 
 
 if __name__ == "__main__":

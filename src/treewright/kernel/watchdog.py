@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 from treewright.kernel import proctree
 
@@ -19,8 +20,9 @@ class Watchdog:
         self._process: subprocess.Popen[bytes] | None = None
 
     @contextlib.contextmanager
-    def guarding(self, group: int, marker: str) -> Iterator[None]:
-        self._tell(f"+{group} {marker}\n")
+    def guarding(self, group: int, marker: str, cgroup: Path | None = None) -> Iterator[None]:
+        """While the block runs, our death is the death of that group, marker and cgroup."""
+        self._tell(f"+{group} {marker} {cgroup or ''}\n")
         try:
             yield
         finally:

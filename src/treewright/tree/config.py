@@ -44,6 +44,13 @@ class TestsConfig(_Table, frozen=True):
     timeout_seconds: Positive = 1800.0
 
 
+class LimitsConfig(_Table, frozen=True):
+    """What tests and sweeps may use, in megabytes; no key, no limit."""
+
+    memory_mb: Count | None = None
+    file_mb: Count | None = None
+
+
 class MetricConfig(_Table, frozen=True):
     """A numeric column of the results CSV. `tolerance` is in the column's own unit."""
 
@@ -74,17 +81,23 @@ class DirectoryIdeas(_Table, frozen=True, tag_field="source", tag="directory"):
 
 
 class CommandIdeas(_Table, frozen=True, tag_field="source", tag="command"):
-    """A program that writes idea files. See docs/ideas.md for its arguments."""
+    """A program that writes idea files. See docs/ideas.md for its arguments.
+
+    With `pass_arguments = false` it gets the environment variables only.
+    """
 
     command: Text
     timeout_seconds: Positive = 1800.0
+    pass_arguments: bool = True
 
 
 class LlmIdeas(_Table, frozen=True, tag_field="source", tag="llm"):
-    """An endpoint that is asked for ideas. `prompt` replaces the built-in prompt file."""
+    """An endpoint that is asked for ideas. `prompt` replaces the built-in prompt file;
+    `context_chars` bounds how much of the repository's files it shows."""
 
     endpoint: EndpointConfig
     prompt: str | None = None
+    context_chars: Count = 60_000
 
 
 class MutateIdeas(_Table, frozen=True, tag_field="source", tag="mutate"):
@@ -121,7 +134,7 @@ class CommandBackend(_Table, frozen=True, tag_field="backend", tag="command"):
     """
 
     preset: Literal["claude", "codex", "gemini", "aider"] | None = None
-    command: list[Text] | None = None
+    command: Annotated[list[Text], msgspec.Meta(min_length=1)] | None = None
     timeout_seconds: Positive = 1800.0
     prompt: str | None = None
 
@@ -131,10 +144,14 @@ class CommandBackend(_Table, frozen=True, tag_field="backend", tag="command"):
 
 
 class OpenaiBackend(_Table, frozen=True, tag_field="backend", tag="openai"):
-    """A chat endpoint. The coder's reply carries the edits; see docs/agents.md."""
+    """A chat endpoint. The coder's reply carries the edits; see docs/agents.md.
+
+    `context_chars` bounds how much of the repository's files a prompt shows.
+    """
 
     endpoint: EndpointConfig
     prompt: str | None = None
+    context_chars: Count = 60_000
 
 
 class ScriptedBackend(_Table, frozen=True, tag_field="backend", tag="scripted"):
@@ -160,6 +177,7 @@ class Config(_Table, frozen=True):
     metrics: Annotated[list[MetricConfig], msgspec.Meta(min_length=1)]
     ideas: Annotated[list[IdeaSourceConfig], msgspec.Meta(min_length=1)]
     tests: TestsConfig | None = None
+    limits: LimitsConfig = LimitsConfig()
     protected_paths: list[Text] = []
     agents: AgentsConfig = AgentsConfig()
     max_review_rounds: Count = 2

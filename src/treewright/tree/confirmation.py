@@ -117,6 +117,7 @@ class Confirmer:
             self.owner,
             self.cancel,
             sweep.secret_variables(self.config),
+            sweep.limits(self.config),
         )
         configs = ConfigRange(ids[0], ids[-1] + 1)
         done, results = sweep.run_sweep(self.config.sweep, context, configs, name)

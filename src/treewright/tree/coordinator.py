@@ -8,9 +8,8 @@ expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,6 @@ import msgspec
 
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
-from treewright.kernel.executors.base import Done, Executor
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree import beam, housekeeping
 from treewright.tree import events as ev
@@ -26,13 +24,12 @@ from treewright.tree.config import Config
 from treewright.tree.confirmation import Confirmer
 from treewright.tree.context import describe_node
 from treewright.tree.creation import expected_ids
+from treewright.tree.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.expansion import Expander
 from treewright.tree.housekeeping import Retention
 from treewright.tree.model import (
     Dedupe,
-    EvalError,
-    EvalOutcome,
     Evaluation,
     Manifest,
     Node,
@@ -42,8 +39,6 @@ from treewright.tree.model import (
 from treewright.tree.simulation import simulate
 from treewright.tree.store import RunStore
 from treewright.tree.worktrees import Worktrees
-
-EvalExecutor = Executor[EvalRequest, EvalOutcome]
 
 
 @dataclass(slots=True)
@@ -55,13 +50,18 @@ class Coordinator:
     config: Config
     retention: Retention = field(default_factory=Retention)
     cancel: threading.Event = field(default_factory=threading.Event)
-    make_executor: Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor] = InlineExecutor
+    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    make_executor: ExecutorFactory = InlineExecutor
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
+    _expander: Expander = field(init=False)
 
     def __post_init__(self) -> None:
         self._expected = expected_ids(self.store.run_dir, self.manifest, self.config)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
+        self._expander = Expander(
+            self.repo, self.store.run_dir, self.config, self.owner, self.cancel
+        )
 
     @property
     def manifest(self) -> Manifest:
@@ -109,11 +109,10 @@ class Coordinator:
                 yield self.manifest.evaluations[eval_id]
 
     def _expand(self, depth: int) -> None:
-        expander = Expander(self.repo, self.store.run_dir, self.config, self.owner, self.cancel)
         for node_id in sorted(self.manifest.frontier):
             self._stop_if_cancelled()
             if self.manifest.nodes[node_id].expanded_for_depth != depth:
-                self.store.record(expander.expand(self.manifest, node_id, depth))
+                self.store.record(self._expander.expand(self.manifest, node_id, depth))
 
     def _queue(self, depth: int) -> None:
         """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""
@@ -148,50 +147,15 @@ class Coordinator:
         pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
         if not pending:
             return
-        work = simulate if self.manifest.dry_run else Evaluator(self.cancel)
+        work = simulate if self.manifest.dry_run else Evaluator(self.cancel, self.store.lease.check)
         executor = self.make_executor(work)
-        queue, running = iter(pending), 0
-        clean = False
         try:
-            while True:
-                self._stop_if_cancelled()
-                while running < executor.capacity and (eval_id := next(queue, None)):
-                    self._dispatch(executor, eval_id)
-                    running += 1
-                if not running:
-                    break
-                self._settle(executor.next_done())
-                running -= 1
-            clean = True
+            Dispatcher(self.store, executor, self._request, self.cancel, self.policy).run(pending)
+        except BaseException:
+            self.cancel.set()
+            raise
         finally:
-            if not clean:
-                self.cancel.set()
-            executor.close(cancel=not clean)
-
-    def _dispatch(self, executor: EvalExecutor, eval_id: str) -> None:
-        evaluation = self.manifest.evaluations[eval_id]
-        attempt = evaluation.attempt + 1
-        self.store.record(
-            ev.Started(eval_id=eval_id, attempt=attempt, worker="local", worker_pid=os.getpid())
-        )
-        executor.submit(self._request(evaluation, attempt))
-
-    def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> None:
-        """Records an outcome. A fault of our own is an outcome too, but one worth a retry."""
-        request, outcome = done.request, done.outcome
-        if outcome is None:
-            error = done.error
-            assert error is not None
-            outcome = EvalOutcome(
-                error=EvalError("internal_error", f"{type(error).__name__}: {error}", True)
-            )
-        if outcome.error is not None and outcome.error.code == "cancelled":
-            self.store.record(
-                ev.Requeued(eval_id=request.eval_id, attempt=request.attempt, reason="interrupted")
-            )
-            raise KeyboardInterrupt
-        kind = ev.Completed if outcome.error is None else ev.Failed
-        self.store.record(kind(eval_id=request.eval_id, attempt=request.attempt, outcome=outcome))
+            executor.close()
 
     def _request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
         manifest, run_dir = self.manifest, self.store.run_dir
@@ -215,6 +179,7 @@ class Coordinator:
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,
+            timeout_seconds=self.policy.timeout_seconds,
         )
 
     def _decide(self, depth: int) -> None:

@@ -158,7 +158,10 @@ class NewRun:
         path = self.run_dir / "invented_baseline.csv"
         text = simulation.baseline_csv(range(count), self.config.metrics)
         atomic.write_text(path, text)
-        return artifacts.keep(path, self.run_dir, ROOT_BASELINE, "invented for a dry run")
+        try:
+            return artifacts.keep(path, self.run_dir, ROOT_BASELINE, "invented for a dry run")
+        finally:
+            path.unlink()
 
     def _sweep_root(self, root_commit: str, target: Path, owner: str) -> Path:
         """Runs the sweep at the root commit, in a worktree of its own."""
@@ -173,6 +176,7 @@ class NewRun:
                 self.config.seed,
                 owner,
                 hidden_variables=sweep.secret_variables(self.config),
+                limits=sweep.limits(self.config),
             )
             confirm = self.shape.confirm_configs or 0
             limit = self.shape.sweep_config_limit

@@ -10,25 +10,30 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts
+from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
+from treewright.kernel.deadline import Deadline
+from treewright.kernel.process import ProcessResult
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
+from treewright.tree.comparison import score_files
 from treewright.tree.config import Config
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
-from treewright.tree.results import Results, read_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
+EVAL_TIMEOUT = "eval_timeout"
+_LAST_BYTES = 4096
+_LONGEST_QUOTE = 160
 
 
 class EvalRequest(msgspec.Struct, frozen=True):
@@ -52,6 +57,7 @@ class EvalRequest(msgspec.Struct, frozen=True):
     commit_time: int
     seed: int
     owner: str
+    timeout_seconds: float | None = None
 
 
 class _Rejected(Exception):
@@ -65,17 +71,25 @@ class _Rejected(Exception):
 class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
-    def __init__(self, cancel: threading.Event | None = None) -> None:
-        self._cancel = cancel
+    def __init__(
+        self,
+        cancel: threading.Event | None = None,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`guard` raises when whoever asked for the work no longer owns the run."""
+        self._cancel = cancel or threading.Event()
+        self._guard = guard
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
-        return _Evaluation(request, self._cancel).run()
+        deadline = Deadline(self._cancel, request.timeout_seconds)
+        return _Evaluation(request, deadline, self._guard).run()
 
 
 class _Evaluation:
-    def __init__(self, request: EvalRequest, cancel: threading.Event | None) -> None:
+    def __init__(self, request: EvalRequest, deadline: Deadline, guard: Callable[[], None]) -> None:
         self._request = request
-        self._cancel = cancel
+        self._cancel = deadline
+        self._guard = guard
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
@@ -101,28 +115,34 @@ class _Evaluation:
             self._usage += failure.usage
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        if error is not None and error.code == "cancelled" and self._cancel.passed:
+            seconds = self._request.timeout_seconds or 0.0
+            message = f"the evaluation was ended after {seconds:.0f} s: time limit"
+            error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
         outcome = self._outcome(error)
+        self._guard()
         self._write_summary(outcome)
         return outcome
 
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
+        self._guard()
         if self._experiment.exists():
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
             )
             shutil.rmtree(aside, ignore_errors=True)
+            atomic.sweep_temporaries(self._experiment)
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)
 
     def _implement(self) -> None:
         request = self._request
         with self._timed("implement"):
-            text = (self._run_dir / request.idea_path).read_text(encoding="utf-8")
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
             done = implement(
                 request.config,
-                text,
+                self._idea(),
                 worktree,
                 self._experiment,
                 request.parent_context,
@@ -133,6 +153,10 @@ class _Evaluation:
             )
         self._usage += done.usage
         self._rounds, self._approved = done.review_rounds, done.approved
+
+    def _idea(self) -> str:
+        """Read as bytes: text mode would change the line endings of a patch."""
+        return (self._run_dir / self._request.idea_path).read_bytes().decode("utf-8")
 
     def _commit_changes(self) -> None:
         request = self._request
@@ -145,8 +169,9 @@ class _Evaluation:
             raise _Rejected(
                 PROTECTED_PATH_CHANGED, f"changes protected {_some(protected)}; nothing was run"
             )
-        title = idea_text.title((self._run_dir / request.idea_path).read_text(encoding="utf-8"))
+        title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
+        self._guard()
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time
         )
@@ -161,7 +186,10 @@ class _Evaluation:
             code = "tests_timeout" if done.timed_out else "tests_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "tests.log"
-            raise _Rejected(code, done.explain("the test command"), log, done.cancelled)
+            raise _Rejected(code, _explain(done, "the test command", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while the tests ran")
+        # The sweep starts from the commit, whatever the tests left.
+        self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
 
     def _sweep(self) -> Path:
         request = self._request
@@ -172,18 +200,24 @@ class _Evaluation:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "sweep.log"
-            raise _Rejected(code, done.explain("the sweep"), log, done.cancelled)
-        changed = worktrees.tampered(
-            self._worktrees.candidate_path(request.eval_id), request.protected_paths
-        )
-        if changed:
-            raise _Rejected(
-                PROTECTED_PATH_CHANGED, f"its code changed protected {_some(changed)} while it ran"
-            )
+            raise _Rejected(code, _explain(done, "the sweep", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while it was swept")
         return results
+
+    @property
+    def _committed(self) -> Commit:
+        assert self._commit is not None
+        return self._commit
+
+    def _check_protected(self, message: str) -> None:
+        worktree = self._worktrees.candidate_path(self._request.eval_id)
+        changed = worktrees.tampered(worktree, self._request.protected_paths)
+        if changed:
+            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(_some(changed)))
 
     def _score(self, results: Path) -> None:
         request = self._request
+        self._guard()
         with self._timed("score"):
             if results.is_file():
                 self._results = artifacts.keep(
@@ -244,6 +278,7 @@ class _Evaluation:
             owner=request.owner,
             cancel=self._cancel,
             hidden_variables=sweep.secret_variables(request.config),
+            limits=sweep.limits(request.config),
         )
 
     def _relative(self, error: EvalError) -> EvalError:
@@ -261,28 +296,13 @@ class _Evaluation:
             self._timings[phase] = time.monotonic() - started
 
 
-def score_files(
-    results: Path,
-    parent_baseline: Path,
-    root_baseline: Path,
-    expected_ids: list[int],
-    config: Config,
-    seed: int,
-) -> tuple[Comparison, Comparison]:
-    """Parent-relative and root-relative comparison of a results CSV."""
-    expected = set(expected_ids)
-    names = [metric.name for metric in config.metrics]
-
-    def read(path: Path) -> Results:
-        return read_results(path, names, expected.__contains__)
-
-    candidate, parent = read(results), read(parent_baseline)
-    root = parent if root_baseline == parent_baseline else read(root_baseline)
-    compare = [
-        scoring.compare(baseline, candidate, expected_ids, config.metrics, seed)
-        for baseline in (parent, root)
-    ]
-    return compare[0], compare[1]
+def _explain(done: ProcessResult, what: str, log: Path) -> str:
+    """How a command ended, with the last line it said."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
 
 
 def _some(paths: list[str]) -> str:

@@ -71,12 +71,11 @@ class Queued(_Event, tag="queued"):
 class Started(_Event, tag="started"):
     eval_id: str
     attempt: int
-    worker: str
-    worker_pid: int
 
 
 class Requeued(_Event, tag="requeued"):
-    """The evaluation goes back to the queue; `reason` is interrupted, lost or retry."""
+    """The evaluation goes back to the queue; `reason` is `interrupted`, `lost` (with its
+    coordinator), or the code of the failure that is tried again."""
 
     eval_id: str
     attempt: int
@@ -87,12 +86,16 @@ class Completed(_Event, tag="completed"):
     eval_id: str
     attempt: int
     outcome: EvalOutcome
+    worker: str | None = None
+    worker_pid: int | None = None
 
 
 class Failed(_Event, tag="failed"):
     eval_id: str
     attempt: int
     outcome: EvalOutcome
+    worker: str | None = None
+    worker_pid: int | None = None
 
 
 class HeldoutMeasured(_Event, tag="heldout"):

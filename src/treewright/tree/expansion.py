@@ -54,13 +54,12 @@ class Expander:
             if wanted <= 0:
                 break
             context = self._context(manifest, node, depth, lineage, wanted)
-            try:
-                proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
-            finally:
-                shutil.rmtree(context.scratch, ignore_errors=True)
+            proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+            # Kept when the source failed: its error names a log in there.
+            shutil.rmtree(context.scratch, ignore_errors=True)
             usage += proposals.usage
             for idea in proposals.ideas:
-                key = idea_key(idea.text)
+                key = idea_text.key(idea.text)
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
                 if duplicate_of is not None and manifest.dedupe_scope != "none":
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
@@ -78,11 +77,7 @@ class Expander:
         )
 
     def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
-        """Digests of idea texts that must not be tried again -> the file that has them.
-
-        Without dedupe the node's own ideas still count as seen by the sources' cursors
-        only if the scope says so; an empty mapping lets every idea through.
-        """
+        """Digests of idea texts that must not be tried again -> the file that has them."""
         if manifest.dedupe_scope == "none":
             return {}
         nodes = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
@@ -129,11 +124,6 @@ class Expander:
                 if path not in recorded:
                     path.unlink()
             atomic.sweep_temporaries(directory)
-
-
-def idea_key(text: str) -> str:
-    """Two ideas with the same key are the same idea."""
-    return sha256_text(idea_text.normalise(text))
 
 
 def ancestors(manifest: Manifest, node: Node) -> Iterator[Node]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from treewright.tree.model import Confirmation, EvalError, GateDecision, Recommendation
-from treewright.tree.scoring import INCOMPLETE_ROWS, PRIMARY_REGRESSED
+from treewright.tree.scoring import INCOMPLETE_ROWS, OF_METRICS, PRIMARY_REGRESSED
 
 NOT_RECOMMENDED = "not_recommended"
 HELDOUT_NOT_BETTER = "heldout_not_better"
@@ -36,12 +36,12 @@ def confirm(
     the primary metric's gain got the candidate selected, must show a gain as well.
     The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
-    reasons = []
-    if heldout.rows_used != heldout.rows_expected:
+    reasons = [reason for reason in heldout.reasons if reason not in OF_METRICS]
+    if heldout.rows_used != heldout.rows_expected and not reasons:
         reasons.append(INCOMPLETE_ROWS)
-    if PRIMARY_REGRESSED in heldout.reasons:
+    elif PRIMARY_REGRESSED in heldout.reasons:
         reasons.append(PRIMARY_REGRESSED)
-    if selection.should_explore and not (heldout.primary_gain or 0.0) > 0:
+    elif selection.should_explore and not (heldout.primary_gain or 0.0) > 0:
         reasons.append(HELDOUT_NOT_BETTER)
     shrinkage = None
     if selection.primary_gain and heldout.primary_gain is not None:

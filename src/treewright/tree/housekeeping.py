@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import proctree
+from treewright.kernel import atomic, proctree
 from treewright.tree.model import Evaluation, Manifest
 from treewright.tree.worktrees import Worktrees
 
@@ -40,6 +40,12 @@ def end_orphans(run_dir: Path, epoch: int) -> list[int]:
 
 def _run_marker(run_dir: Path) -> str:
     return "tree-" + hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]
+
+
+def remove_temporaries(run_dir: Path) -> None:
+    """Half-written files of a killed owner, in the directories that one run shares."""
+    for directory in (run_dir, run_dir / "artifacts"):
+        atomic.sweep_temporaries(directory)
 
 
 def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Retention) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, rundir
+from treewright.kernel import rundir
 from treewright.kernel.errors import UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -20,9 +20,11 @@ from treewright.tree import housekeeping, store
 from treewright.tree.config import Config
 from treewright.tree.coordinator import Coordinator
 from treewright.tree.creation import NewRun, Shape
+from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.git import find_repository, hide_from_status
 from treewright.tree.housekeeping import Retention
 from treewright.tree.model import Manifest
+from treewright.tree.parallel import Parallelism, executors
 from treewright.tree.store import RunStore
 
 STATE_DIR = ".treewright"
@@ -41,6 +43,8 @@ class RunRequest:
     shape: Shape = field(default_factory=Shape)
     make_baseline: bool = False
     retention: Retention = field(default_factory=Retention)
+    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    parallelism: Parallelism = field(default_factory=Parallelism)
     stale_seconds: float = DEFAULT_STALE_SECONDS
     force: bool = False
 
@@ -82,7 +86,7 @@ def open_run(
         stack.callback(_quietly, lease.release)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
-        atomic.sweep_temporaries(run_dir)
+        housekeeping.remove_temporaries(run_dir)
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
             owner = housekeeping.process_owner(run_dir, lease.epoch)
@@ -90,14 +94,19 @@ def open_run(
         else:
             request.shape.check_against(owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
-        coordinator = Coordinator(
-            owned,
-            repo,
-            recorded_config(owned.manifest),
-            request.retention,
-            cancel or threading.Event(),
-        )
+        cancel = cancel or threading.Event()
         try:
+            coordinator = Coordinator(
+                owned,
+                repo,
+                recorded_config(owned.manifest),
+                request.retention,
+                cancel,
+                request.policy,
+                stack.enter_context(
+                    executors(request.parallelism, run_dir, owned.manifest, lease.epoch, cancel)
+                ),
+            )
             coordinator.recover()
             yield coordinator
         except BaseException:

@@ -26,6 +26,17 @@ PRIMARY_REGRESSED = "primary_metric_regressed"
 SECONDARY_IMPROVED = "secondary_metric_improved"
 SECONDARY_REGRESSED = "secondary_metric_regressed"
 INSUFFICIENT_SIGNAL = "insufficient_signal"
+OF_METRICS = frozenset(
+    {
+        PRIMARY_IMPROVED,
+        PRIMARY_REGRESSED,
+        SECONDARY_IMPROVED,
+        SECONDARY_REGRESSED,
+        INSUFFICIENT_SIGNAL,
+    }
+)
+"""What measured values say. Every other reason says that they cannot be trusted."""
+
 INCOMPLETE_ROWS = "incomplete_rows"
 INCOMPLETE_BASELINE = "incomplete_baseline"
 
@@ -48,7 +59,8 @@ def compare(
     score = _score(compared, metrics)
     grade, reasons = _grade(compared, score)
     if blockers:
-        grade, reasons = "weak", blockers + [r for r in reasons if r not in blockers]
+        # What the remaining rows say is no reason for anything.
+        grade, reasons = "weak", blockers
     primary = next(metric for metric in compared if metric.primary)
     return Comparison(
         recommendation=Recommendation(
@@ -100,7 +112,8 @@ def _compare_metric(
             None, None, None, None, None, None, "unknown",
         )  # fmt: skip
     sign = 1.0 if metric.direction == "maximize" else -1.0
-    gains = [sign * (b - a) for a, b in zip(before, after, strict=True)]
+    # Adding zero turns -0.0, which no reader understands, into 0.0.
+    gains = [sign * (b - a) + 0.0 for a, b in zip(before, after, strict=True)]
     gain = paired.mean(gains)
     bounds = paired.interval(gains, seed)
     low, high = bounds if bounds is not None else (None, None)

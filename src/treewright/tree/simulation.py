@@ -16,8 +16,9 @@ from pathlib import Path
 
 from treewright.kernel import artifacts, atomic
 from treewright.tree import summary
+from treewright.tree.comparison import score_files
 from treewright.tree.config import MetricConfig
-from treewright.tree.evaluation import EvalRequest, score_files
+from treewright.tree.evaluation import EvalRequest
 from treewright.tree.model import EvalError, EvalOutcome
 from treewright.tree.results import read_results
 from treewright.tree.scoring import rejection
@@ -32,6 +33,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
     run_dir = Path(request.run_dir)
     experiment = run_dir / "eval" / request.eval_id / "experiment"
     experiment.mkdir(parents=True, exist_ok=True)
+    atomic.sweep_temporaries(experiment)
     draw = _generator(request)
     comparisons = None
     if draw.random() < _SHARE_THAT_FAILS:

@@ -108,8 +108,6 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
     evaluation.status = evaluation.task_state = "running"
     evaluation.attempt = event.attempt
     evaluation.started_at = event.at
-    evaluation.worker = event.worker
-    evaluation.worker_pid = event.worker_pid
 
 
 def _requeued(evaluation: Evaluation) -> None:
@@ -117,8 +115,6 @@ def _requeued(evaluation: Evaluation) -> None:
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None
-        evaluation.worker = None
-        evaluation.worker_pid = None
 
 
 def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
@@ -129,6 +125,8 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     state = "completed" if isinstance(event, ev.Completed) else "failed"
     evaluation.status = evaluation.task_state = state
     evaluation.finished_at = event.at
+    evaluation.worker = event.worker
+    evaluation.worker_pid = event.worker_pid
     evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
     for field in msgspec.structs.fields(EvalOutcome):
         setattr(evaluation, field.name, getattr(outcome, field.name))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import process
+from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
 from treewright.tree.config import (
@@ -50,6 +51,7 @@ class CommandContext:
     owner: str = ""
     cancel: threading.Event | None = None
     hidden_variables: frozenset[str] = frozenset()
+    limits: Limits = NO_LIMITS
 
     def environment(self, **extra: str) -> dict[str, str]:
         """Ours, less keys and whatever a surrounding treewright had set."""
@@ -93,6 +95,10 @@ def secret_variables(config: Config) -> frozenset[str]:
     return frozenset(e.api_key_env for e in endpoints if e.api_key_env)
 
 
+def limits(config: Config) -> Limits:
+    return Limits(config.limits.memory_mb, config.limits.file_mb)
+
+
 def _run(
     command: str, timeout: float, context: CommandContext, log: str, variables: dict[str, str]
 ) -> ProcessResult:
@@ -102,6 +108,7 @@ def _run(
         env=context.environment(**variables),
         log_path=context.log_dir / log,
         timeout=timeout,
+        limits=context.limits,
         cancel=context.cancel,
         owner=context.owner,
     )

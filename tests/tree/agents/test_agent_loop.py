@@ -157,6 +157,17 @@ def test_commits_and_branch_switches_of_an_agent_are_undone(
     assert (worktree / "model.py").read_text() == "RATE = 9\n"
 
 
+def test_a_branch_of_an_agent_that_failed_is_removed_too(
+    worktree: Path, tmp_path: Path, make_config, run_git
+):
+    coder = CommandBackend(command=["sh", "-c", "git switch -qc stray && exit 1"])
+    with pytest.raises(AgentFailure, match="exited with code 1"):
+        implement(
+            make_config(AgentsConfig(coder=coder)), "# I", worktree, tmp_path / "l", repo=tmp_path
+        )
+    assert run_git(worktree, "branch", "--format=%(refname:short)").split() == ["cand/e1", "main"]
+
+
 def test_cancelled_before_it_starts(run, worktree: Path):
     cancel = threading.Event()
     cancel.set()

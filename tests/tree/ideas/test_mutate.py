@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from treewright.tree.config import MutateIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext
-from treewright.tree.ideas.mutate import MutateSource, is_protected
-from treewright.tree.ideas.text import normalise, patches
+from treewright.tree.ideas.mutate import MutateSource
+from treewright.tree.ideas.text import key, patches
 
 SOURCE = '''\
 """Docstring with 42 and 0.5 in it."""
@@ -122,57 +122,59 @@ def test_k_ideas_are_at_k_places(propose):
     assert len({idea.origin for idea in ideas}) == 30
 
 
+def test_named_values_come_first_and_titles_tell_places_apart(propose):
+    titles = [idea.text.splitlines()[0] for idea in propose()]
+    half = len(titles) // 2
+    for part in (titles[:half], titles[half:]):  # two factors: two passes over all places
+        assert [" in model.py" in title for title in part] == [True] * 5 + [False] * 2
+    assert "# model.py, line 13, in fit: 2.5 -> 5.0" in titles
+    assert len(set(titles)) == len(titles)
+
+
 def test_order_depends_on_seed_and_node_only(propose):
     once = [idea.text for idea in propose(seed=3, node_id="n1")]
     assert once == [idea.text for idea in propose(seed=3, node_id="n1")]
     assert once != [idea.text for idea in propose(seed=4, node_id="n1")]
     assert once != [idea.text for idea in propose(seed=3, node_id="n2")]
     assert sorted(once) == sorted(idea.text for idea in propose(seed=4, node_id="n1"))
+    places = {tuple(idea.origin for idea in propose(seed=seed, wanted=5)) for seed in range(6)}
+    assert len(places) > 1
 
 
 def test_taken_ideas_are_not_proposed_again(propose):
     first = propose(wanted=4)
-    taken = {normalise(idea.text) for idea in first}
+    taken = {key(idea.text) for idea in first}
     second = propose(wanted=4, taken=taken)
     assert len(second) == 4
-    assert taken.isdisjoint(normalise(idea.text) for idea in second)
+    assert taken.isdisjoint(key(idea.text) for idea in second)
 
 
-def test_a_deeper_node_goes_on_from_its_own_values_and_back_only_at_the_end(propose):
+def test_a_deeper_node_goes_on_from_its_own_values_and_back_only_at_the_end(
+    propose, tmp_path: Path
+):
     (up,) = (i for i in propose("RATE = 0.1\n") if "-> 0.2" in i.text)
-    deeper = propose("RATE = 0.2\n", taken=[normalise(up.text)])
+    (tmp_path / "idea_000.md").write_text(up.text)
+    dirs = [tmp_path, tmp_path / "not there"]
+    deeper = propose("RATE = 0.2\n", taken=[key(up.text)], context_ideas_dirs=dirs)
     assert [new for _, new in (edits([i]).pop() for i in deeper)] == [
         "RATE = 0.4",
         "RATE = 0.1",
     ]
 
 
-def test_many_depths_never_run_dry(propose):
+def test_many_depths_never_run_dry(propose, tmp_path: Path):
     """Following the first idea each time gives a new file and new ideas every time."""
     source, taken, seen = SOURCE, set(), set()
     for depth in range(12):
-        idea = propose(source, taken=taken, wanted=1, node_id=f"n{depth}")[0]
-        taken.add(normalise(idea.text))
+        known = {"taken": taken, "context_ideas_dirs": [tmp_path]}
+        idea = propose(source, wanted=1, node_id=f"n{depth}", **known)[0]
+        taken.add(key(idea.text))
+        (tmp_path / f"idea_{depth:03}.md").write_text(idea.text)
         ((old, new),) = edits([idea])
         source = "\n".join(new if line.strip() == old else line for line in source.split("\n"))
         source = source.replace("\nreturn", "\n    return")
         assert source not in seen
         seen.add(source)
-
-
-@pytest.mark.parametrize(
-    ("path", "protected", "expected"),
-    [
-        ("sweep.py", ["sweep.py"], True),
-        ("data/x/y.py", ["data/"], True),
-        ("data/x/y.py", ["data/*.py"], True),
-        ("src/test_a.py", ["src/test_*.py"], True),
-        ("database.py", ["data"], False),
-        ("model.py", [], False),
-    ],
-)
-def test_protected(path: str, protected: list[str], expected: bool):
-    assert is_protected(path, protected) is expected
 
 
 def test_protected_and_linked_files_are_left_alone(make_context, tmp_path: Path):
@@ -210,6 +212,26 @@ def test_an_unreadable_file_beside_a_good_one_is_noted(make_context):
     assert "bad.py" in (context.scratch / "mutate.log").read_text()
 
 
+def test_the_first_line_after_a_byte_order_mark(propose):
+    assert edits(propose(b"\xef\xbb\xbfRATE = 0.5")) == {
+        ("\ufeffRATE = 0.5", "\ufeffRATE = 0.25"),
+        ("\ufeffRATE = 0.5", "\ufeffRATE = 1.0"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        ("model.py", "--- a/model.py\n"),
+        ("a dir/m.py", "--- a/a dir/m.py\t\n"),  # as git and GNU diff end a name with a blank
+        ('q"\\.py', '--- "a/q\\042\\134.py"\n'),
+    ],
+)
+def test_file_names_are_written_as_git_writes_them(path: str, header: str, propose):
+    (patch,) = patches(propose("RATE = 0.5\n", path=path)[0].text)
+    assert patch.startswith(header)
+
+
 names = st.sampled_from(["alpha", "größe", "n_layers", "rate", "KERNEL", "axis"])
 numbers = st.one_of(
     st.integers(0, 10**12).map(str),
@@ -241,7 +263,7 @@ def tokens(source: bytes) -> list[str]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(sources(), st.sampled_from(["model.py", 'a dir/ö"x.py']), st.integers(0, 3))
+@given(sources(), st.sampled_from(["model.py", "a dir/m.py", 'a dir/ö"x.py']), st.integers(0, 3))
 def test_every_patch_applies_and_changes_one_token(source: bytes, path: str, seed: int):
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)

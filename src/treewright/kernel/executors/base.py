@@ -13,6 +13,18 @@ Request = TypeVar("Request")
 Outcome = TypeVar("Outcome")
 
 
+class WorkerLost(Exception):
+    """The worker died or cannot be reached; the request may well succeed on another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Who did the work, for the record."""
+
+    name: str
+    pid: int
+
+
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Request, Outcome]):
     """A finished request: its outcome, or the exception that the worker itself raised."""
@@ -20,6 +32,7 @@ class Done(Generic[Request, Outcome]):
     request: Request
     outcome: Outcome | None
     error: BaseException | None = None
+    worker: Worker | None = None
 
 
 class Executor(Protocol[Request, Outcome]):
@@ -29,10 +42,10 @@ class Executor(Protocol[Request, Outcome]):
 
     def submit(self, request: Request) -> None: ...
 
-    def next_done(self) -> Done[Request, Outcome]:
-        """Waits for a completion; there must be a request under way."""
+    def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
+        """Waits for a completion; None when `timeout` seconds have passed without one."""
         ...
 
-    def close(self, *, cancel: bool = False) -> None:
-        """Waits for what is under way (after cancelling it, if asked) and ends."""
+    def close(self) -> None:
+        """Waits for what is under way and ends. Cancelling is the caller's business."""
         ...

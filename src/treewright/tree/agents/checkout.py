@@ -7,46 +7,14 @@ the worktree nor its index, and untracked files count.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-
-
-def clean_environment(**extra: str) -> dict[str, str]:
-    """The environment for a git command: nothing of a surrounding git, no questions asked."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {
-        **kept,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_LITERAL_PATHSPECS": "1",
-        "LC_ALL": "C.UTF-8",
-        **extra,
-    }
-
-
-def git(worktree: Path, *arguments: str, **env: str) -> bytes:
-    """Runs git; a failure means that the worktree is not usable any more."""
-    done = subprocess.run(
-        ["git", "-c", "core.fsmonitor=false", *arguments],
-        cwd=worktree,
-        env=clean_environment(**env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise AgentFailure(
-            "worktree_damaged",
-            f"git {arguments[0]} failed in {worktree}: {said[0] if said else done.returncode}",
-        )
-    return done.stdout
+from treewright.tree.git import attempt, environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +38,7 @@ class Checkout:
     def tree(self) -> str:
         """The tree object of the files as they are now, ignored ones left out."""
         with self._scratch_index() as index:
-            return _text(self.worktree, "write-tree", GIT_INDEX_FILE=index)
+            return _text(self.worktree, "write-tree", index=index)
 
     def diff(self, tree: str) -> str:
         return self._diff_text(tree, "--no-renames")
@@ -81,9 +49,9 @@ class Checkout:
     def restore(self, tree: str) -> bool:
         """Makes the files those of `tree` again; says whether they were not."""
         with self._scratch_index() as index:
-            if _text(self.worktree, "write-tree", GIT_INDEX_FILE=index) == tree:
+            if _text(self.worktree, "write-tree", index=index) == tree:
                 return False
-            git(self.worktree, "read-tree", "--reset", "-u", tree, GIT_INDEX_FILE=index)
+            _git(self.worktree, "read-tree", "--reset", "-u", tree, index=index)
             return True
 
     def take_back_head(self) -> bool:
@@ -94,20 +62,20 @@ class Checkout:
             return False
         if branch != self.branch:
             if self.branch is None:
-                git(self.worktree, "update-ref", "--no-deref", "HEAD", head)
+                _git(self.worktree, "update-ref", "--no-deref", "HEAD", head)
             else:
-                git(self.worktree, "symbolic-ref", "HEAD", self.branch)
+                _git(self.worktree, "symbolic-ref", "HEAD", self.branch)
         # Soft keeps what was staged by force; it is refused in the middle of a merge.
         try:
-            git(self.worktree, "reset", "-q", "--soft", self.base_commit)
+            _git(self.worktree, "reset", "-q", "--soft", self.base_commit)
         except AgentFailure:
-            git(self.worktree, "reset", "-q", "--mixed", self.base_commit)
+            _git(self.worktree, "reset", "-q", "--mixed", self.base_commit)
         if branch not in (None, self.branch) and branch not in self.known_refs:
-            git(self.worktree, "update-ref", "-d", branch)
+            _git(self.worktree, "update-ref", "-d", branch)
         return True
 
     def _diff_text(self, tree: str, *options: str) -> str:
-        output = git(
+        output = _git(
             self.worktree,
             "diff",
             "--no-color",
@@ -120,28 +88,44 @@ class Checkout:
         return output.decode("utf-8", "replace")
 
     @contextlib.contextmanager
-    def _scratch_index(self) -> Iterator[str]:
+    def _scratch_index(self) -> Iterator[Path]:
         """A copy of the index with every change added; its cached stats make that quick."""
-        real = Path(_text(self.worktree, "rev-parse", "--git-path", "index"))
-        with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
-            index = Path(directory) / "index"
-            if (self.worktree / real).exists():
+        real = self.worktree / _text(self.worktree, "rev-parse", "--git-path", "index")
+        # Beside the index, so that removing the worktree removes what a crash left of it.
+        index = real.with_name("treewright-scratch-index")
+        try:
+            if real.exists():
                 # With its mtime: git compares a file again only if the file is not older.
-                shutil.copy2(self.worktree / real, index)
-            git(self.worktree, "add", "--all", GIT_INDEX_FILE=str(index))
-            yield str(index)
+                shutil.copy2(real, index)
+            _git(self.worktree, "add", "--all", index=index)
+            yield index
+        finally:
+            index.unlink(missing_ok=True)
 
 
-def _text(worktree: Path, *arguments: str, **env: str) -> str:
-    return git(worktree, *arguments, **env).decode("utf-8").strip()
-
-
-def _branch(worktree: Path) -> str | None:
+def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
+    """Runs git, bytes out: text mode would turn the CRLF of a diff into LF."""
     done = subprocess.run(
-        ["git", "symbolic-ref", "-q", "HEAD"],
+        ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments],
         cwd=worktree,
-        env=clean_environment(),
+        env=environment() | ({"GIT_INDEX_FILE": str(index)} if index else {}),
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
-    return done.stdout.decode("utf-8").strip() or None
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise AgentFailure(
+            "worktree_damaged",
+            f"git {arguments[0]} failed in the worktree after an agent ran: "
+            f"{said[-1] if said else done.returncode}",
+        )
+    return done.stdout
+
+
+def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
+    return _git(worktree, *arguments, index=index).decode("utf-8", "surrogateescape").strip()
+
+
+def _branch(worktree: Path) -> str | None:
+    return attempt(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None

@@ -53,7 +53,7 @@ def write_all(edits: Sequence[FileEdit], worktree: Path) -> None:
             if edit.text is None:
                 target.unlink(missing_ok=True)
                 continue
-            made.extend(_make_parents(target, worktree))
+            _make_parents(target, made)
             target.write_bytes(edit.text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         for target, data in reversed(before):
@@ -68,8 +68,9 @@ def write_all(edits: Sequence[FileEdit], worktree: Path) -> None:
         ) from error
 
 
-def _make_parents(target: Path, worktree: Path) -> list[Path]:
+def _make_parents(target: Path, made: list[Path]) -> None:
+    """Creates missing directories, noting each at once so that it can be taken back."""
     missing = [parent for parent in target.parents if not parent.exists()]
     for directory in reversed(missing):
         directory.mkdir()
-    return list(reversed(missing))
+        made.append(directory)

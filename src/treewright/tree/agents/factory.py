@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.tree.agents import prompts, scripted
 from treewright.tree.agents.base import Backend, Role
+from treewright.tree.agents.command import CommandAgent, arguments, find_executable, missing
+from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.patch import PatchCoder
-from treewright.tree.agents.scripted import ScriptedAgent
-from treewright.tree.config import BackendConfig, NoBackend, PatchBackend, ScriptedBackend
+from treewright.tree.agents.presets import PRESETS
+from treewright.tree.config import (
+    BackendConfig,
+    CommandBackend,
+    NoBackend,
+    OpenaiBackend,
+    PatchBackend,
+    ScriptedBackend,
+)
 
 
 def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | None:
@@ -22,7 +32,47 @@ def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | Non
             if role != "coder":
                 raise UsageError(f"agents.{role} cannot be `patch`: only the coder applies patches")
             return PatchCoder()
+        case CommandBackend():
+            return CommandAgent(config)
+        case OpenaiBackend():
+            check_installed()
+            from treewright.tree.agents.openai import ChatAgent  # asyncio takes its time
+
+            return ChatAgent(config)
         case ScriptedBackend():
-            return ScriptedAgent(repo / config.script)
-        case _:
-            raise UsageError(f"agents.{role}: this backend is not available")
+            return scripted.ScriptedAgent(repo / config.script)
+
+
+def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
+    """Whether the role could be played here, and a line for people that says why (not).
+
+    Nothing is run or sent: an agent may be present and still be logged out.
+    """
+    try:
+        make_backend(role, config, repo)
+        if isinstance(config, CommandBackend | OpenaiBackend):
+            prompts.load(role, config.prompt, repo)
+        return _probe(role, config, repo)
+    except (TreewrightError, ChatError) as error:
+        return False, str(error)
+
+
+def _probe(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
+    match config:
+        case NoBackend():
+            return True, "left out"
+        case PatchBackend():
+            return True, "applies the patch that the idea carries"
+        case CommandBackend():
+            name = arguments(config, role)[0]
+            found = find_executable(name, repo)
+            if found is None:
+                return False, missing(name, PRESETS[config.preset] if config.preset else None)
+            return True, f"runs {found}"
+        case OpenaiBackend():
+            key = api_key(config.endpoint)
+            how = f"with the key in {config.endpoint.api_key_env}" if key else "without a key"
+            return True, f"asks {describe(config.endpoint)} {how}"
+        case ScriptedBackend():
+            entries = len(scripted.load(repo / config.script))
+            return True, f"{entries} scripted entries in {config.script}"

@@ -7,6 +7,7 @@ It commits nothing; the worktree is left with the change in its files.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,7 +153,7 @@ class _Loop:
         """Calls a role, and puts right what no role may do."""
         if self._cancel is not None and self._cancel.is_set():
             raise AgentFailure("cancelled", f"cancelled before the {role} ran", retryable=True)
-        before = self._checkout.tree()
+        before = None if role == "coder" else self._checkout.tree()
         request = RoleRequest(
             role=role,
             round=number,
@@ -164,12 +165,17 @@ class _Loop:
             owner=self._owner,
             cancel=self._cancel,
         )
-        reply = backend.run(request)
+        try:
+            reply = backend.run(request)
+        except AgentFailure:
+            with contextlib.suppress(AgentFailure):  # the first failure is the one to report
+                self._checkout.take_back_head()
+            raise
         self._usage += reply.usage
         notes = ""  # in front of the reply, because a review's last line is its verdict
         if self._checkout.take_back_head():
             notes += "[treewright: commits or branch switches were undone, the files kept]\n\n"
-        if role != "coder" and self._checkout.restore(before):
+        if before is not None and self._checkout.restore(before):
             notes += f"[treewright: edits made by the {role} were undone]\n\n"
         return RoleReply(notes + reply.text, reply.usage) if notes else reply
 

@@ -7,12 +7,11 @@ nothing in `.git`.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
-from treewright.tree.agents.checkout import clean_environment
 from treewright.tree.agents.line_endings import adapt
+from treewright.tree.git import attempt
 from treewright.tree.ideas.text import patches
 
 
@@ -48,15 +47,8 @@ def apply(patch: str, worktree: Path) -> str:
 
 def _git_apply(patch: str, worktree: Path, *options: str) -> str | None:
     """None if applied, else git's reason."""
-    done = subprocess.run(
-        ["git", "apply", "--whitespace=nowarn", *options, "-"],
-        cwd=worktree,
-        env=clean_environment(),
-        input=patch.encode("utf-8", "surrogateescape"),
-        capture_output=True,
-        check=False,
-    )
+    done = attempt(worktree, "apply", "--whitespace=nowarn", *options, "-", stdin=patch)
     if done.returncode == 0:
         return None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    said = done.stderr.strip().splitlines()
     return said[0].removeprefix("error: ") if said else f"git apply exited with {done.returncode}"

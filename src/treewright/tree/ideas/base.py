@@ -63,5 +63,5 @@ class Proposals:
 
 class IdeaSource(Protocol):
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        """Proposes ideas; `taken` are normalised texts that would only be skipped."""
+        """Proposes ideas; `taken` are keys (`text.key`) of ideas that would only be skipped."""
         ...

@@ -1,19 +1,76 @@
-"""From an entry of `ideas` in the configuration to its source."""
+"""From an entry of `ideas` in the configuration to its source, and whether it can work here."""
 
 from __future__ import annotations
 
-from treewright.kernel.errors import UsageError
-from treewright.tree.config import DirectoryIdeas, IdeaSourceConfig, MutateIdeas
+import shlex
+import shutil
+from pathlib import Path
+
+from treewright.kernel.errors import TreewrightError
+from treewright.tree.agents import prompts
+from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
+from treewright.tree.config import (
+    CommandIdeas,
+    DirectoryIdeas,
+    IdeaSourceConfig,
+    LlmIdeas,
+    MutateIdeas,
+)
 from treewright.tree.ideas.base import IdeaSource
-from treewright.tree.ideas.directory import DirectorySource
-from treewright.tree.ideas.mutate import MutateSource
+from treewright.tree.ideas.directory import DirectorySource, read_ideas
+from treewright.tree.ideas.generator import GeneratorSource
+from treewright.tree.ideas.mutate import MutateSource, count_places
 
 
 def make_source(config: IdeaSourceConfig) -> IdeaSource:
     match config:
         case DirectoryIdeas():
             return DirectorySource(config)
+        case CommandIdeas():
+            return GeneratorSource(config)
+        case LlmIdeas():
+            check_installed()
+            from treewright.tree.ideas.llm import LlmSource  # asyncio takes its time
+
+            return LlmSource(config)
         case MutateIdeas():
             return MutateSource(config)
-        case _:
-            raise UsageError("this idea source is not available")
+
+
+def probe_source(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
+    """Whether the source could propose anything here, and a line for people that says why
+    (not). Nothing is run or sent."""
+    try:
+        return _probe(config, repo)
+    except (TreewrightError, ChatError) as error:
+        return False, str(error)
+
+
+def _probe(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
+    match config:
+        case DirectoryIdeas():
+            count = len(read_ideas(repo / config.path, origin=config.path))
+            return count > 0, f"{count} idea files in {config.path}"
+        case CommandIdeas():
+            return _probe_command(config.command, repo)
+        case LlmIdeas():
+            check_installed()
+            prompts.load("ideas", config.prompt, repo)
+            how = "with" if api_key(config.endpoint) else "without"
+            return True, f"asks {describe(config.endpoint)} {how} a key"
+        case MutateIdeas():
+            files, places = count_places(config, repo)
+            return places > 0, f"{places} places to edit in {files} tunable files"
+
+
+def _probe_command(command: str, repo: Path) -> tuple[bool, str]:
+    """Looks for the first word only: the rest is the shell's."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return True, "runs a shell command"
+    name = words[0] if words else ""
+    found = shutil.which(str(repo / name) if "/" in name else name)
+    if found is None and "=" not in name:
+        return False, f"the idea generator `{name}` is not on PATH; check `command`"
+    return True, f"runs {found or name}"

@@ -40,6 +40,10 @@ class Site:
     line: int
     name: str
     """The variable, argument or key it belongs to; empty if it has none."""
+    whole: bool
+    """It is all of the named value, not a part of an expression."""
+    scope: str
+    """The function or class it stands in, dotted; empty at the top of the file."""
     token: str
     edits: tuple[Edit, ...]
 
@@ -69,6 +73,7 @@ class _Finder(ast.NodeVisitor):
         if source.startswith(b"\xef\xbb\xbf"):
             self._line_starts[0] = 3
         self._name = ""
+        self._scope: list[str] = []
         self._direct = False
         self._in_index = False
         self.sites: list[Site] = []
@@ -102,6 +107,11 @@ class _Finder(ast.NodeVisitor):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         self._function(node)
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for part in (*node.decorator_list, *node.bases, *node.keywords):
+            self.visit(part)
+        self._body(node.name, node.body)
+
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._defaults(node.args)
         self.visit(node.body)
@@ -127,7 +137,9 @@ class _Finder(ast.NodeVisitor):
         token = self._source[start:end].decode("utf-8", "replace")
         edits = tuple(self._edits(node.value, token))
         if edits and _is_token_of(token, node.value):
-            self.sites.append(Site(start, end, node.lineno, self._name, token, edits))
+            scope = ".".join(self._scope)
+            whole = self._direct and bool(self._name)
+            self.sites.append(Site(start, end, node.lineno, self._name, whole, scope, token, edits))
 
     def generic_visit(self, node: ast.AST) -> None:
         """Below an expression a literal is part of the named value, not the value itself."""
@@ -147,8 +159,13 @@ class _Finder(ast.NodeVisitor):
         for decorator in node.decorator_list:
             self.visit(decorator)
         self._defaults(node.args)
-        for statement in node.body:
+        self._body(node.name, node.body)
+
+    def _body(self, name: str, statements: list[ast.stmt]) -> None:
+        self._scope.append(name)
+        for statement in statements:
             self.visit(statement)
+        self._scope.pop()
 
     def _defaults(self, arguments: ast.arguments) -> None:
         positional = [*arguments.posonlyargs, *arguments.args]

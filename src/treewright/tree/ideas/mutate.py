@@ -8,7 +8,6 @@ second try, and the places are visited in an order that node and seed decide.
 from __future__ import annotations
 
 import ast
-import fnmatch
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,8 +16,10 @@ from pathlib import Path, PurePosixPath
 from treewright.tree.config import MutateIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
 from treewright.tree.ideas.literals import Edit, Site, find_sites
+from treewright.tree.ideas.node_context import earlier_ideas
 from treewright.tree.ideas.patches import replace_range
-from treewright.tree.ideas.text import fence_for, normalise, patches
+from treewright.tree.ideas.text import fence_for, key, patches
+from treewright.tree.worktrees import protected_changes
 
 _WILDCARDS = frozenset("*?[")
 
@@ -36,15 +37,19 @@ class MutateSource:
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
         known = frozenset(taken)
-        undone = frozenset(change for text in known for change in _reversed_changes(text))
-        places = list(self._places(context))
+        undone = frozenset(
+            change
+            for idea in earlier_ideas(context.context_ideas_dirs)
+            for change in _reversed_changes(idea.text)
+        )
+        places = self._places(context)
         proposals = Proposals()
         postponed: list[Idea] = []
         for place, edit in _spread(places, random.Random(f"{context.seed}:{context.node_id}")):  # noqa: S311
             if len(proposals.ideas) == context.wanted:
                 break
             idea = _idea(place, edit)
-            if idea is None or normalise(idea.text) in known:
+            if key(idea.text) in known or not _stays_python(place, edit):
                 continue
             # Taking an accepted edit back leads to a state that was measured before;
             # it comes last, when there is nothing new to try.
@@ -54,56 +59,69 @@ class MutateSource:
         proposals.ideas.extend(postponed[:missing])
         return proposals
 
-    def _places(self, context: NodeContext) -> Iterator[_Place]:
-        paths = self._paths(context)
+    def _places(self, context: NodeContext) -> list[_Place]:
+        """Raises if no file can be used; files that cannot while others can are logged."""
+        paths = tunable_files(self._config, context.checkout, context.protected_paths)
         if not paths:
             raise IdeaSourceError(
                 f"no tunable file matches {', '.join(self._config.files)} in node "
                 f"{context.node_id}; check `files` of the mutate idea source"
             )
-        problems: list[str] = []
-        for path in paths:
-            try:
-                source = (context.checkout / path).read_bytes()
-                sites = find_sites(source, self._config.factors, self._config.options)
-            except (OSError, SyntaxError, ValueError, RecursionError) as error:
-                problems.append(f"{path}: {error}")
-                continue
-            yield from (_Place(path, source, site) for site in sites)
+        places, problems = _read_places(self._config, context.checkout, paths)
         if len(problems) == len(paths):
             raise IdeaSourceError(f"no tunable file can be read as Python: {problems[0]}")
         if problems:
             (context.scratch / "mutate.log").write_text("\n".join(problems) + "\n")
-
-    def _paths(self, context: NodeContext) -> list[str]:
-        root = context.checkout
-        found: set[str] = set()
-        for pattern in self._config.files:
-            pure = PurePosixPath(pattern)
-            if pure.is_absolute() or ".." in pure.parts:
-                raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
-            if _WILDCARDS & set(pattern):
-                # A wildcard never means .git, .venv or the run directory below the root.
-                matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
-            else:
-                matches = [root / pattern]
-            found.update(_relative(path, root) for path in matches if _is_plain(path, root))
-        return sorted(path for path in found if not is_protected(path, context.protected_paths))
+        return places
 
 
-def is_protected(path: str, protected: Iterable[str]) -> bool:
-    """Whether a pattern names the file, a directory above it, or matches either."""
-    candidates = [path, *(str(parent) for parent in PurePosixPath(path).parents)][:-1] or [path]
-    patterns = [pattern.rstrip("/") for pattern in protected]
-    return any(
-        fnmatch.fnmatchcase(candidate, pattern) for candidate in candidates for pattern in patterns
-    )
+def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list[str]:
+    """The files that `files` names or matches, without protected ones and symbolic links."""
+    found: set[str] = set()
+    for pattern in config.files:
+        pure = PurePosixPath(pattern)
+        if pure.is_absolute() or ".." in pure.parts:
+            raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
+        if _WILDCARDS & set(pattern):
+            # A wildcard never means .git, .venv or the run directory below the root.
+            matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
+        else:
+            matches = [root / pattern]
+        found.update(_relative(path, root) for path in matches if _is_plain(path, root))
+    return sorted(found.difference(protected_changes(found, protected)))
+
+
+def count_places(config: MutateIdeas, root: Path) -> tuple[int, int]:
+    """How many files, and places in them, there are to edit."""
+    paths = tunable_files(config, root, [])
+    places, problems = _read_places(config, root, paths)
+    return len(paths) - len(problems), len(places)
+
+
+def _read_places(
+    config: MutateIdeas, root: Path, paths: list[str]
+) -> tuple[list[_Place], list[str]]:
+    places: list[_Place] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            source = (root / path).read_bytes()
+            sites = find_sites(source, config.factors, config.options)
+        except (OSError, SyntaxError, ValueError, RecursionError) as error:
+            problems.append(f"{path}: {error}")
+            continue
+        places.extend(_Place(path, source, site) for site in sites)
+    return places, problems
 
 
 def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_Place, Edit]]:
-    """Every edit once: a first edit of every place, then a second of each, and so on."""
+    """Every edit once: a first edit of every place, then a second of each, and so on.
+
+    Values with a name of their own go first: somebody named them because they matter.
+    """
     queues = [(place, list(place.site.edits)) for place in places]
     generator.shuffle(queues)
+    queues.sort(key=lambda queue: not queue[0].site.whole)
     for _, edits in queues:
         generator.shuffle(edits)
     while queues:
@@ -112,26 +130,37 @@ def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_P
         queues = [(place, edits) for place, edits in queues if edits]
 
 
-def _idea(place: _Place, edit: Edit) -> Idea | None:
-    """The idea file, or None if the edited file would not be Python any more."""
+def _stays_python(place: _Place, edit: Edit) -> bool:
     site = place.site
     edited = place.source[: site.start] + edit.replacement.encode() + place.source[site.end :]
     try:
         ast.parse(edited)
     except (SyntaxError, ValueError, RecursionError):
-        return None
+        return False
+    return True
+
+
+def _idea(place: _Place, edit: Edit) -> Idea:
+    site = place.site
     patch = replace_range(place.path, place.source, site.start, site.end, edit.replacement)
-    what = f"`{site.name}`" if site.name else "A literal"
     fence = fence_for(patch)
-    title = f"{site.name or 'literal'} in {place.path}: {site.token} -> {edit.replacement}"
     text = (
-        f"# {title}\n\n"
-        f"{what} on line {site.line} of `{place.path}` is `{site.token}`. "
+        f"# {_where(place)}: {site.token} -> {edit.replacement}\n\n"
+        f"Line {site.line} of `{place.path}` has `{site.token}`. "
         f"Try `{edit.replacement}` ({edit.reason}) and change nothing else: "
         "whatever the sweep then shows is the effect of this one value.\n\n"
         f"{fence}diff\n{patch}{fence}\n"
     )
     return Idea(text, origin=f"mutate:{place.path}:{site.line}")
+
+
+def _where(place: _Place) -> str:
+    """A name is enough for a named value; what is inside an expression needs its line."""
+    site = place.site
+    if site.whole:
+        return f"{site.name} in {place.path}"
+    inside = site.name or site.scope
+    return f"{place.path}, line {site.line}" + (f", in {inside}" if inside else "")
 
 
 def _changes(text: str) -> set[tuple[str, str]]:

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from treewright.kernel.artifacts import sha256_text
+
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
 _PATCH_LANGUAGES = frozenset({"diff", "patch"})
 
@@ -33,6 +35,11 @@ def normalise(text: str) -> str:
     text = unicodedata.normalize("NFC", text.removeprefix("\ufeff"))
     lines = [line.rstrip() for line in re.split(r"\r\n|\r|\n", text)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
+
+
+def key(text: str) -> str:
+    """Two ideas with the same key are the same idea."""
+    return sha256_text(normalise(text))
 
 
 def title(text: str) -> str:

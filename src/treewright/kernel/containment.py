@@ -1,0 +1,132 @@
+"""Limits on a child and everything it starts: a cgroup where the kernel lends us one.
+
+A cgroup (version 2, writable, with `cgroup.kill`) is the only thing a process cannot
+leave: not by setsid, not by clearing its environment. Where there is none, the process
+group and the marker of `proctree` remain. Memory is limited by the cgroup if it has the
+memory controller, else by RLIMIT_AS for each process; file size always by RLIMIT_FSIZE.
+The child puts itself in place (through a line of shell) before it becomes the command,
+so there is no moment in which it could have escaped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_MEGABYTE = 1 << 20
+_EMPTY_PATIENCE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None is no limit."""
+
+    memory_mb: int | None = None
+    file_mb: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where one command runs. `cgroup` is None where the kernel lends none."""
+
+    cgroup: Path | None
+    limits: Limits
+
+    def wrap(self, command: Sequence[str]) -> list[str]:
+        """The command with what must happen before it."""
+        steps = []
+        if self.cgroup is not None:
+            steps.append(f"echo 0 > {shlex.quote(str(self.cgroup / 'cgroup.procs'))}")
+        if self.limits.file_mb is not None:
+            steps.append(f"ulimit -f {self.limits.file_mb * _MEGABYTE // 512}")
+        if self.limits.memory_mb is not None and not self._limits_memory():
+            steps.append(f"ulimit -v {self.limits.memory_mb * 1024}")
+        if not steps:
+            return list(command)
+        return ["/bin/sh", "-c", " && ".join([*steps, 'exec "$@"']), "sh", *command]
+
+    def kill(self) -> None:
+        """Ends every process in the cgroup, at once."""
+        if self.cgroup is not None:
+            with contextlib.suppress(OSError):
+                (self.cgroup / "cgroup.kill").write_text("1")
+
+    def is_empty(self) -> bool:
+        """Whether nothing is left in it (true also where there is no cgroup to ask)."""
+        if self.cgroup is None:
+            return True
+        try:
+            return "populated 0" in (self.cgroup / "cgroup.events").read_text()
+        except OSError:
+            return True
+
+    def _limits_memory(self) -> bool:
+        return self.cgroup is not None and (self.cgroup / "memory.max").exists()
+
+
+@contextlib.contextmanager
+def contain(limits: Limits) -> Iterator[Container]:
+    """A container for one command; nothing in it survives the block."""
+    parent = writable_parent()
+    if parent is None:
+        yield Container(None, limits)
+        return
+    cgroup = parent / f"treewright-{os.getpid()}-{secrets.token_hex(6)}"
+    try:
+        cgroup.mkdir()
+    except OSError:
+        yield Container(None, limits)
+        return
+    container = Container(cgroup, limits)
+    try:
+        if limits.memory_mb is not None and (cgroup / "memory.max").exists():
+            (cgroup / "memory.max").write_text(str(limits.memory_mb * _MEGABYTE))
+        yield container
+    finally:
+        container.kill()
+        _remove(cgroup)
+
+
+@functools.cache
+def writable_parent() -> Path | None:
+    """The cgroup we are in, if we may make others below it."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        own = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    roots = [line.split()[4] for line in mounts if " - cgroup2 " in line]
+    paths = [line.removeprefix("0::").lstrip("/") for line in own if line.startswith("0::")]
+    if not roots or not paths:
+        return None
+    parent = Path(roots[0]) / paths[0]
+    probe = parent / f"treewright-probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+        usable = (probe / "cgroup.kill").exists() and os.access(probe / "cgroup.procs", os.W_OK)
+        probe.rmdir()
+    except OSError:
+        return None
+    return parent if usable else None
+
+
+def _remove(cgroup: Path) -> None:
+    deadline = time.monotonic() + _EMPTY_PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                cgroup.rmdir()
+            except OSError:
+                time.sleep(0.005)
+                continue
+        return

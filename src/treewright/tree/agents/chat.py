@@ -1,0 +1,233 @@
+"""A client for OpenAI-compatible chat endpoints: one question, one answer.
+
+Retries what can pass (429, 5xx, broken connections) within the endpoint's time limit,
+and nothing else. The key is read from the environment for each call and is in the
+request's header only: not in this object, not in any message, not in any file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from treewright.tree.agents import chat_wire as wire
+from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
+from treewright.tree.agents.transcript import redact
+from treewright.tree.config import EndpointConfig
+from treewright.tree.model import Usage
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+_FIRST_DELAY_SECONDS = 0.5
+_LONGEST_DELAY_SECONDS = 30.0
+_LONGEST_REPLY = 16 * 1024 * 1024
+_CANCEL_TICK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    usage: Usage
+    finish_reason: str
+    attempts: int
+    refused: tuple[str, ...] = ()
+    """Parameters that the model did not take and was asked without."""
+
+
+class _Passing(Exception):
+    """A failure that may be gone next time."""
+
+    def __init__(self, error: ChatError, delay: float | None = None) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.delay = delay
+
+
+class _Refused(Exception):
+    """The model does not take a parameter."""
+
+    def __init__(self, error: ChatError, parameter: str) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.parameter = parameter
+
+
+class ChatClient:
+    """Asks one endpoint. Holds no connection and no key between calls."""
+
+    def __init__(self, endpoint: EndpointConfig) -> None:
+        self._endpoint = endpoint
+
+    def ask(
+        self,
+        messages: Sequence[Message],
+        *,
+        seed: int = 0,
+        cancel: threading.Event | None = None,
+    ) -> Answer:
+        """Blocks until there is an answer; a ChatError says why there is none."""
+        check_installed()
+        return asyncio.run(self._ask(messages, seed, cancel))
+
+    async def _ask(
+        self, messages: Sequence[Message], seed: int, cancel: threading.Event | None
+    ) -> Answer:
+        import httpx
+
+        endpoint = self._endpoint
+        deadline = time.monotonic() + endpoint.timeout_seconds
+        body = {
+            "model": endpoint.model,
+            "messages": [
+                {"role": item.role, "content": _sendable(item.content)} for item in messages
+            ],
+            "temperature": endpoint.temperature,
+            "max_tokens": endpoint.max_tokens,
+            "seed": seed,
+        }
+        jitter = random.Random(f"{seed}:{endpoint.model}")  # noqa: S311
+        attempt = 1
+        refused: list[str] = []
+        async with httpx.AsyncClient(timeout=endpoint.timeout_seconds) as client:
+            while True:
+                try:
+                    left = deadline - time.monotonic()
+                    payload = await _within(self._post(client, body), left, cancel)
+                    return self._answer(payload, attempt, tuple(refused))
+                except _Refused as refusal:
+                    _do_without(body, refusal)
+                    refused.append(refusal.parameter)
+                    continue
+                except TimeoutError:
+                    raise self._error("llm_timeout", "did not answer in time", True) from None
+                except _Passing as passing:
+                    delay = passing.delay
+                    if delay is None:
+                        delay = _FIRST_DELAY_SECONDS * 2 ** (attempt - 1)
+                        delay = min(delay, _LONGEST_DELAY_SECONDS) * (0.75 + jitter.random() / 2)
+                    if time.monotonic() + delay >= deadline:
+                        raise passing.error from None
+                await _within(asyncio.sleep(delay), delay + 1, cancel)
+                attempt += 1
+
+    async def _post(self, client: httpx.AsyncClient, body: dict[str, Any]) -> bytes:
+        import httpx
+
+        url = self._endpoint.base_url.rstrip("/") + "/chat/completions"
+        try:
+            async with client.stream("POST", url, json=body, headers=self._headers()) as response:
+                data = await _read(response)
+        except httpx.TimeoutException:
+            raise TimeoutError from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            raise self._error("llm_failed", "is not an http(s) address") from None
+        except httpx.TransportError as error:
+            what = f"cannot be reached ({type(error).__name__})"
+            raise _Passing(self._error("llm_unreachable", what, True)) from None
+        if response.is_success:
+            return data
+        said, refused = wire.error_of(data)
+        reason = self._clean(said)
+        what = f"answered {response.status_code}" + (f": {reason}" if reason else "")
+        if response.status_code in wire.RETRIED:
+            error = self._error("llm_unavailable", what, True)
+            raise _Passing(error, wire.retry_after(response.headers.get("retry-after")))
+        if response.status_code in (401, 403):
+            what += (
+                f"; set {self._endpoint.api_key_env}"
+                if self._endpoint.api_key_env
+                else ("; set `api_key_env` of the endpoint")
+            )
+        if refused:
+            raise _Refused(self._error("llm_failed", what), refused)
+        raise self._error("llm_failed", what)
+
+    def _headers(self) -> dict[str, str]:
+        key = api_key(self._endpoint)
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _answer(self, payload: bytes, attempts: int, refused: tuple[str, ...]) -> Answer:
+        try:
+            completion = msgspec.json.decode(payload, type=wire.Completion)
+            choice = completion.choices[0]
+        except (msgspec.DecodeError, IndexError):
+            raise self._error(
+                "llm_failed", "answered with something else than a chat completion"
+            ) from None
+        return Answer(
+            text=self._clean(choice.message.content or ""),
+            usage=wire.priced(self._endpoint, completion.usage),
+            finish_reason=choice.finish_reason or "",
+            attempts=attempts,
+            refused=refused,
+        )
+
+    def _clean(self, text: str) -> str:
+        return redact(text, self._endpoint.api_key_env)
+
+    def _error(self, code: str, what: str, retryable: bool = False) -> ChatError:
+        return ChatError(code, f"{describe(self._endpoint)} {what}", retryable=retryable)
+
+
+def _do_without(body: dict[str, Any], refusal: _Refused) -> None:
+    """Newer models have another name for the token limit, and refuse some parameters."""
+    name = refusal.parameter
+    if name == "max_tokens" and name in body:
+        body["max_completion_tokens"] = body.pop(name)
+    elif name in wire.OPTIONAL_PARAMETERS and name in body:
+        del body[name]
+    else:
+        raise refusal.error
+
+
+def _sendable(text: str) -> str:
+    """File names that are not UTF-8 cannot be sent as they are."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+async def _read(response: httpx.Response) -> bytes:
+    """The body, up to a size that no answer has."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_bytes():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > _LONGEST_REPLY:
+            break
+    return b"".join(chunks)
+
+
+async def _within(work: Awaitable[T], seconds: float, cancel: threading.Event | None) -> T:
+    """Waits for `work`, but not longer than `seconds` and not after a cancellation."""
+    task = asyncio.ensure_future(work)
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            done, _ = await asyncio.wait({task}, timeout=min(left, _CANCEL_TICK_SECONDS))
+            if done:
+                return task.result()
+            if cancel is not None and cancel.is_set():
+                raise ChatError("cancelled", "cancelled while waiting for a model", retryable=True)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

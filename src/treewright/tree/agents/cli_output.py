@@ -1,0 +1,136 @@
+"""Reads what command-line agents print: the reply, the tokens, the cost.
+
+Formats change between versions of an agent, and warnings mix with them. So a reader
+takes what it recognises; when it recognises nothing, the whole output is the reply
+and no usage is counted. An agent that says it failed has failed, whatever its exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from treewright.tree.agents.base import AgentFailure, RoleReply
+from treewright.tree.model import Usage
+
+_AIDER_TOKENS = re.compile(
+    r"^Tokens: ([\d.]+)([kM]?) sent(?:, [^,]*?cache[^,]*)*, ([\d.]+)([kM]?) received\.",
+    re.MULTILINE,
+)
+_AIDER_COST = re.compile(r"Cost: \$([\d.]+) message, \$([\d.]+) session")
+_MOST_USD = 1e6
+"""What is above it, or is not a number, is not the price of a call."""
+_MULTIPLE = {"": 1, "k": 1_000, "M": 1_000_000}
+
+
+def plain(output: str) -> RoleReply:
+    return RoleReply(output.strip())
+
+
+def claude(output: str) -> RoleReply:
+    """`--output-format json`: one object of type `result`."""
+    found = [item for item in _objects(output) if item.get("type") == "result"]
+    if not found:
+        return plain(output)
+    result = found[-1]
+    text = str(result.get("result") or "")
+    usage = _claude_usage(result)
+    if result.get("is_error"):
+        reason = text or str(result.get("subtype") or "no reason given")
+        raise AgentFailure("agent_failed", f"claude reports: {_first_line(reason)}", usage=usage)
+    return RoleReply(text, usage)
+
+
+def _claude_usage(result: dict[str, Any]) -> Usage:
+    counts = _table(result.get("usage"))
+    prompt = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return Usage(
+        sum(_count(counts.get(name)) for name in prompt),
+        _count(counts.get("output_tokens")),
+        _amount(result.get("total_cost_usd")),
+    )
+
+
+def codex(output: str) -> RoleReply:
+    """`exec --json`: events, one a line; the last agent message is the reply."""
+    events = list(_objects(output))
+    usage = Usage()
+    said = ""
+    failed = ""
+    for event in events:
+        item = _table(event.get("item"))
+        if event.get("type") == "item.completed" and item.get("type") == "agent_message":
+            said = str(item.get("text") or "")
+        elif event.get("type") == "turn.completed":
+            counts = _table(event.get("usage"))
+            usage += Usage(_count(counts.get("input_tokens")), _count(counts.get("output_tokens")))
+        elif event.get("type") == "turn.failed":
+            failed = str(_table(event.get("error")).get("message") or "no reason given")
+    if failed:
+        raise AgentFailure("agent_failed", f"codex reports: {_first_line(failed)}", usage=usage)
+    return RoleReply(said, usage) if said or events else plain(output)
+
+
+def gemini(output: str) -> RoleReply:
+    """`--output-format json`: one object with `response`, `stats` and perhaps `error`."""
+    found = [item for item in _objects(output) if {"response", "error"} & item.keys()]
+    if not found:
+        return plain(output)
+    result = found[-1]
+    usage = Usage()
+    for model in _table(_table(result.get("stats")).get("models")).values():
+        tokens = _table(_table(model).get("tokens"))
+        thought = _count(tokens.get("candidates")) + _count(tokens.get("thoughts"))
+        usage += Usage(_count(tokens.get("prompt")), thought)
+    if result.get("error"):
+        reason = str(_table(result["error"]).get("message") or result["error"])
+        raise AgentFailure("agent_failed", f"gemini reports: {_first_line(reason)}", usage=usage)
+    return RoleReply(str(result.get("response") or ""), usage)
+
+
+def aider(output: str) -> RoleReply:
+    """Prose, with a line of rounded token counts for every message."""
+    usage = Usage()
+    for sent, sent_unit, received, received_unit in _AIDER_TOKENS.findall(output):
+        usage += Usage(
+            round(float(sent) * _MULTIPLE[sent_unit]),
+            round(float(received) * _MULTIPLE[received_unit]),
+        )
+    costs = _AIDER_COST.findall(output)
+    session = float(costs[-1][1]) if costs else 0.0
+    return RoleReply(output.strip(), usage + Usage(cost_usd=session))
+
+
+def _objects(output: str) -> Iterator[dict[str, Any]]:
+    """JSON objects that start at the beginning of a line, on one line or on several."""
+    decoder = json.JSONDecoder()
+    position = 0
+    for match in re.finditer(r"^[ \t]*\{", output, re.MULTILINE):
+        if match.start() < position:
+            continue
+        try:
+            value, position = decoder.raw_decode(output, match.end() - 1)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 and value is not True else 0
+
+
+def _amount(value: object) -> float:
+    if isinstance(value, int | float) and value is not True and 0 < value < _MOST_USD:
+        return float(value)
+    return 0.0
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:300] if text.strip() else ""

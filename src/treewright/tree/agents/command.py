@@ -1,0 +1,126 @@
+"""Any command-line agent, run in the worktree.
+
+Its prompt is on stdin or in a file, its output is the transcript, and neither its
+processes nor its private files outlive the call.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from treewright.kernel import process
+from treewright.tree.agents import cli_output, transcript
+from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
+from treewright.tree.agents.presets import PRESETS, Preset
+from treewright.tree.config import CommandBackend
+from treewright.tree.git import attempt
+
+
+class CommandAgent:
+    def __init__(self, config: CommandBackend) -> None:
+        self._config = config
+        self._preset: Preset | None = PRESETS[config.preset] if config.preset else None
+
+    def run(self, request: RoleRequest) -> RoleReply:
+        request.log_dir.mkdir(parents=True, exist_ok=True)
+        stem = f"{request.role}_round_{request.round}"
+        prompt_file = request.log_dir / f"{stem}.prompt.md"
+        log = request.log_dir / f"{stem}.log"
+        transcript.write(prompt_file, request.prompt)
+        template = arguments(self._config, request.role)
+        replaced = [
+            argument.replace("{prompt_file}", str(prompt_file.resolve())).replace(
+                "{log_dir}", str(request.log_dir.resolve())
+            )
+            for argument in template
+        ]
+        if find_executable(replaced[0], request.worktree) is None:
+            raise AgentFailure("agent_missing", missing(replaced[0], self._preset))
+        on_stdin = not any("{prompt_file}" in argument for argument in template)
+        done = process.run(
+            replaced,
+            cwd=request.worktree,
+            log_path=log,
+            env=environment(request),
+            stdin=request.prompt.encode("utf-8", "surrogateescape") if on_stdin else b"",
+            timeout=self._config.timeout_seconds,
+            cancel=request.cancel,
+            owner=request.owner,
+        )
+        output = transcript.scrub(log)
+        self._clear_debris(request.worktree)
+        return self._reply(done, output, log, request.role)
+
+    def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
+        name = Path(arguments(self._config, role)[0]).name
+        read = self._preset.read if self._preset else cli_output.plain
+        try:
+            reply = read(output)
+        except AgentFailure as failure:
+            failure.log = log
+            raise
+        if done.ok:
+            return reply
+        code = "agent_failed"
+        if done.timed_out:
+            code = "agent_timeout"
+        elif done.cancelled:
+            code = "cancelled"
+        said = "" if done.timed_out or done.cancelled else _last_line(output)
+        raise AgentFailure(
+            code,
+            done.explain(f"{role} `{name}`") + (f": {said}" if said else ""),
+            retryable=done.timed_out or done.cancelled,
+            log=log,
+            usage=reply.usage,
+        )
+
+    def _clear_debris(self, worktree: Path) -> None:
+        """Removes what the agent keeps for itself, so that it does not become the change."""
+        for pattern in self._preset.debris if self._preset else ():
+            for path in worktree.glob(pattern):
+                if (
+                    attempt(worktree, "ls-files", "--error-unmatch", "--", path.name).returncode
+                    == 0
+                ):
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+
+
+def arguments(config: CommandBackend, role: Role) -> list[str]:
+    """The command line before its placeholders are filled."""
+    if config.preset is None:
+        return list(config.command or ())
+    preset = PRESETS[config.preset]
+    return list(preset.editing if role == "coder" else preset.reading)
+
+
+def environment(request: RoleRequest) -> dict[str, str]:
+    """The user's environment without a surrounding git, and who is asked for what."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
+        "TREEWRIGHT_ROLE": request.role,
+        "TREEWRIGHT_ROUND": str(request.round),
+        "TREEWRIGHT_SEED": str(request.seed),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_EDITOR": "true",
+    }
+
+
+def find_executable(name: str, cwd: Path) -> str | None:
+    """As the operating system will look for it: names with a slash are relative to `cwd`."""
+    return shutil.which(str(cwd / name) if "/" in name else name)
+
+
+def missing(name: str, preset: Preset | None) -> str:
+    hint = f"install {preset.title}: {preset.install}" if preset else "check `command`"
+    return f"the agent `{name}` is not on PATH; {hint}"
+
+
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""

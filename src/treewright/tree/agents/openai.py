@@ -1,0 +1,82 @@
+"""A role on a chat endpoint. The coder's reply carries its edits; see `replies`."""
+
+from __future__ import annotations
+
+from treewright.tree.agents import replies, transcript
+from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
+from treewright.tree.agents.chat import Answer, ChatClient, Message
+from treewright.tree.agents.endpoint import ChatError
+from treewright.tree.config import OpenaiBackend
+from treewright.tree.model import Usage
+
+_REPAIRS = 1
+"""How often a coder whose edits do not fit the files is told so and asked again."""
+
+
+class ChatAgent:
+    def __init__(self, config: OpenaiBackend) -> None:
+        self._endpoint = config.endpoint
+        self._client = ChatClient(config.endpoint)
+
+    def run(self, request: RoleRequest) -> RoleReply:
+        messages = [Message("user", request.prompt)]
+        spent: list[Usage] = []
+        try:
+            text = self._converse(messages, spent, request)
+        except AgentFailure as failure:
+            failure.usage = sum(spent, failure.usage)
+            raise
+        finally:
+            self._log(messages, request)
+        return RoleReply(text, sum(spent, Usage()))
+
+    def _converse(self, messages: list[Message], spent: list[Usage], request: RoleRequest) -> str:
+        """Asks until the reply can be used; `messages` and `spent` grow with each answer."""
+        repairs_left = _REPAIRS
+        while True:
+            answer = self._ask(messages, request)
+            spent.append(answer.usage)
+            messages.append(Message("assistant", answer.text))
+            if request.role != "coder":
+                return _noted(answer)
+            try:
+                self._edit(answer, request)
+                return _noted(answer)
+            except AgentFailure as failure:
+                if not repairs_left:
+                    raise
+                repairs_left -= 1
+                messages.append(Message("user", _please_repair(failure)))
+
+    def _ask(self, messages: list[Message], request: RoleRequest) -> Answer:
+        try:
+            return self._client.ask(messages, seed=request.seed, cancel=request.cancel)
+        except ChatError as error:
+            raise AgentFailure(error.code, error.message, retryable=error.retryable) from None
+
+    def _edit(self, answer: Answer, request: RoleRequest) -> None:
+        if answer.finish_reason == "length":
+            raise AgentFailure(
+                "reply_truncated",
+                f"the reply was cut off at {self._endpoint.max_tokens} tokens; raise `max_tokens`",
+            )
+        replies.apply(answer.text, request.worktree)
+
+    def _log(self, messages: list[Message], request: RoleRequest) -> None:
+        parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
+        path = request.log_dir / f"{request.role}_round_{request.round}.log"
+        transcript.write(path, "\n".join(parts), self._endpoint.api_key_env)
+
+
+def _noted(answer: Answer) -> str:
+    """The reply, with a word in front of it if the model was asked with fewer parameters."""
+    if not answer.refused:
+        return answer.text
+    return f"[treewright: the model refused {', '.join(answer.refused)}]\n\n{answer.text}"
+
+
+def _please_repair(failure: AgentFailure) -> str:
+    return (
+        f"None of your edits were applied: {failure.message}.\n"
+        "Send all edits again, complete and corrected, in one of the formats described."
+    )

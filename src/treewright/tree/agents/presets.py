@@ -1,0 +1,88 @@
+"""How the known command-line agents are called without a terminal, and read afterwards.
+
+Each preset says what to run for a role that may edit and for one that may not, and how
+its output becomes a reply. A preset is data: to call an agent differently, give
+`command` in the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from treewright.tree.agents import cli_output
+from treewright.tree.agents.base import RoleReply
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """`{prompt_file}` and `{log_dir}` in an argument are replaced; without the former the
+    prompt goes to stdin."""
+
+    title: str
+    install: str
+    editing: tuple[str, ...]
+    reading: tuple[str, ...]
+    read: Callable[[str], RoleReply]
+    debris: tuple[str, ...] = ()
+    """Names that the agent leaves in the worktree's root; untracked ones are removed."""
+
+    @property
+    def executable(self) -> str:
+        return self.editing[0]
+
+
+_CLAUDE = ("claude", "--print", "--output-format", "json")
+_GEMINI = ("gemini", "--output-format", "json")
+_CODEX = ("codex", "exec", "--json", "--skip-git-repo-check")
+_AIDER = (
+    "aider",
+    "--message-file",
+    "{prompt_file}",
+    "--yes-always",
+    "--no-auto-commits",
+    "--no-dirty-commits",
+    "--no-gitignore",
+    "--no-stream",
+    "--no-pretty",
+    "--no-check-update",
+    "--no-show-release-notes",
+    "--no-suggest-shell-commands",
+    "--no-detect-urls",
+    "--chat-history-file",
+    "{log_dir}/aider.chat.history.md",
+    "--input-history-file",
+    "{log_dir}/aider.input.history",
+)
+
+PRESETS: dict[str, Preset] = {
+    "claude": Preset(
+        title="Claude Code",
+        install="npm install -g @anthropic-ai/claude-code",
+        editing=(*_CLAUDE, "--permission-mode", "acceptEdits"),
+        reading=(*_CLAUDE, "--disallowedTools", "Edit,MultiEdit,Write,NotebookEdit,Bash"),
+        read=cli_output.claude,
+    ),
+    "codex": Preset(
+        title="Codex CLI",
+        install="npm install -g @openai/codex",
+        editing=(*_CODEX, "--sandbox", "workspace-write", "-"),
+        reading=(*_CODEX, "--sandbox", "read-only", "-"),
+        read=cli_output.codex,
+    ),
+    "gemini": Preset(
+        title="Gemini CLI",
+        install="npm install -g @google/gemini-cli",
+        editing=(*_GEMINI, "--approval-mode", "auto_edit"),
+        reading=(*_GEMINI, "--approval-mode", "default"),
+        read=cli_output.gemini,
+    ),
+    "aider": Preset(
+        title="Aider",
+        install="pip install aider-chat",
+        editing=_AIDER,
+        reading=(*_AIDER, "--chat-mode", "ask"),
+        read=cli_output.aider,
+        debris=(".aider*",),
+    ),
+}

@@ -1,0 +1,169 @@
+"""Getting every queued evaluation of a depth to an outcome: order, fairness, retries.
+
+Knows executors and events, nothing of how an evaluation works. Which worker does what,
+and in which order outcomes arrive, changes nothing that is decided later.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from treewright.kernel.errors import TreewrightError
+from treewright.kernel.executors.base import Done, Executor, WorkerLost
+from treewright.tree import events as ev
+from treewright.tree.evaluation import EVAL_TIMEOUT, EvalRequest
+from treewright.tree.model import EvalError, EvalOutcome, Evaluation
+from treewright.tree.store import RunStore
+
+EvalExecutor = Executor[EvalRequest, EvalOutcome]
+ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
+"""Makes an executor for a way of evaluating; one executor serves one depth."""
+
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 60.0
+_LOST_WORKERS_FORGIVEN = 3
+
+
+class StrictFailure(TreewrightError):
+    """An evaluation failed and the run was told to stop at that."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """`retries` counts tries beyond the first, for failures that can pass on a second try."""
+
+    retries: int = 0
+    retry_timeouts: bool = False
+    strict: bool = False
+    timeout_seconds: float | None = None
+    max_per_node: int | None = None
+    first_backoff_seconds: float = _FIRST_BACKOFF_SECONDS
+
+    def retries_for(self, error: EvalError) -> int:
+        """How often this kind of failure is tried again. An answer is never asked twice."""
+        if error.code == "worker_lost":
+            return max(self.retries, _LOST_WORKERS_FORGIVEN)
+        if error.code == EVAL_TIMEOUT:
+            return self.retries if self.retry_timeouts else 0
+        return self.retries if error.retryable else 0
+
+    def backoff(self, failures: int) -> float:
+        return min(_LONGEST_BACKOFF_SECONDS, self.first_backoff_seconds * 2 ** (failures - 1))
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Runs the pending evaluations of one depth."""
+
+    store: RunStore
+    executor: EvalExecutor
+    request: Callable[[Evaluation, int], EvalRequest]
+    cancel: threading.Event
+    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    _waiting: dict[str, deque[str]] = field(default_factory=dict)
+    _delayed: list[tuple[float, str]] = field(default_factory=list)
+    _running: dict[str, int] = field(default_factory=dict)
+    _failures: dict[str, int] = field(default_factory=dict)
+    _in_flight: int = 0
+
+    def run(self, eval_ids: Iterable[str]) -> None:
+        """Returns when every one has an outcome; raises when told to stop before that."""
+        for eval_id in eval_ids:
+            self._enqueue(eval_id)
+        failed: str | None = None
+        while True:
+            stopping = self.cancel.is_set() or failed is not None
+            if not stopping:
+                self._dispatch()
+            if not self._in_flight and (stopping or not (self._waiting or self._delayed)):
+                break
+            done = self.executor.next_done(self._patience())
+            if done is not None:
+                self._in_flight -= 1
+                self._running[done.request.parent_node_id] -= 1
+                failed = self._settle(done) or failed
+        if self.cancel.is_set():
+            raise KeyboardInterrupt
+        if failed is not None:
+            raise StrictFailure(failed)
+
+    def _enqueue(self, eval_id: str) -> None:
+        parent = self.store.manifest.evaluations[eval_id].parent_node_id
+        self._waiting.setdefault(parent, deque()).append(eval_id)
+
+    def _dispatch(self) -> None:
+        while self._delayed and self._delayed[0][0] <= time.monotonic():
+            self._enqueue(heapq.heappop(self._delayed)[1])
+        while self._in_flight < self.executor.capacity:
+            parent = self._next_parent()
+            if parent is None:
+                return
+            queue = self._waiting[parent]
+            eval_id = queue.popleft()
+            if not queue:
+                del self._waiting[parent]
+            evaluation = self.store.manifest.evaluations[eval_id]
+            attempt = evaluation.attempt + 1
+            self.store.record(ev.Started(eval_id=eval_id, attempt=attempt))
+            self._in_flight += 1
+            self._running[parent] = self._running.get(parent, 0) + 1
+            self.executor.submit(self.request(evaluation, attempt))
+
+    def _next_parent(self) -> str | None:
+        """The parent of the oldest waiting evaluation that its node's cap admits."""
+        cap = self.policy.max_per_node
+        allowed = [
+            (queue[0], parent)
+            for parent, queue in self._waiting.items()
+            if cap is None or self._running.get(parent, 0) < cap
+        ]
+        return min(allowed)[1] if allowed else None
+
+    def _patience(self) -> float | None:
+        """How long to wait for a completion before something else may be due."""
+        if self._delayed and not self.cancel.is_set():
+            return max(0.0, self._delayed[0][0] - time.monotonic())
+        return None
+
+    def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> str | None:
+        """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
+        eval_id, attempt = done.request.eval_id, done.request.attempt
+        outcome = done.outcome or _fault(done.error)
+        error = outcome.error
+        if error is not None and error.code == "cancelled":
+            self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason="interrupted"))
+            return None
+        if error is not None:
+            failures = self._failures[eval_id] = self._failures.get(eval_id, 0) + 1
+            if failures <= self.policy.retries_for(error):
+                self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason=error.code))
+                due = time.monotonic() + self.policy.backoff(failures)
+                heapq.heappush(self._delayed, (due, eval_id))
+                return None
+        kind = ev.Completed if error is None else ev.Failed
+        worker = done.worker
+        self.store.record(
+            kind(
+                eval_id=eval_id,
+                attempt=attempt,
+                outcome=outcome,
+                worker=worker.name if worker else None,
+                worker_pid=worker.pid if worker else None,
+            )
+        )
+        if error is not None and self.policy.strict:
+            return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
+        return None
+
+
+def _fault(error: BaseException | None) -> EvalOutcome:
+    """A fault of ours or of the machine, as an outcome. Worth another try."""
+    lost = isinstance(error, WorkerLost)
+    code = "worker_lost" if lost else "internal_error"
+    message = str(error) if lost else f"{type(error).__name__}: {error}"
+    return EvalOutcome(error=EvalError(code, message, retryable=True))

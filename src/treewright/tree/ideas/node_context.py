@@ -1,0 +1,96 @@
+"""What a generator or a model is told about a node: as JSON for programs, as Markdown
+for prompts. The JSON's keys are a contract, see docs/ideas.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from treewright.tree.ideas.base import Idea, NodeContext
+from treewright.tree.ideas.directory import read_ideas
+
+CONSTRAINTS = (
+    "Each idea is one change, small enough to be implemented and measured alone.",
+    "Each idea can be implemented in this repository, without new dependencies or data.",
+    "No idea repeats an earlier one, whether that one was accepted or not.",
+    "No idea changes how the result is measured.",
+)
+_COMPARISONS = ("parent_relative", "root_relative")
+
+
+def as_json(context: NodeContext) -> dict[str, Any]:
+    return {
+        "format_version": 1,
+        "node_id": context.node_id,
+        "depth": context.depth,
+        "count": context.wanted,
+        "seed": context.seed,
+        "checkout": str(context.checkout),
+        "context_ideas_dirs": [str(path) for path in context.context_ideas_dirs],
+        "diff_stat": context.diff_stat,
+        "scoring_summary": context.last_summary,
+        "reasons": reasons(context.last_summary),
+        "constraints": list(CONSTRAINTS),
+        "protected_paths": list(context.protected_paths),
+    }
+
+
+def as_markdown(context: NodeContext) -> str:
+    lines = [f"# Node {context.node_id} at depth {context.depth}", ""]
+    if context.diff_stat.strip():
+        lines += ["Changed so far, against the root commit:", ""]
+        lines += ["```", context.diff_stat.rstrip("\n"), "```", ""]
+    else:
+        lines += [
+            "Nothing has been changed yet: this is the state that the search started from.",
+            "",
+        ]
+    for name in _COMPARISONS:
+        lines += _comparison(name, _table(_table(context.last_summary).get(name)))
+    lines += ["Rules:", "", *(f"- {rule}" for rule in CONSTRAINTS)]
+    lines += [f"- Do not touch `{path}`: it is protected." for path in context.protected_paths]
+    return "\n".join(lines) + "\n"
+
+
+def reasons(summary: dict[str, Any] | None) -> dict[str, list[str]]:
+    """The reason codes of each comparison."""
+    found = {}
+    for name in _COMPARISONS:
+        recommendation = _table(_table(_table(summary).get(name)).get("recommendation"))
+        found[name] = [str(reason) for reason in recommendation.get("reasons") or []]
+    return found
+
+
+def earlier_ideas(directories: list[Path]) -> list[Idea]:
+    """Every idea of the node and its ancestors, tried or not, nearest node first."""
+    return [
+        idea
+        for directory in directories
+        if directory.is_dir()
+        for idea in read_ideas(directory, origin=directory.name)
+    ]
+
+
+def _comparison(name: str, comparison: dict[str, Any]) -> list[str]:
+    recommendation = _table(comparison.get("recommendation"))
+    if not recommendation:
+        return []
+    lines = [f"Measured, {name.replace('_', '-')}: grade {recommendation.get('grade')}"]
+    if recommendation.get("reasons"):
+        lines[0] += f" ({', '.join(map(str, recommendation['reasons']))})"
+    lines.append("")
+    lines += [_metric(_table(metric)) for metric in comparison.get("metrics") or []]
+    return [*lines, ""]
+
+
+def _metric(metric: dict[str, Any]) -> str:
+    change = f"{_number(metric.get('baseline_mean'))} -> {_number(metric.get('candidate_mean'))}"
+    return f"- {metric.get('name')} ({metric.get('direction')}): {change}, {metric.get('verdict')}"
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) else "?"
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,65 @@
+"""How many evaluations run at once, and where: the choice of an executor."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from treewright.kernel.errors import UsageError
+from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.tree.dispatch import ExecutorFactory
+from treewright.tree.model import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """`cluster` is the address of a running dask scheduler; `cluster_remote` the name of a
+    git remote that its workers can fetch from, so that only what it lacks is sent."""
+
+    max_evals: int = 1
+    backend: Literal["threadpool", "dask"] = "threadpool"
+    cluster: str | None = None
+    cluster_remote: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend != "dask" and (self.cluster or self.cluster_remote):
+            raise UsageError("--cluster and --cluster-remote need --parallel-backend dask")
+
+
+@contextlib.contextmanager
+def executors(
+    parallelism: Parallelism,
+    run_dir: Path,
+    manifest: Manifest,
+    epoch: int,
+    cancel: threading.Event,
+) -> Iterator[ExecutorFactory]:
+    """Yields what makes the executor of a depth; a cluster stays connected over depths."""
+    if parallelism.backend == "dask":
+        from treewright.tree.remote import cluster_executor
+
+        key = hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:12]
+        with (
+            tempfile.TemporaryDirectory(prefix="treewright-cluster-") as directory,
+            cluster_executor(
+                parallelism.cluster,
+                parallelism.max_evals,
+                directory=directory,
+                dry_run=manifest.dry_run,
+                remote=parallelism.cluster_remote,
+                cancel=cancel,
+                event_name=f"treewright-cancel-{key}-{epoch}",
+            ) as factory,
+        ):
+            yield factory
+    elif parallelism.max_evals == 1:
+        yield InlineExecutor
+    else:
+        yield lambda work: ThreadExecutor(work, parallelism.max_evals)

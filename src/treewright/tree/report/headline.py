@@ -1,0 +1,132 @@
+"""The first thing to read: how much better, by which path, and how to get it."""
+
+from __future__ import annotations
+
+from treewright.kernel.clock import seconds_between
+from treewright.tree.model import Confirmation, Node, Recommendation
+from treewright.tree.report import numbers, reasons
+from treewright.tree.report.facts import Facts
+from treewright.tree.report.markdown import code, escape, table
+
+
+def section(facts: Facts) -> str:
+    """The title and a few sentences."""
+    manifest = facts.manifest
+    lines = [f"# Tree run {code(manifest.tree_run_id)}", ""]
+    if manifest.dry_run:
+        lines += ["**Dry run: all measurements are simulated.**", ""]
+    lines += [_result(facts), "", _progress(facts)]
+    if facts.best.parent_node_id is not None and facts.best.ref is not None:
+        branch = facts.best.ref.removeprefix("refs/heads/")
+        lines += ["", "To look at the best code:", "", f"    git checkout --detach {branch}"]
+    return "\n".join(lines)
+
+
+def _result(facts: Facts) -> str:
+    metric = code(facts.primary.get("name", "the primary metric"))
+    best = facts.best
+    found = best.root_relative
+    if found is None or best.parent_node_id is None:
+        return f"**Nothing better than the root has been found so far** (primary metric: {metric})."
+    shown = numbers.gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high)
+    means = facts.primary_means(best)
+    direction = "lower" if facts.primary.get("direction") == "minimize" else "higher"
+    if means is None:
+        change = f"{metric} gained {escape(shown)} over the root"
+    else:
+        before, after = means
+        relative = ""
+        if before and found.primary_gain is not None:
+            share = found.primary_gain / abs(before)
+            relative = f", {100 * abs(share):.2f} % {'worse' if share < 0 else 'better'}"
+        change = (
+            f"{metric} went from {numbers.value(before)} to {numbers.value(after)}{relative} "
+            f"({direction} is better; gain {escape(shown)})"
+        )
+    chain = numbers.count(len(best.idea_chain), "idea")
+    return (
+        f"**{change}**, by {chain}: node {code(best.node_id)} at depth {best.depth}. "
+        f"Its root-relative score is {numbers.percent(found.score)}. "
+        "Intervals are 95 %, over pairs of the same config."
+    )
+
+
+def _progress(facts: Facts) -> str:
+    manifest = facts.manifest
+    evaluations = manifest.evaluations.values()
+    failed = sum(e.status == "failed" for e in evaluations)
+    unfinished = sum(e.status in ("pending", "running") for e in evaluations)
+    parts = [
+        numbers.count(len(manifest.evaluations), "evaluation"),
+        f"{failed:,} failed",
+        f"{len(manifest.nodes) - 1:,} promoted",
+    ]
+    if unfinished:
+        parts.append(f"{unfinished:,} unfinished")
+    span = seconds_between(manifest.created_at, _last_moment(facts))
+    wall = f", {numbers.seconds(span)} after it began" if span is not None else ""
+    place = f"at depth {manifest.current_depth} of {manifest.max_depth}{wall}"
+    if manifest.stop_reason is None:
+        ending = f"The search is {place}, and can be continued with the same command"
+    else:
+        because = escape(reasons.stop(manifest.stop_reason))
+        ending = f"The search stopped {place}, because {because}"
+    return f"{', '.join(parts)}. {ending}."
+
+
+def _last_moment(facts: Facts) -> str | None:
+    moments = [e.finished_at for e in facts.manifest.evaluations.values() if e.finished_at]
+    moments += [record.finished_at for record in facts.manifest.depths if record.finished_at]
+    return max(moments, default=None)
+
+
+def best_path(facts: Facts) -> str:
+    """Every step from the root to the best node."""
+    if len(facts.path) < 2:
+        return ""
+    confirming = bool(facts.manifest.confirm_configs)
+    header = ["node", "idea", "commit", "gain over parent", "gain over root", "score"]
+    if confirming:
+        header += ["held-out gain", "shrinkage"]
+    rows = [_step(facts, node, confirming) for node in facts.path]
+    text = f"## Best path\n\n{table(header, rows, 'lllrrrrr')}"
+    if confirming:
+        text += (
+            "\n\nThe best of several noisy measurements is too good on average. *Shrinkage* is "
+            "the share of the gain that got a candidate selected and that the held-out configs, "
+            "which nobody selected on, do not show."
+        )
+    return text
+
+
+def _step(facts: Facts, node: Node, confirming: bool) -> list[str]:
+    parent, root = node.parent_relative, node.root_relative
+    cells = [
+        code(node.node_id),
+        escape(facts.node_title(node), 100),
+        code(node.commit[:12]),
+        _gain(parent),
+        _gain(root),
+        numbers.percent(root.score) if root else "–",
+    ]
+    if confirming:
+        evaluation = facts.origin(node)
+        cells += held_out(evaluation.confirmation if evaluation else None)
+    return cells
+
+
+def held_out(confirmation: Confirmation | None) -> list[str]:
+    """The held-out gain and the shrinkage, as cells."""
+    if confirmation is None:
+        return ["–", "–"]
+    shown = numbers.gain(
+        confirmation.heldout_gain, confirmation.heldout_gain_low, confirmation.heldout_gain_high
+    )
+    shrinkage = confirmation.shrinkage
+    return [escape(shown), "–" if shrinkage is None else f"{100 * shrinkage:.0f} %"]
+
+
+def _gain(found: Recommendation | None) -> str:
+    if found is None:
+        return "–"
+    return escape(numbers.gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high))

@@ -1,0 +1,158 @@
+"""Stable codes as sentences. An unknown code is shown as it is, never hidden."""
+
+from __future__ import annotations
+
+from treewright.tree.model import Evaluation
+from treewright.tree.report.markdown import code, escape
+from treewright.tree.report.numbers import gain, percent
+
+_REASONS = {
+    "primary_metric_improved": "the primary metric improved beyond the noise",
+    "primary_metric_regressed": "the primary metric got worse, beyond the noise",
+    "secondary_metric_improved": "a secondary metric improved",
+    "secondary_metric_regressed": "a secondary metric got worse",
+    "insufficient_signal": "the change of the primary metric is within the noise",
+    "not_recommended": "nothing measured speaks for exploring it",
+    "incomplete_rows": "some of the expected configs have no sound row",
+    "incomplete_baseline": "the baseline it is compared with is itself incomplete",
+    "non_finite_metric": "a metric is NaN or infinite",
+    "non_numeric_metric": "a metric is not a number",
+    "duplicate_config_id": "a config_id occurs twice in its results",
+    "bad_config_id": "a row of its results has no usable config_id",
+    "missing_column": "its results lack a required column",
+    "unreadable_results": "its results CSV is missing or unreadable",
+    "heldout_not_better": "its gain did not show on the held-out configs",
+    "no_changes": "the implementation changed no tracked file",
+    "protected_path_changed": "it changed a protected path",
+    "tests_failed": "the tests failed",
+    "tests_timeout": "the tests ran into their time limit",
+    "sweep_failed": "the sweep failed",
+    "sweep_timeout": "the sweep ran into its time limit",
+    "cancelled": "it was cancelled",
+    "internal_error": "treewright itself failed on it",
+    "eval_timeout": "the evaluation ran into its time limit",
+    "worker_lost": "the worker that evaluated it was lost",
+    "agent_failed": "the agent reported a failure",
+    "agent_missing": "the agent's program is not installed",
+    "agent_timeout": "the agent ran into its time limit",
+    "llm_failed": "the language model's endpoint refused the request",
+    "llm_no_key": "the key for the language model's endpoint is not set",
+    "llm_timeout": "the language model did not answer in time",
+    "llm_unavailable": "the language model's endpoint was overloaded",
+    "llm_unreachable": "the language model's endpoint could not be reached",
+    "reply_truncated": "the agent's reply was cut off",
+    "edits_missing": "the agent's reply contains no edit",
+    "edits_invalid": "the agent's edits are malformed",
+    "patch_missing": "the idea carries no patch to apply",
+    "patch_failed": "its patch does not apply to the parent's code",
+    "edits_failed": "its edits could not be written",
+    "edit_outside_worktree": "an edit reached outside its worktree",
+    "review_not_approved": "the reviewer did not approve it within the allowed rounds",
+    "script_missing": "the scripted agent has no reply for it",
+    "worktree_damaged": "its git worktree was damaged while it was implemented",
+}
+
+_FATES = {
+    "promoted": "promoted",
+    "evaluation_failed": "failed",
+    "gate_failed": "not good enough",
+    "duplicate_code": "same code as another",
+    "not_confirmed": "not confirmed",
+    "beyond_beam": "outranked",
+}
+
+_STOP_REASONS = {
+    "max_depth_reached": "the maximum depth was reached",
+    "empty_frontier": "no candidate of the last depth could be promoted",
+    "max_total_idea_evals": "the budget of evaluations is used up",
+    "no_new_ideas": "there was no new idea to try",
+}
+
+
+def reason(stable_code: str) -> str:
+    """A code in words, for Markdown."""
+    return _REASONS.get(stable_code) or code(stable_code)
+
+
+def fate(evaluation: Evaluation) -> str:
+    """What became of an evaluation, in a word or two."""
+    if evaluation.decision is None:
+        return "awaits decision" if evaluation.status in ("completed", "failed") else "unfinished"
+    return _FATES.get(evaluation.decision.fate, evaluation.decision.fate)
+
+
+def stop(stop_reason: str | None) -> str:
+    if stop_reason is None:
+        return "it is not finished"
+    return _STOP_REASONS.get(stop_reason, stop_reason)
+
+
+def why_rejected(evaluation: Evaluation) -> str:
+    """A sentence or two on why a candidate was not promoted, for Markdown."""
+    decision = evaluation.decision
+    if decision is None:
+        return ""
+    match decision.fate:
+        case "evaluation_failed":
+            said = reason(decision.gate.reasons[0]) if decision.gate.reasons else "it failed"
+            detail = f": {escape(evaluation.error.message)}" if evaluation.error else ""
+            return _sentence(said) + detail
+        case "gate_failed":
+            return _sentence(_join(decision.gate.reasons)) + _parent_gain(evaluation)
+        case "duplicate_code":
+            return (
+                "Its code is the same as that of a node or of a better-ranked candidate: "
+                "one place in the beam is enough."
+            )
+        case "not_confirmed":
+            return _not_confirmed(evaluation)
+        case "beyond_beam":
+            return (
+                f"It passed the gate, but ranked {decision.rank} of its depth and better ones "
+                "filled the beam."
+            )
+        case other:
+            return code(other)
+
+
+def short_reason(evaluation: Evaluation) -> str:
+    """The first reason, plain text, for tooltips."""
+    decision = evaluation.decision
+    if decision is None or not decision.gate.reasons or decision.gate.passed:
+        return fate(evaluation)
+    first = decision.gate.reasons[0]
+    if first == "not_recommended" and len(decision.gate.reasons) > 1:
+        first = decision.gate.reasons[1]
+    return _REASONS.get(first, first)
+
+
+def _not_confirmed(evaluation: Evaluation) -> str:
+    confirmation = evaluation.confirmation
+    if confirmation is None:
+        return "It did not hold on the held-out configs."
+    measured = gain(
+        confirmation.heldout_gain, confirmation.heldout_gain_low, confirmation.heldout_gain_high
+    )
+    return (
+        f"It passed the gate but did not hold on the held-out configs "
+        f"{confirmation.config_start} to {confirmation.config_stop - 1}: "
+        f"{_join(confirmation.reasons)} (gain {escape(measured)} there, "
+        f"{escape(gain(confirmation.selection_gain, None, None))} when selected)."
+    )
+
+
+def _parent_gain(evaluation: Evaluation) -> str:
+    found = evaluation.parent_relative
+    if found is None or found.primary_gain is None:
+        return ""
+    shown = gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high)
+    return f" (primary gain {escape(shown)}, score {escape(percent(found.score))})"
+
+
+def _join(codes: list[str]) -> str:
+    rest = [stable for stable in codes if stable != "not_recommended"]
+    return "; ".join(reason(stable) for stable in rest or codes)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

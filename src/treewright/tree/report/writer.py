@@ -1,0 +1,56 @@
+"""Puts the report together and writes the files that changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel import atomic
+from treewright.tree.model import Manifest
+from treewright.tree.report import costs, depths, evaluations, headline, nodes, rejections
+from treewright.tree.report.facts import Facts
+from treewright.tree.report.gantt import gantt
+from treewright.tree.report.score_chart import score_chart
+from treewright.tree.report.tree_picture import tree_picture
+
+SUMMARY = "TREE_SUMMARY.md"
+PICTURES = "report"
+
+
+def write_report(run_dir: Path, manifest: Manifest) -> Path:
+    """Writes TREE_SUMMARY.md and the pictures beside it; returns the path of the former."""
+    facts = Facts.of(run_dir, manifest)
+    pictures = {"tree.svg": tree_picture(facts), "score.svg": score_chart(facts)}
+    for record in manifest.depths:
+        picture = gantt(facts, record)
+        if picture is not None:
+            pictures[f"gantt_depth_{record.depth}.svg"] = picture
+    atomic.make_directory(run_dir / PICTURES)
+    atomic.sweep_temporaries(run_dir / PICTURES)
+    for name, picture in pictures.items():
+        _write_if_changed(run_dir / PICTURES / name, picture)
+    summary = run_dir / SUMMARY
+    _write_if_changed(summary, render(facts, sorted(pictures)))
+    return summary
+
+
+def render(facts: Facts, pictures: list[str]) -> str:
+    """The text of TREE_SUMMARY.md, given which pictures there are."""
+    sections = [
+        headline.section(facts),
+        f"## The tree\n\n![The search tree]({PICTURES}/tree.svg)",
+        f"![Score by depth]({PICTURES}/score.svg)",
+        headline.best_path(facts),
+        depths.section(facts),
+        nodes.section(facts),
+        rejections.section(facts),
+        costs.section(facts),
+        evaluations.section(facts, PICTURES, pictures),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    """Finished depths keep their pictures: writing them again would cost a sync each."""
+    data = text.encode("utf-8")
+    if not (path.is_file() and path.read_bytes() == data):
+        atomic.write_bytes(path, data)

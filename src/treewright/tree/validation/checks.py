@@ -1,0 +1,166 @@
+"""The list of checks, in the order in which they run and are reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.tree import store
+from treewright.tree.config import Config
+from treewright.tree.git import GitError
+from treewright.tree.model import Manifest
+from treewright.tree.validation import consistency, files, repository, strays
+from treewright.tree.validation.decisions import decide_again
+from treewright.tree.validation.findings import Finding, Subject
+from treewright.tree.validation.history import read_history
+from treewright.tree.validation.measurements import measure_again
+from treewright.tree.validation.structure import check_structure
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`needs_git`: a dry run makes no git objects, so there is nothing to look at."""
+
+    name: str
+    run: Callable[[Subject], Iterable[Finding]]
+    codes: tuple[str, ...]
+    needs_git: bool = False
+
+
+def _recompute(subject: Subject) -> Iterable[Finding]:
+    measured = measure_again(subject)
+    yield from measured.findings
+    yield from decide_again(subject.manifest, measured.evaluations)
+
+
+HISTORY_CODES = (
+    "manifest_missing",
+    "manifest_unreadable",
+    "manifest_version",
+    "manifest_checksum",
+    "events_unreadable",
+    "manifest_differs_from_events",
+)
+STRUCTURE_CODES = ("ids_not_dense", "id_mismatch", "dangling_reference", "config_invalid")
+
+CHECKS = (
+    Check(
+        "Paths exist and stay inside the run",
+        files.check_paths,
+        ("path_outside_run", "path_missing"),
+    ),
+    Check(
+        "Artifacts are under artifacts/ with their size and sha256",
+        files.check_artifacts,
+        ("artifact_misplaced", "artifact_unreadable", "artifact_size", "artifact_sha256"),
+    ),
+    Check(
+        "Idea files are unchanged",
+        files.check_ideas,
+        ("idea_missing", "idea_sha256", "idea_key"),
+    ),
+    Check(
+        "Context snapshots are what the lineage had",
+        files.check_context,
+        ("context_dirs", "context_files"),
+    ),
+    Check(
+        "Evaluations: status, outcome and decision fit",
+        consistency.check_evaluations,
+        ("evaluation_state", "evaluation_idea"),
+    ),
+    Check(
+        "Nodes are what they were promoted from",
+        consistency.check_nodes,
+        ("idea_chain", "promotion_link", "node_state", "expansion"),
+    ),
+    Check(
+        "Depths, frontier and expanded nodes",
+        consistency.check_rounds,
+        ("depth_state", "beam_overrun", "frontier_state"),
+    ),
+    Check("Counters and budget", consistency.check_spending, ("spending", "budget_exceeded")),
+    Check(
+        "Scores, confirmations, gates, ranks, promotions and stop reason, "
+        "recomputed from the CSV files",
+        _recompute,
+        (
+            "score_differs",
+            "summary_unreadable",
+            "summary_differs",
+            "confirmation_differs",
+            "confirmation_missing",
+            "confirmation_needless",
+            "queue_differs",
+            "gate_differs",
+            "rank_differs",
+            "fate_differs",
+            "promotion_differs",
+            "frontier_differs",
+            "stop_reason_differs",
+        ),
+    ),
+    Check("No stray directories", strays.check_directories, ("stray_directory",)),
+    Check(
+        "Promoted commits are present, pinned, descend from their parents, touch nothing protected",
+        repository.check_commits,
+        (
+            "ref_name",
+            "ref_missing",
+            "ref_moved",
+            "commit_missing",
+            "tree_differs",
+            "not_descendant",
+            "protected_path_changed",
+        ),
+        needs_git=True,
+    ),
+    Check(
+        "Node worktrees are checked out and clean",
+        repository.check_worktrees,
+        ("worktree_missing", "worktree_commit", "worktree_dirty"),
+        needs_git=True,
+    ),
+    Check(
+        "No stray branches or worktrees",
+        strays.check_git_strays,
+        ("stray_branch", "stray_worktree"),
+        needs_git=True,
+    ),
+)
+GIT_FAILED = "git_failed"
+
+
+def validate(run_dir: Path, repo: Path) -> list[Finding]:
+    """All that is wrong with a run, in a fixed order. Nothing is written."""
+    if not store.exists(run_dir):
+        raise UsageError(f"no tree run at {run_dir}; check --tree-run-id and --repo")
+    history = read_history(run_dir)
+    manifest, findings = history.manifest, history.findings
+    if manifest is None:
+        return findings
+    broken = [*check_structure(manifest), *_config_problems(manifest)]
+    if broken:
+        return [*findings, *broken]
+    config = msgspec.convert(manifest.agent_config, type=Config)
+    subject = Subject(run_dir, repo, manifest, config)
+    for check in CHECKS:
+        if manifest.dry_run and check.needs_git:
+            continue
+        try:
+            findings += check.run(subject)
+        except GitError as error:
+            findings.append(Finding(GIT_FAILED, check.name, str(error)))
+    return findings
+
+
+def _config_problems(manifest: Manifest) -> list[Finding]:
+    try:
+        msgspec.convert(manifest.agent_config, type=Config)
+    except msgspec.ValidationError as error:
+        return [Finding("config_invalid", "agent_config", str(error))]
+    return []

@@ -1,0 +1,223 @@
+"""Does the state agree with itself? Statuses, counters, chains, frontier, budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from treewright.tree.expansion import ancestors
+from treewright.tree.model import Dedupe, Evaluation, Manifest, Node
+from treewright.tree.validation.findings import Finding, Subject
+
+_TASK_STATE = {
+    "pending": "queued",
+    "running": "running",
+    "completed": "completed",
+    "failed": "failed",
+}
+
+
+def check_evaluations(subject: Subject) -> Iterator[Finding]:
+    """Each evaluation's status, outcome and decision fit together."""
+    manifest = subject.manifest
+    for evaluation in manifest.evaluations.values():
+        for message in _status_problems(evaluation, manifest):
+            yield Finding("evaluation_state", evaluation.eval_id, message)
+        for message in _idea_problems(evaluation, manifest):
+            yield Finding("evaluation_idea", evaluation.eval_id, message)
+
+
+def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
+    status, task = evaluation.status, evaluation.task_state
+    if _TASK_STATE[status] != task:
+        yield f"status is {status} but task_state is {task}"
+    done = status in ("completed", "failed")
+    if (evaluation.error is not None) != (status == "failed"):
+        yield f"status is {status} but error is {'set' if evaluation.error else 'not set'}"
+    if (evaluation.finished_at is not None) != done:
+        yield f"status is {status} but finished_at is {evaluation.finished_at}"
+    if evaluation.queued_at is None or ((status != "pending") and evaluation.started_at is None):
+        yield f"status is {status} but a timestamp before it is missing"
+    if done and evaluation.attempt < 1:
+        yield f"status is {status} after {evaluation.attempt} attempts"
+    decided = evaluation.depth <= manifest.current_depth
+    if decided and not done:
+        yield f"its depth was decided while its status is {status}"
+    if (evaluation.decision is not None) != decided:
+        yield "a decision is recorded exactly for the depths that are decided; not so here"
+    results = evaluation.results_csv.path if evaluation.results_csv else None
+    if evaluation.candidate_results_csv_path != results:
+        yield "candidate_results_csv_path is not the path of its results artifact"
+    if evaluation.experiment_dir != f"eval/{evaluation.eval_id}/experiment":
+        yield f"experiment_dir is {evaluation.experiment_dir}"
+    summary = f"{evaluation.experiment_dir}/summary.json" if done else None
+    if evaluation.summary_path != summary:
+        yield f"summary_path is {evaluation.summary_path}"
+
+
+def _idea_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
+    parent = manifest.nodes[evaluation.parent_node_id]
+    idea = next((idea for idea in parent.ideas if idea.path == evaluation.idea_path), None)
+    if idea is None:
+        yield f"{evaluation.idea_path} is not an idea of {parent.node_id}"
+    elif (idea.sha256, idea.depth) != (evaluation.idea_sha256, evaluation.depth):
+        yield f"{evaluation.idea_path} is recorded with another sha256 or depth at its node"
+    if evaluation.idea_text_path != evaluation.idea_path:
+        yield f"idea_text_path is {evaluation.idea_text_path}"
+
+
+def check_nodes(subject: Subject) -> Iterator[Finding]:
+    """Each node is what the evaluation that it came from says."""
+    manifest = subject.manifest
+    for node in manifest.nodes.values():
+        if node.parent_node_id is None:
+            yield from _root(node, manifest)
+        else:
+            yield from _promoted(node, manifest)
+        for message in _expansion_problems(node, manifest):
+            yield Finding("expansion", node.node_id, message)
+
+
+def _root(node: Node, manifest: Manifest) -> Iterator[Finding]:
+    if node.idea_chain:
+        yield Finding("idea_chain", node.node_id, "the root has a chain of ideas")
+    if (node.commit, node.baseline_results_csv_path, node.depth) != (
+        manifest.root_commit,
+        manifest.root_baseline_csv_path,
+        0,
+    ):
+        yield Finding(
+            "node_state", node.node_id, "it is not the root commit and baseline at depth 0"
+        )
+
+
+def _promoted(node: Node, manifest: Manifest) -> Iterator[Finding]:
+    evaluation = manifest.evaluations[node.artifacts.promoted_from_eval_id or ""]
+    parent = manifest.nodes[node.parent_node_id or ""]
+    if node.idea_chain != [*parent.idea_chain, evaluation.idea_path]:
+        message = "idea_chain is not its parent's with the promoted idea behind it"
+        yield Finding("idea_chain", node.node_id, message)
+    decision = evaluation.decision
+    if decision is None or decision.promoted_to_node_id != node.node_id:
+        message = f"{evaluation.eval_id}, from which it came, was not promoted to it"
+        yield Finding("promotion_link", node.node_id, message)
+    heldout = evaluation.confirmation.results_csv if evaluation.confirmation else None
+    expected = {
+        "parent_node_id": evaluation.parent_node_id,
+        "depth": evaluation.depth,
+        "commit": evaluation.candidate_commit,
+        "tree": evaluation.candidate_tree,
+        "baseline_results_csv_path": evaluation.candidate_results_csv_path,
+        "parent_relative": evaluation.parent_relative,
+        "root_relative": evaluation.root_relative,
+        "sweep_config_limit": manifest.sweep_config_limit,
+    }
+    for field, value in expected.items():
+        if getattr(node, field) != value:
+            message = f"{field} is not that of {evaluation.eval_id}"
+            yield Finding("node_state", node.node_id, message)
+    if node.artifacts.baseline != evaluation.results_csv:
+        yield Finding("node_state", node.node_id, "its baseline is not its evaluation's results")
+    if heldout is not None and node.artifacts.heldout != heldout:
+        yield Finding("node_state", node.node_id, "its held-out results are not its confirmation's")
+
+
+def _expansion_problems(node: Node, manifest: Manifest) -> Iterator[str]:
+    paths = [idea.path for idea in node.ideas]
+    expected = [f"{node.node_ideas_dir}/idea_{number:03d}.md" for number in range(len(paths))]
+    if paths != expected:
+        yield "its idea files are not numbered from idea_000.md on"
+    latest = [idea.path for idea in node.ideas if idea.depth == node.expanded_for_depth]
+    if node.generated_idea_files != latest:
+        yield "generated_idea_files are not the ideas of its last expansion"
+    for depth in sorted({idea.depth for idea in node.ideas}):
+        count = sum(idea.depth == depth for idea in node.ideas)
+        if count > manifest.ideas_per_node:
+            yield f"{count} ideas at depth {depth}, allowed are {manifest.ideas_per_node}"
+    if manifest.dedupe_scope != "none":
+        yield from _duplicates(node, manifest)
+
+
+def _duplicates(node: Node, manifest: Manifest) -> Iterator[str]:
+    """The same idea twice where the scope forbids it. Of two nodes the younger is at fault."""
+    dedupe = node.dedupe or Dedupe(manifest.dedupe_scope)
+    if dedupe.scope != manifest.dedupe_scope:
+        yield f"its dedupe scope is {dedupe.scope}, the run's {manifest.dedupe_scope}"
+    elsewhere = (other for other in ancestors(manifest, node) if other is not node)
+    seen = {idea.key: idea.path for other in elsewhere for idea in other.ideas}
+    for idea in node.ideas:
+        if idea.key in seen:
+            yield f"{idea.path} repeats {seen[idea.key]}"
+        seen[idea.key] = idea.path
+
+
+def check_rounds(subject: Subject) -> Iterator[Finding]:
+    """Depth records, frontier and the list of expanded nodes."""
+    manifest = subject.manifest
+    if len(manifest.depths) not in (manifest.current_depth, manifest.current_depth + 1):
+        message = f"{len(manifest.depths)} depths recorded, {manifest.current_depth} decided"
+        yield Finding("depth_state", "run", message)
+    if manifest.current_depth > manifest.max_depth:
+        message = f"depth {manifest.current_depth} is beyond max_depth {manifest.max_depth}"
+        yield Finding("depth_state", "run", message)
+    evaluations: dict[int, list[str]] = {}
+    for evaluation in manifest.evaluations.values():
+        evaluations.setdefault(evaluation.depth, []).append(evaluation.eval_id)
+    promoted: dict[int, list[str]] = {}
+    for node in manifest.nodes.values():
+        promoted.setdefault(node.depth, []).append(node.node_id)
+    for record in manifest.depths:
+        owner = f"depth {record.depth}"
+        if record.eval_ids != evaluations.get(record.depth, []):
+            yield Finding("depth_state", owner, "eval_ids are not the evaluations of this depth")
+        if record.promoted != promoted.get(record.depth, []):
+            yield Finding("depth_state", owner, "promoted are not the nodes of this depth")
+        if len(record.promoted) > manifest.beam_width:
+            message = f"{len(record.promoted)} promoted, the beam is {manifest.beam_width} wide"
+            yield Finding("beam_overrun", owner, message)
+        if (record.finished_at is not None) != (record.depth <= manifest.current_depth):
+            yield Finding("depth_state", owner, "finished_at and current_depth disagree")
+    yield from _statuses(manifest)
+
+
+def _statuses(manifest: Manifest) -> Iterator[Finding]:
+    if len(set(manifest.frontier)) != len(manifest.frontier):
+        yield Finding("frontier_state", "run", "a node is in the frontier twice")
+    frontier = set(manifest.frontier)
+    expanded = [n.node_id for n in manifest.nodes.values() if n.expanded_for_depth is not None]
+    if sorted(manifest.expanded) != sorted(expanded):
+        yield Finding("frontier_state", "run", "`expanded` is not the list of nodes with ideas")
+    for node in manifest.nodes.values():
+        in_progress = node.expanded_for_depth == manifest.current_depth + 1
+        waiting = node.node_id in frontier and not in_progress
+        if node.status != ("frontier" if waiting else "expanded"):
+            message = f"status is {node.status}, which its place in the search contradicts"
+            yield Finding("frontier_state", node.node_id, message)
+        elif in_progress and node.node_id not in frontier:
+            message = "it was expanded for this depth but is not in the frontier"
+            yield Finding("frontier_state", node.node_id, message)
+
+
+def check_spending(subject: Subject) -> Iterator[Finding]:
+    """Counters are the counts, and the budget was kept."""
+    manifest = subject.manifest
+    spent = manifest.spent
+    evaluations = manifest.evaluations.values()
+    confirmations = sum(e.confirmation is not None for e in evaluations)
+    limit = manifest.max_total_idea_evals
+    if spent.evals != len(evaluations):
+        message = f"spent.evals is {spent.evals}, there are {len(evaluations)} evaluations"
+        yield Finding("spending", "run", message)
+    if spent.confirmations != confirmations:
+        message = f"spent.confirmations is {spent.confirmations}, there are {confirmations}"
+        yield Finding("spending", "run", message)
+    if limit is not None and len(evaluations) > limit:
+        message = f"{len(evaluations)} evaluations, allowed are {limit}"
+        yield Finding("budget_exceeded", "run", message)
+    usage = [msgspec.to_builtins(e.usage) for e in evaluations]
+    for field in ("prompt_tokens", "completion_tokens"):
+        used = sum(item[field] for item in usage)
+        if getattr(spent, field) < used:
+            message = f"spent.{field} is {getattr(spent, field)}, evaluations alone used {used}"
+            yield Finding("spending", "run", message)

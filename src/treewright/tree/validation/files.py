@@ -1,0 +1,159 @@
+"""Are the files there that the manifest names, inside the run, and unchanged?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from treewright.kernel.artifacts import Artifact, sha256_file
+from treewright.tree.expansion import ancestors
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.model import Evaluation, Node
+from treewright.tree.validation.findings import Finding, Subject
+
+
+def check_paths(subject: Subject) -> Iterator[Finding]:
+    """Every path stays inside the run directory, and what should exist does."""
+    seen: set[tuple[str, str]] = set()
+    for owner, path, needed in _named_paths(subject):
+        if (owner, path) in seen:
+            continue
+        seen.add((owner, path))
+        if not stays_inside(subject.run_dir, path):
+            yield Finding("path_outside_run", owner, f"{path} is not inside the run directory")
+        elif needed and not (subject.run_dir / path).exists():
+            yield Finding("path_missing", owner, f"{path} does not exist")
+
+
+def stays_inside(run_dir: Path, path: str) -> bool:
+    """Relative, without `..`, and not through a symbolic link that leads outside."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        return False
+    return (run_dir / path).resolve().is_relative_to(run_dir.resolve())
+
+
+def _named_paths(subject: Subject) -> Iterator[tuple[str, str, bool]]:
+    """(id, path, whether it must exist by now)."""
+    manifest = subject.manifest
+    yield "run", manifest.root_baseline_csv_path, True
+    for node in manifest.nodes.values():
+        yield from _paths_of_node(node)
+    for evaluation in manifest.evaluations.values():
+        yield from _paths_of_evaluation(evaluation)
+
+
+def _paths_of_node(node: Node) -> Iterator[tuple[str, str, bool]]:
+    name = node.node_id
+    yield name, node.baseline_results_csv_path, True
+    if node.worktree_path is not None:
+        yield name, node.worktree_path, True
+    yield name, node.node_ideas_dir, node.expanded_for_depth is not None
+    for path in (*node.generated_idea_files, *node.context_ideas_dirs, *node.idea_chain):
+        yield name, path, True
+    for artifact in (node.artifacts.baseline, node.artifacts.heldout):
+        if artifact is not None:
+            yield name, artifact.path, True
+
+
+def _paths_of_evaluation(evaluation: Evaluation) -> Iterator[tuple[str, str, bool]]:
+    name, done = evaluation.eval_id, was_evaluated(evaluation)
+    yield name, evaluation.idea_path, True
+    yield name, evaluation.idea_text_path, True
+    yield name, evaluation.experiment_dir, done
+    if evaluation.summary_path is not None:
+        yield name, evaluation.summary_path, done
+    if evaluation.candidate_results_csv_path is not None:
+        yield name, evaluation.candidate_results_csv_path, True
+    if evaluation.error is not None and evaluation.error.log_path is not None:
+        yield name, evaluation.error.log_path, done
+    confirmation = evaluation.confirmation
+    if confirmation is not None:
+        if confirmation.results_csv is not None:
+            yield name, confirmation.results_csv.path, True
+        if confirmation.baseline_csv_path is not None:
+            yield name, confirmation.baseline_csv_path, True
+
+
+def was_evaluated(evaluation: Evaluation) -> bool:
+    """Whether the evaluator itself ended it; one that was lost with its worker left no files."""
+    return evaluation.status in ("completed", "failed") and evaluation.parent_relative is not None
+
+
+def check_artifacts(subject: Subject) -> Iterator[Finding]:
+    """Artifacts are under artifacts/ and have the recorded size and sha256. Each file is
+    hashed once, however many records name it."""
+    known: dict[str, tuple[int, str]] = {}
+    for owner, artifact in _artifacts(subject):
+        pure = PurePosixPath(artifact.path)
+        if pure.parts[:1] != ("artifacts",) or not stays_inside(subject.run_dir, artifact.path):
+            message = f"{artifact.path} is not under artifacts/"
+            yield Finding("artifact_misplaced", owner, message)
+            continue
+        path = subject.run_dir / artifact.path
+        if artifact.path not in known:
+            try:
+                known[artifact.path] = (path.stat().st_size, sha256_file(path))
+            except OSError as error:
+                message = f"{artifact.path}: {error.strerror}"
+                yield Finding("artifact_unreadable", owner, message)
+                continue
+        size, digest = known[artifact.path]
+        if size != artifact.bytes:
+            message = f"{artifact.path} has {size} bytes, recorded are {artifact.bytes}"
+            yield Finding("artifact_size", owner, message)
+        if digest != artifact.sha256:
+            message = f"{artifact.path} is not the file that was recorded"
+            yield Finding("artifact_sha256", owner, message)
+
+
+def _artifacts(subject: Subject) -> Iterator[tuple[str, Artifact]]:
+    for node in subject.manifest.nodes.values():
+        for artifact in (node.artifacts.baseline, node.artifacts.heldout):
+            if artifact is not None:
+                yield node.node_id, artifact
+    for evaluation in subject.manifest.evaluations.values():
+        if evaluation.results_csv is not None:
+            yield evaluation.eval_id, evaluation.results_csv
+        confirmation = evaluation.confirmation
+        if confirmation is not None and confirmation.results_csv is not None:
+            yield evaluation.eval_id, confirmation.results_csv
+
+
+def check_ideas(subject: Subject) -> Iterator[Finding]:
+    """Idea files are unchanged, and their dedupe keys are those of their texts."""
+    for node in subject.manifest.nodes.values():
+        for idea in node.ideas:
+            path = subject.run_dir / idea.path
+            try:
+                digest = sha256_file(path)
+            except OSError as error:
+                yield Finding("idea_missing", node.node_id, f"{idea.path}: {error.strerror}")
+                continue
+            if digest != idea.sha256:
+                message = f"{idea.path} is not the text that was recorded"
+                yield Finding("idea_sha256", node.node_id, message)
+            elif idea.key != idea_text.key(path.read_bytes().decode("utf-8")):
+                message = f"{idea.path} has another dedupe key than its text"
+                yield Finding("idea_key", node.node_id, message)
+
+
+def check_context(subject: Subject) -> Iterator[Finding]:
+    """What a generator was shown is exactly what the lineage had when a node was expanded."""
+    manifest = subject.manifest
+    for node in manifest.nodes.values():
+        if node.expanded_for_depth is None:
+            continue
+        lineage = list(ancestors(manifest, node))
+        if node.context_ideas_dirs != [ancestor.node_ideas_dir for ancestor in lineage]:
+            message = "context_ideas_dirs are not those of the node and its ancestors"
+            yield Finding("context_dirs", node.node_id, message)
+        expected = [
+            (idea.path, idea.sha256)
+            for ancestor in lineage
+            for idea in ancestor.ideas
+            if idea.depth < node.expanded_for_depth
+        ]
+        if [(file.path, file.sha256) for file in node.context_idea_files] != expected:
+            message = "context_idea_files are not the ideas that its lineage had by then"
+            yield Finding("context_files", node.node_id, message)

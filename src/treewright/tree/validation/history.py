@@ -1,0 +1,123 @@
+"""Is manifest.json whole, and is it what events.jsonl adds up to?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import journal
+from treewright.kernel.errors import TreewrightError
+from treewright.tree import events as ev
+from treewright.tree import state, store
+from treewright.tree.model import FORMAT_VERSION, Manifest, SnapshotMark
+from treewright.tree.validation.findings import Finding
+
+_events = msgspec.json.Decoder(ev.Event)
+
+
+class _Version(msgspec.Struct):
+    format_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The state to check further, if there is one, and what was wrong on the way to it."""
+
+    manifest: Manifest | None
+    findings: list[Finding]
+
+
+def read_history(run_dir: Path) -> History:
+    """The state that readers of the run see; if they see none, what can be had of it."""
+    snapshot, findings = _snapshot(run_dir / store.MANIFEST)
+    offset = snapshot.snapshot.journal_offset if snapshot is not None else None
+    at_snapshot, now, problem = _replay(run_dir / store.EVENTS, offset)
+    if problem is not None:
+        findings.append(Finding("events_unreadable", store.EVENTS, problem))
+    elif snapshot is not None:
+        findings += _differences(snapshot, at_snapshot)
+    try:
+        return History(store.load(run_dir), findings)
+    except TreewrightError:
+        return History(now or snapshot, findings)
+
+
+def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None, [Finding("manifest_missing", path.name, "there is no such file")]
+    except OSError as error:
+        return None, [Finding("manifest_unreadable", path.name, error.strerror or str(error))]
+    try:
+        version = msgspec.json.decode(data, type=_Version).format_version
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return None, [Finding("manifest_unreadable", path.name, str(error))]
+    if version != FORMAT_VERSION:
+        message = f"format_version is {version}, this treewright reads {FORMAT_VERSION}"
+        return None, [Finding("manifest_version", path.name, message)]
+    findings = []
+    if not store.checksum_holds(data):
+        message = "the checksum in snapshot.sha256 is not that of the file"
+        findings.append(Finding("manifest_checksum", path.name, message))
+    try:
+        return msgspec.json.decode(data, type=Manifest), findings
+    except msgspec.ValidationError as error:
+        return None, [*findings, Finding("manifest_unreadable", path.name, str(error))]
+
+
+def _replay(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest | None, str | None]:
+    """The state at `offset`, the state at the end, and what stopped the reading if anything."""
+    manifest: Manifest | None = None
+    at_offset: Manifest | None = None
+    taken = False
+    try:
+        for line in journal.read(path):
+            if not taken and offset is not None and line.end > offset:
+                at_offset, taken = _copy(manifest), True
+            manifest = state.apply(manifest, _events.decode(line.raw))
+    except KeyError as error:
+        return None, None, f"an event names {error}, which no event before it made"
+    except (TreewrightError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return None, None, str(error)
+    if manifest is None:
+        return None, None, "it has no run_created event"
+    return at_offset if taken else manifest, manifest, None
+
+
+def _copy(manifest: Manifest | None) -> Manifest | None:
+    if manifest is None:
+        return None
+    return msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
+
+
+def _comparable(manifest: Manifest) -> bytes:
+    bare = msgspec.structs.replace(manifest, snapshot=SnapshotMark())
+    return msgspec.json.encode(bare)
+
+
+def _differences(snapshot: Manifest, replayed: Manifest | None) -> list[Finding]:
+    """Names the parts that differ, down to the record."""
+    if replayed is not None and _comparable(snapshot) == _comparable(replayed):
+        return []
+    here = msgspec.to_builtins(snapshot)
+    there = msgspec.to_builtins(replayed) if replayed is not None else {}
+    for document in (here, there):
+        document.pop("snapshot", None)
+    paths: list[str] = []
+    for key in sorted({*here, *there}):
+        mine, theirs = here.get(key), there.get(key)
+        if mine == theirs:
+            continue
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            paths += [
+                f"{key}.{name}"
+                for name in sorted({*mine, *theirs})
+                if mine.get(name) != theirs.get(name)
+            ]
+        else:
+            paths.append(key)
+    message = "it is not what events.jsonl adds up to"
+    return [Finding("manifest_differs_from_events", path, message) for path in paths]

@@ -1,0 +1,150 @@
+"""Every comparison and confirmation made again from the CSV files, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from treewright.tree import gate, scoring, summary
+from treewright.tree.comparison import score_files
+from treewright.tree.creation import expected_ids, heldout_ids
+from treewright.tree.model import Comparison, Confirmation, Evaluation, Recommendation
+from treewright.tree.results import Results, read_results
+from treewright.tree.validation.findings import Finding, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The evaluations with recomputed scores and confirmations, and how they differed."""
+
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def measure_again(subject: Subject) -> Measured:
+    """Recomputes every evaluation that has an outcome."""
+    measured = Measured()
+    expected = expected_ids(subject.run_dir, subject.manifest, subject.config)
+    for evaluation in subject.manifest.evaluations.values():
+        if evaluation.status in ("pending", "running"):
+            measured.evaluations[evaluation.eval_id] = evaluation
+            continue
+        parent, root = _scores(subject, evaluation, expected)
+        again = msgspec.structs.replace(
+            evaluation,
+            parent_relative=parent.recommendation if parent else None,
+            root_relative=root.recommendation if root else None,
+        )
+        measured.findings.extend(_score_findings(evaluation, again))
+        measured.findings.extend(_summary_findings(subject, evaluation, parent, root))
+        if evaluation.confirmation is not None:
+            again.confirmation = _confirm(subject, again)
+            measured.findings.extend(_confirmation_findings(evaluation, again))
+        measured.evaluations[evaluation.eval_id] = again
+    return measured
+
+
+def _scores(
+    subject: Subject, evaluation: Evaluation, expected: list[int]
+) -> tuple[Comparison | None, Comparison | None]:
+    if evaluation.error is not None:
+        if evaluation.parent_relative is None and evaluation.root_relative is None:
+            return None, None
+        refused = Comparison(scoring.rejection([evaluation.error.code], len(expected)), [])
+        return refused, refused
+    parent = subject.manifest.nodes[evaluation.parent_node_id]
+    results = evaluation.candidate_results_csv_path or f"{evaluation.experiment_dir}/no_results.csv"
+    return score_files(
+        subject.run_dir / results,
+        subject.run_dir / parent.baseline_results_csv_path,
+        subject.run_dir / subject.manifest.root_baseline_csv_path,
+        expected,
+        subject.config,
+        subject.manifest.seed,
+    )
+
+
+def _score_findings(recorded: Evaluation, again: Evaluation) -> Iterator[Finding]:
+    for name in ("parent_relative", "root_relative"):
+        mine: Recommendation | None = getattr(recorded, name)
+        fresh: Recommendation | None = getattr(again, name)
+        if mine != fresh:
+            fields = ", ".join(_differing(mine, fresh))
+            message = f"{name} is not what its CSV files give: {fields}"
+            yield Finding("score_differs", recorded.eval_id, message)
+
+
+def _differing(recorded: msgspec.Struct | None, again: msgspec.Struct | None) -> list[str]:
+    if recorded is None or again is None:
+        return [f"recorded {recorded}, recomputed {again}"]
+    return [
+        f"{name} {getattr(recorded, name)!r} (recomputed {getattr(again, name)!r})"
+        for name in recorded.__struct_fields__
+        if getattr(recorded, name) != getattr(again, name)
+    ]
+
+
+def _summary_findings(
+    subject: Subject, evaluation: Evaluation, parent: Comparison | None, root: Comparison | None
+) -> Iterator[Finding]:
+    """summary.json is what people and generators read; it must say the same."""
+    if parent is None or root is None:
+        return
+    document = summary.read(subject.run_dir / evaluation.experiment_dir / "summary.json")
+    if document is None:
+        message = f"{evaluation.experiment_dir}/summary.json is missing or not readable"
+        yield Finding("summary_unreadable", evaluation.eval_id, message)
+        return
+    scores = document.get("scoring_summary")
+    scores = scores if isinstance(scores, dict) else {}
+    expected = {"recommendation": msgspec.to_builtins(parent.recommendation)}
+    for name, comparison in (("parent_relative", parent), ("root_relative", root)):
+        whole = msgspec.to_builtins(comparison)
+        failed = evaluation.error is not None
+        expected[name] = {"recommendation": whole["recommendation"]} if failed else whole
+    for name, value in expected.items():
+        if scores.get(name) != value:
+            message = f"summary.json: scoring_summary.{name} is not what the CSV files give"
+            yield Finding("summary_differs", evaluation.eval_id, message)
+
+
+def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
+    """Needs a confirmation to be recorded; uses of it only which files it rests on."""
+    recorded = evaluation.confirmation
+    assert recorded is not None
+    manifest = subject.manifest
+    ids = heldout_ids(manifest)
+    parent = manifest.nodes[evaluation.parent_node_id]
+    baseline = parent.artifacts.heldout
+    if recorded.results_csv is None or baseline is None:
+        heldout = scoring.rejection([], len(ids))
+    else:
+        heldout = scoring.compare(
+            _read(subject, baseline.path),
+            _read(subject, recorded.results_csv.path),
+            ids,
+            subject.config.metrics,
+            manifest.seed,
+        ).recommendation
+    selection = evaluation.parent_relative or scoring.rejection([], 0)
+    start = ids[0] if ids else 0
+    again = gate.confirm(selection, heldout, start, start + len(ids))
+    return msgspec.structs.replace(
+        again,
+        results_csv=recorded.results_csv,
+        baseline_csv_path=baseline.path if baseline else None,
+    )
+
+
+def _read(subject: Subject, path: str) -> Results:
+    names = [metric.name for metric in subject.config.metrics]
+    return read_results(subject.run_dir / path, names, heldout_ids(subject.manifest).__contains__)
+
+
+def _confirmation_findings(recorded: Evaluation, again: Evaluation) -> Iterator[Finding]:
+    if recorded.confirmation != again.confirmation:
+        fields = ", ".join(_differing(recorded.confirmation, again.confirmation))
+        message = f"its confirmation is not what its CSV files give: {fields}"
+        yield Finding("confirmation_differs", recorded.eval_id, message)

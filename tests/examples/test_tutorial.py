@@ -1,0 +1,57 @@
+"""docs/tutorial.md does what it says: its shell blocks are run, in order, in one shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from treewright.tree.ideas import text
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALL = "make .venv/.run-installed\n. .venv/bin/activate\n"
+PLACE = "/tmp/shops"
+
+
+def script(shops: Path) -> str:
+    """The commands as a user would paste them, for another place and an installed treewright."""
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    commands = "".join(block.body for block in text.blocks(tutorial) if block.info == "sh")
+    assert INSTALL in commands
+    assert PLACE in commands
+    return "set -e\n" + commands.replace(INSTALL, "").replace(PLACE, f"'{shops}'")
+
+
+def test_every_command_of_the_tutorial(tmp_path: Path):
+    shops = tmp_path / "shops"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", script(shops)],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def said(line: str) -> bool:
+        return any(line in found for found in (done.stdout, done.stderr))
+
+    assert said("not confirmed on held-out configs: heldout_not_better")
+    assert said("--beam-width is 3 here but 2 in run first")
+    assert said("IndexError: list index out of range")
+
+    runs = shops / ".treewright" / "tree_runs"
+    first = json.loads((runs / "first" / "manifest.json").read_text(encoding="utf-8"))
+    assert first["stop_reason"] == "max_depth_reached"
+    assert len(first["nodes"]["n0005"]["idea_chain"]) == 3
+    second = json.loads((runs / "second" / "manifest.json").read_text(encoding="utf-8"))
+    assert "mutate" in second["nodes"]["n0000"]["ideas"][18]["origin"]
+    (promoted,) = second["depths"][0]["promoted"]
+    last = second["nodes"][promoted]["idea_chain"][-1]
+    title = text.title((runs / "second" / last).read_text(encoding="utf-8"))
+    assert title == "WINDOW in demand/trend.py: 14 -> 28"

@@ -1,0 +1,196 @@
+"""Edits in a model's reply: read as meant, made whole or not at all, inside the worktree."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treewright.tree.agents import edits, replies
+from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.edits import FileEdit
+from treewright.tree.agents.replies import Replacement
+from treewright.tree.ideas.text import fence_for
+
+
+def block(path: str, search: str, replace: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n"
+
+
+CHANGE = block("model.py", "RATE = 0.1\n", "RATE = 0.7\n")
+
+
+def test_search_replace_among_prose(worktree: Path):
+    replies.apply(f"I will raise the rate.\n\n{CHANGE}\nThat is all.\n", worktree)
+    assert (worktree / "model.py").read_text().startswith("RATE = 0.7\nDEPTH = 3\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`model.py`:\n```python\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n```",
+        "**model.py**\n\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE",
+        "```python\nmodel.py\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n```",
+        "text\n```python path=model.py\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n```",
+        "model.py\r\n<<<<<<< SEARCH\r\na\r\n=======\r\nb\r\n>>>>>>> REPLACE\r\n",
+    ],
+)
+def test_the_ways_models_write_the_path(text: str):
+    assert replies.parse(text).edits == (Replacement("model.py", "a\n", "b\n"),)
+
+
+def test_whole_files_and_plain_code_blocks():
+    text = "```python path=a/b.py\nx = 1\n```\nAs in\n```python\nnot an edit\n```\n"
+    text += '```text path="with blank.txt"\nhi\n```\n'
+    assert replies.parse(text).edits == (
+        FileEdit("a/b.py", "x = 1\n"),
+        FileEdit("with blank.txt", "hi\n"),
+    )
+
+
+def test_edits_build_on_each_other_in_order(worktree: Path):
+    text = block("model.py", "RATE = 0.1\n", "RATE = 1\n") + block(
+        "model.py", "RATE = 1\n", "X = 2\n"
+    )
+    text += block("new/file.py", "", "A = 1\n") + block("new/file.py", "A = 1\n", "A = 3\n")
+    replies.apply(text, worktree)
+    assert (worktree / "model.py").read_text().startswith("X = 2\n")
+    assert (worktree / "new/file.py").read_text() == "A = 3\n"
+
+
+def test_a_diff(worktree: Path):
+    diff = "--- a/model.py\n+++ b/model.py\n@@ -1,2 +1,2 @@\n-RATE = 0.1\n+RATE = 8\n DEPTH = 3\n"
+    replies.apply(f"Here:\n```diff\n{diff}```\n", worktree)
+    assert (worktree / "model.py").read_text().startswith("RATE = 8\n")
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "message"),
+    [
+        ("I would rather not.", "edits_missing", "contains no edit"),
+        (CHANGE + block("model.py", "NOT THERE\n", "x\n"), "edits_failed", "does not stand in"),
+        (CHANGE + block("absent.py", "a\n", "x\n"), "edits_failed", "absent.py does not exist"),
+        (CHANGE + block("README.md", "", "x\n"), "edits_failed", "README.md exists"),
+        (CHANGE + block("twice.txt", "same\n", "x\n"), "edits_failed", "stands 2 times"),
+        (CHANGE + block("image.bin", "a\n", "x\n"), "edits_failed", "not a text file"),
+        (CHANGE + block("README.md/x", "", "x\n"), "edits_failed", "README.md"),
+        (CHANGE + "model.py\n<<<<<<< SEARCH\na\n", "edits_invalid", "not closed"),
+        ("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", "edits_invalid", "no path"),
+        (CHANGE + "```diff\n--- a/x\n```\n", "edits_invalid", "mixed"),
+    ],
+)
+def test_nothing_is_changed_when_one_edit_is_wrong(
+    reply: str, code: str, message: str, worktree: Path, run_git
+):
+    (worktree / "twice.txt").write_text("same\nother\nsame\n")
+    (worktree / "image.bin").write_bytes(b"\xff\xfe\x00")
+    before = run_git(worktree, "status", "--porcelain")
+    with pytest.raises(AgentFailure, match=message) as caught:
+        replies.apply(reply, worktree)
+    assert caught.value.code == code
+    assert run_git(worktree, "status", "--porcelain") == before
+
+
+def test_a_write_that_fails_takes_the_others_back(worktree: Path, run_git):
+    """`model.py/x.py` cannot be written, which shows only after two files were."""
+    made = [
+        FileEdit("deep/new.py", "a\n"),
+        FileEdit("README.md", "b\n"),
+        FileEdit("model.py/x", "c"),
+    ]
+    with pytest.raises(AgentFailure) as caught:
+        edits.write_all(made, worktree)
+    assert caught.value.code == "edits_failed"
+    assert run_git(worktree, "status", "--porcelain") == ""
+    assert not (worktree / "deep").exists()
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("last", [b"", b"END"])
+def test_line_endings_and_last_line_are_kept(ending: bytes, last: bytes, worktree: Path):
+    target = worktree / "model.py"
+    target.write_bytes(ending.join([b"A = 1", b"B = 2", b"C = 3", last]))
+    replies.apply(block("model.py", "B = 2\n", "B = 5\nB2 = 6\n"), worktree)
+    expected = ending.join([b"A = 1", b"B = 5", b"B2 = 6", b"C = 3", last])
+    assert target.read_bytes() == expected
+
+
+OUTSIDE = [
+    "../x", "a/../../x", "/etc/x", ".git/config", ".git", "a/.git/hooks/x", ".GIT/config",
+    ".git./x", "link/x", "filelink", "", ".", "a\0b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_paths_outside_the_worktree_are_refused(path: str, worktree: Path, tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("mine")
+    (worktree / "link").symlink_to(outside)
+    (worktree / "filelink").symlink_to(outside / "file")
+    with pytest.raises(AgentFailure) as caught:
+        edits.write_all([FileEdit(path, "theirs")], worktree)
+    assert caught.value.code == "edit_outside_worktree"
+    assert [p.read_text() for p in outside.iterdir()] == ["mine"]
+
+
+segments = st.sampled_from(["..", ".", "a", ".git", "b c", "", "~", "link", "ä"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(segments, min_size=1, max_size=5).map("/".join))
+def test_no_path_reaches_outside(path: str):
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory) / "worktree"
+        root.mkdir()
+        (root / "link").symlink_to(directory)
+        (root / ".git").write_text("gitdir: elsewhere")
+        try:
+            edits.write_all([FileEdit(path, "x")], root)
+        except AgentFailure:
+            pass
+        else:
+            written = [p for p in root.rglob("*") if p.is_file() and p.name != ".git"]
+            assert len(written) == 1
+        assert [p.name for p in Path(directory).iterdir()] == ["worktree"]
+        assert (root / ".git").read_text() == "gitdir: elsewhere"
+
+
+lines = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0"), max_size=12).filter(
+    lambda line: line.strip(" <=>") == line.strip() or not line.strip()
+)
+texts = st.lists(lines, max_size=8).map(lambda found: "".join(f"{line}\n" for line in found))
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, texts)
+def test_whole_files_come_back_as_they_were_written(one: str, two: str):
+    fence = fence_for(one + two) + "`"
+    reply = "".join(f"{fence}text path=f{n}\n{body}{fence}\n" for n, body in enumerate((one, two)))
+    assert replies.parse(reply).edits == (FileEdit("f0", one), FileEdit("f1", two))
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, texts.filter(bool), texts, texts)
+def test_search_and_replace_comes_back_as_it_was_written(head, old, new, tail):
+    current = head + old + tail
+    edit = Replacement("f.txt", old, new)
+    assert replies.parse(block("f.txt", old, new)).edits == (edit,)
+    with tempfile.TemporaryDirectory() as directory:
+        target = Path(directory) / "f.txt"
+        target.write_bytes(current.encode())
+        stands = [
+            start
+            for start in range(len(current))
+            if current.startswith(old, start) and (start == 0 or current[start - 1] == "\n")
+        ]
+        if len(stands) == 1:
+            replies.apply(block("f.txt", old, new), Path(directory))
+            assert target.read_bytes() == (head + new + tail).encode()
+        else:
+            with pytest.raises(AgentFailure, match="times"):
+                replies.apply(block("f.txt", old, new), Path(directory))
+            assert target.read_bytes() == current.encode()

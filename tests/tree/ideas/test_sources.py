@@ -1,0 +1,288 @@
+"""Directory, generator command, chat endpoint: the contracts of docs/ideas.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.tree.agents.endpoints import Step, completion, stand_in
+from treewright.kernel.errors import MissingExtra
+from treewright.tree.agents import endpoint as endpoint_module
+from treewright.tree.config import (
+    CommandIdeas,
+    DirectoryIdeas,
+    EndpointConfig,
+    LlmIdeas,
+    MutateIdeas,
+)
+from treewright.tree.ideas import llm
+from treewright.tree.ideas.base import IdeaSourceError
+from treewright.tree.ideas.factory import make_source, probe_source
+from treewright.tree.ideas.text import key
+from treewright.tree.model import Usage
+
+SUMMARY = {
+    "parent_relative": {
+        "recommendation": {"grade": "mixed", "reasons": ["insufficient_signal"]},
+        "metrics": [
+            {
+                "name": "loss",
+                "direction": "minimize",
+                "baseline_mean": 1.0,
+                "candidate_mean": None,
+                "verdict": "unknown",
+            }
+        ],
+    },
+}
+
+
+def test_directory_in_name_order_without_other_and_empty_files(make_context):
+    context = make_context()
+    ideas = context.repo / "my ideas"
+    (ideas / "sub.md").mkdir(parents=True)
+    for name, content in {"b.md": b"B\r\n", "a.md": b"A", "c.txt": b"C", "d.md": b" \n"}.items():
+        (ideas / name).write_bytes(content)
+    proposals = make_source(DirectoryIdeas(path="my ideas")).propose(context, ())
+    assert [(idea.text, idea.origin) for idea in proposals.ideas] == [
+        ("A", "my ideas/a.md"),
+        ("B\r\n", "my ideas/b.md"),
+    ]
+
+
+def test_directory_problems_are_one_line(make_context):
+    context = make_context()
+    with pytest.raises(IdeaSourceError, match=r"cannot read the idea directory .*absent"):
+        make_source(DirectoryIdeas(path="absent")).propose(context, ())
+    (context.repo / "x.md").write_bytes(b"\xff")
+    with pytest.raises(IdeaSourceError, match="not UTF-8"):
+        make_source(DirectoryIdeas(path=".")).propose(context, ())
+
+
+GENERATOR = """
+import argparse, json, os, pathlib
+parser = argparse.ArgumentParser()
+parser.add_argument("--output-dir", type=pathlib.Path)
+parser.add_argument("--context-ideas-dir", action="append", default=[])
+parser.add_argument("--count", type=int)
+parser.add_argument("--node-context", type=pathlib.Path)
+parser.add_argument("--mine")
+args = parser.parse_args()
+node = json.loads(args.node_context.read_text())
+for number in range(args.count - 1, -1, -1):
+    (args.output_dir / f"idea_{number}.md").write_text(f"# {number}")
+(args.output_dir / "z.md").write_text(json.dumps({
+    "dirs": args.context_ideas_dir, "node": node, "cwd": os.getcwd(), "mine": args.mine,
+    "env": {k: v for k, v in os.environ.items() if k.startswith("TREEWRIGHT_")},
+    "md": pathlib.Path(os.environ["TREEWRIGHT_NODE_CONTEXT_MD"]).read_text(),
+}))
+"""
+
+
+def test_generator_contract(make_context, tmp_path: Path):
+    script = tmp_path / "gen it.py"
+    script.write_text(GENERATOR)
+    dirs = [tmp_path / "node 1", tmp_path / "root"]
+    context = make_context(
+        wanted=2,
+        seed=9,
+        context_ideas_dirs=dirs,
+        diff_stat=" model.py | 2 +-\n",
+        last_summary=SUMMARY,
+        protected_paths=["sweep.py"],
+    )
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} --mine yes"
+    proposals = make_source(CommandIdeas(command=command)).propose(context, ())
+    assert [idea.text for idea in proposals.ideas[:2]] == ["# 0", "# 1"]
+    told = json.loads(proposals.ideas[2].text)
+    assert told["dirs"] == [str(path) for path in dirs]
+    assert told["cwd"] == str(context.checkout)
+    assert told["mine"] == "yes"
+    assert told["env"]["TREEWRIGHT_COUNT"] == "2"
+    assert told["env"]["TREEWRIGHT_SEED"] == "9"
+    assert told["env"]["TREEWRIGHT_CONTEXT_IDEAS_DIRS"] == os.pathsep.join(map(str, dirs))
+    assert told["node"]["diff_stat"] == " model.py | 2 +-\n"
+    assert told["node"]["scoring_summary"] == SUMMARY
+    assert told["node"]["reasons"]["parent_relative"] == ["insufficient_signal"]
+    assert told["node"]["protected_paths"] == ["sweep.py"]
+    assert told["node"]["constraints"]
+    for part in ("model.py | 2 +-", "insufficient_signal", "loss (minimize): 1 -> ?", "`sweep.py`"):
+        assert part in told["md"]
+
+
+def test_generator_by_environment_only(make_context):
+    command = 'echo "# from the shell" > "$TREEWRIGHT_OUTPUT_DIR/a.md"'
+    source = make_source(CommandIdeas(command=command, pass_arguments=False))
+    assert [idea.text for idea in source.propose(make_context(), ()).ideas] == [
+        "# from the shell\n"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds", "message"),
+    [
+        ("echo starting; echo out of ideas >&2; exit 7", 60.0, "code 7: out of ideas"),
+        ("sleep 60", 0.5, "time limit"),
+        ("no-such-generator", 60.0, "code 127"),
+    ],
+)
+def test_generator_failures_name_the_log(command, seconds, message, make_context):
+    source = make_source(
+        CommandIdeas(command=command, timeout_seconds=seconds, pass_arguments=False)
+    )
+    with pytest.raises(IdeaSourceError, match=message) as caught:
+        source.propose(make_context(), ())
+    said = str(caught.value)
+    assert "\n" not in said
+    assert Path(said.rpartition("log: ")[2].rstrip(")")).exists()
+
+
+def test_generator_is_ended_by_cancel(make_context):
+    cancel = threading.Event()
+    threading.Timer(0.2, cancel.set).start()
+    source = make_source(CommandIdeas(command="sleep 60", pass_arguments=False))
+    with pytest.raises(IdeaSourceError, match="cancelled"):
+        source.propose(make_context(cancel=cancel), ())
+
+
+REPLY = """Sure!
+
+## IDEA: Raise the rate
+Set `RATE` to 0.5.
+
+```python
+## IDEA: not one, it is in code
+```
+
+## IDEA: No text
+
+## IDEA: Lower the depth
+Set `DEPTH` to 2."""
+
+
+def ask(context, url: str, taken=(), **fields):
+    endpoint = EndpointConfig(base_url=url, model="m", max_tokens=fields.pop("max_tokens", 20))
+    return make_source(LlmIdeas(endpoint=endpoint, **fields)).propose(context, taken)
+
+
+@pytest.fixture
+def llm_context(make_context, tmp_path: Path):
+    """A node whose checkout is a repository, with an earlier, rejected idea."""
+    context = make_context(context_ideas_dirs=[tmp_path / "earlier"], wanted=2)
+    (tmp_path / "earlier").mkdir()
+    (tmp_path / "earlier/idea_000.md").write_text("# Tried before\n\nIt did not help.\n")
+    (context.checkout / "model.py").write_text("RATE = 0.1\n")
+    subprocess.run(["git", "init", "-q"], cwd=context.checkout, check=True)
+    return context
+
+
+def test_llm_ideas_are_read_counted_and_told_what_was_tried(llm_context):
+    with stand_in(Step(body=completion(REPLY))) as it:
+        proposals = ask(llm_context, it.url)
+    assert [idea.text.splitlines()[0] for idea in proposals.ideas] == [
+        "# Raise the rate",
+        "# Lower the depth",
+    ]
+    assert "not one, it is in code" in proposals.ideas[0].text
+    assert proposals.usage == Usage(100, 10)
+    prompt = it.requests[0]["messages"][0]["content"]
+    for part in ("exactly 2 ideas", "It did not help.", "RATE = 0.1", "Node n0"):
+        assert part in prompt
+
+
+def test_llm_seed_differs_between_nodes(llm_context, make_context):
+    with stand_in(Step(body=completion(REPLY))) as it:
+        for node in ("a", "a", "b"):
+            ask(make_context(node_id=node), it.url)
+    first, second, third = (request["seed"] for request in it.requests)
+    assert first == second != third
+
+
+def test_llm_taken_ideas_are_left_out(llm_context):
+    with stand_in(Step(body=completion(REPLY))) as it:
+        first = ask(llm_context, it.url).ideas[0]
+        rest = ask(llm_context, it.url, taken=[key(first.text)]).ideas
+    assert [idea.text.splitlines()[0] for idea in rest] == ["# Lower the depth"]
+
+
+def test_llm_is_reminded_of_the_format_once(llm_context):
+    with stand_in(Step(body=completion("1. Raise it")), Step(body=completion(REPLY))) as it:
+        proposals = ask(llm_context, it.url)
+    assert len(proposals.ideas) == 2
+    assert proposals.usage == Usage(200, 20)
+    with stand_in(Step(body=completion("1. Raise it"))) as it:
+        with pytest.raises(IdeaSourceError, match="no line `## IDEA: <title>`"):
+            ask(llm_context, it.url)
+        assert len(it.requests) == 2
+    assert "1. Raise it" in (llm_context.scratch / "llm.log").read_text()
+
+
+def test_llm_idea_that_was_cut_off_is_dropped(llm_context):
+    with stand_in(Step(body=completion(REPLY, finish="length"))) as it:
+        assert len(ask(llm_context, it.url).ideas) == 1
+    assert llm.parse("## IDEA: x\nhalf an", cut_off=True) == []
+
+
+def test_llm_endpoint_errors_are_source_errors(llm_context):
+    said = r"no ideas: m at .* 404: no such model"
+    with (
+        stand_in(Step(404, {"error": "no such model"})) as it,
+        pytest.raises(IdeaSourceError, match=said),
+    ):
+        ask(llm_context, it.url)
+
+
+@pytest.mark.xdist_group("llm")
+def test_llm_ideas_from_a_real_model(llm_context, model_url: str):
+    """SmolLM2 does not hold to the format. What it shows: prompt file, reminder, log."""
+    (llm_context.repo / "p.md").write_text("Say the word blue. {{count}}")
+    with pytest.raises(IdeaSourceError, match=r"## IDEA|max_tokens"):
+        ask(llm_context, model_url, prompt="p.md")
+    log = (llm_context.scratch / "llm.log").read_text()
+    assert "## user\n\nSay the word blue. 2" in log
+    assert log.count("## assistant") == 2
+
+
+def test_llm_without_its_library(monkeypatch):
+    monkeypatch.setattr(endpoint_module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"treewright\[llm\]"):
+        make_source(LlmIdeas(endpoint=EndpointConfig(base_url="http://x", model="m")))
+
+
+@pytest.mark.parametrize(
+    ("config", "ok", "message"),
+    [
+        (DirectoryIdeas(path="ideas"), True, "1 idea files"),
+        (DirectoryIdeas(path="absent"), False, "cannot read"),
+        (CommandIdeas(command="sh gen.sh --x 'a b'"), True, "runs "),
+        (CommandIdeas(command="no-such-generator"), False, "not on PATH"),
+        (MutateIdeas(files=["*.py"]), True, "2 places to edit in 1 tunable files"),
+        (MutateIdeas(files=["absent.py"]), False, "0 places"),
+        (
+            LlmIdeas(
+                endpoint=EndpointConfig(base_url="http://h/v1", model="m", api_key_env="NOPE_K")
+            ),
+            False,
+            "NOPE_K is not set",
+        ),
+        (
+            LlmIdeas(endpoint=EndpointConfig(base_url="http://h/v1", model="m")),
+            True,
+            "m at http://h",
+        ),
+    ],
+)
+def test_probe(config, ok: bool, message: str, tmp_path: Path):
+    (tmp_path / "ideas").mkdir()
+    (tmp_path / "ideas/a.md").write_text("# A")
+    (tmp_path / "m.py").write_text("A = 2\nB = 3.0\n")
+    found = probe_source(config, tmp_path)
+    assert found[0] is ok
+    assert message in found[1]

@@ -1,0 +1,126 @@
+"""TREE_SUMMARY.md and its pictures: exact for a fixed manifest, safe for hostile texts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.tree.report.sample import GOLDEN, NASTY, Sample, golden_files, large, small
+from tests.tree.runs import RUN_ID, make_target, search
+from treewright.tree import store
+from treewright.tree.creation import Shape
+from treewright.tree.report import write_report
+from treewright.tree.runner import RunRequest, open_run
+
+PICTURES = ("tree.svg", "score.svg")
+
+
+def test_golden_files() -> None:
+    made = golden_files()
+    assert sorted(made) == sorted(path.name for path in GOLDEN.iterdir())
+    for name, text in made.items():
+        assert text == (GOLDEN / name).read_text(), (
+            f"{name}: if meant, python -m tests.tree.report.sample"
+        )
+
+
+def test_hostile_titles_break_neither_tables_nor_html(tmp_path: Path) -> None:
+    text = write_report(tmp_path, small(tmp_path)).read_text()
+    assert "<script>" not in text
+    row = next(line for line in text.splitlines() if "script" in line and "`e000002`" in line)
+    assert row.replace(r"\|", "").count("|") == 7, "six cells"
+    assert "\x07" not in text
+    assert "\u202e" not in text
+
+
+def test_unknown_codes_are_shown_raw(tmp_path: Path) -> None:
+    assert "`a_code_of_2030`" in write_report(tmp_path, small(tmp_path)).read_text()
+
+
+def test_every_rejected_candidate_has_its_reason(tmp_path: Path) -> None:
+    manifest = small(tmp_path)
+    text = write_report(tmp_path, manifest).read_text()
+    rejections = text.partition("## Why candidates were rejected")[2].partition("## Time")[0]
+    for evaluation in manifest.evaluations.values():
+        rejected = evaluation.decision is not None and evaluation.decision.fate != "promoted"
+        assert (f"`{evaluation.eval_id}`" in rejections) == rejected
+
+
+def test_written_twice_is_the_same_and_writes_nothing(tmp_path: Path) -> None:
+    manifest = small(tmp_path)
+    first = write_report(tmp_path, manifest)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert write_report(tmp_path, manifest) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    leftover = tmp_path / "report" / ".tw-tmp-1-aa"
+    leftover.touch()
+    write_report(tmp_path, small(tmp_path))
+    assert not leftover.exists()
+
+
+def test_a_run_without_evaluations(tmp_path: Path) -> None:
+    text = write_report(tmp_path, Sample(tmp_path).manifest).read_text()
+    assert "Nothing better than the root" in text
+    for name in PICTURES:
+        ElementTree.parse(tmp_path / "report" / name)
+
+
+@pytest.mark.parametrize("dry_run", [False, True], ids=["real", "dry"])
+def test_a_report_at_every_event_of_a_run(tmp_path: Path, dry_run: bool) -> None:
+    repo = make_target(tmp_path / "repo").path
+    run_dir = repo / ".treewright" / "tree_runs" / RUN_ID
+    shape = Shape(ideas_per_node=3, max_depth=2, sweep_config_limit=8, dry_run=dry_run)
+
+    def report(_: object) -> None:
+        if store.exists(run_dir):
+            write_report(run_dir, store.load(run_dir))
+
+    with open_run(RunRequest(repo=repo, run_id=RUN_ID, shape=shape), report) as coordinator:
+        while coordinator.advance():
+            pass
+    text = (run_dir / "TREE_SUMMARY.md").read_text()
+    assert ("Dry run" in text) == dry_run
+    assert ("git checkout --detach treewright/run/node/n" in text) == (not dry_run)
+
+
+def test_the_command_to_look_at_the_best_works(tmp_path: Path) -> None:
+    toy = make_target(tmp_path / "repo")
+    run_dir = search(toy.path, ideas_per_node=5, max_depth=1, sweep_config_limit=8)
+    text = write_report(run_dir, store.load(run_dir)).read_text()
+    command = next(line.split() for line in text.splitlines() if line.startswith("    git "))
+    toy.git(*command[1:])
+    assert "B 3.0" in (toy.path / "params.txt").read_text()
+    assert "11.82 % better" in text
+
+
+def test_the_cost_of_a_report_is_linear(tmp_path: Path) -> None:
+    """About a second for 10,000 evaluations on an idle core; a busy one gets more."""
+    seconds = {}
+    for count in (1_000, 10_000):
+        run_dir = tmp_path / str(count)
+        manifest = large(run_dir, count, 20)
+        started = time.process_time()
+        write_report(run_dir, manifest)
+        seconds[count] = time.process_time() - started
+        for name in PICTURES:
+            ElementTree.parse(run_dir / "report" / name)
+            assert (run_dir / "report" / name).stat().st_size < 1_000_000
+    assert seconds[10_000] < 5.0
+    assert seconds[10_000] < 20 * max(seconds[1_000], 0.05)
+
+
+def test_many_depths(tmp_path: Path) -> None:
+    write_report(tmp_path, large(tmp_path, 120, 30))
+    ElementTree.parse(tmp_path / "report" / "tree.svg")
+    assert (tmp_path / "report" / "gantt_depth_30.svg").is_file()
+
+
+def test_nasty_is_nasty() -> None:
+    assert {"|", "<", "&", "`", "*", "_", "[", "$"} <= set(NASTY)
