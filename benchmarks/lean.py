@@ -140,12 +140,11 @@ def main() -> None:
     starts = []
     for _ in range(3):
         begun = time.perf_counter()
-        with WasmSession(home) as session:
+        with WasmSession(home):
             starts.append(time.perf_counter() - begun)
     print(f"load average before          {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print(
-        f"ready, Init imported         {statistics.median(starts):.2f} s  (of 3: {[round(s, 2) for s in starts]})"
-    )
+    shown = [round(s, 2) for s in starts]
+    print(f"ready, Init imported         {statistics.median(starts):.2f} s  (of 3: {shown})")
 
     with WasmSession(home) as one, WasmSession(home) as two:
         raw = RawLines(home)
@@ -181,9 +180,8 @@ def main() -> None:
             doubles.append(throughput([one, two], 3.0))
         print(f"one session                  {statistics.median(singles):.0f} steps/s")
         print(f"two sessions                 {statistics.median(doubles):.0f} steps/s")
-        print(
-            f"two over one                 {statistics.median(doubles) / statistics.median(singles):.2f} x"
-        )
+        gain = statistics.median(doubles) / statistics.median(singles)
+        print(f"two over one                 {gain:.2f} x")
     print(f"load average after           {os.getloadavg()[0]:.1f}; goals in the soak: {len(GOALS)}")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -364,3 +367,60 @@ def test_a_step_that_exhausts_the_heap_is_a_lost_session(home: LeanHome) -> None
         assert isinstance(result, SessionLost), result
         assert "memory" in result.reason
         assert not session.alive
+
+
+# -- the end of a session ---------------------------------------------------------------------
+
+
+def test_closing_from_another_thread_ends_a_running_step(home: LeanHome) -> None:
+    session = WasmSession(home)
+    start = state(session.start("∀ n : Nat, n = n"))
+    results: list[object] = []
+    thread = threading.Thread(
+        target=lambda: results.append(session.run_tactic(start, SLOW, timeout=60))
+    )
+    thread.start()
+    while session._process._running_id is None:
+        time.sleep(0.001)
+    session.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert isinstance(results[0], SessionLost)
+    session.close()
+    session.cancel()
+    assert isinstance(session.start("1 = 1"), SessionLost)
+
+
+def test_a_program_that_forgets_to_close_leaves_nothing_behind(home: LeanHome) -> None:
+    program = (
+        "from treewright.lean.wasm.install import ensure_installed\n"
+        "from treewright.lean.wasm.session import WasmSession\n"
+        "session = WasmSession(ensure_installed())\n"
+        "print(session.pid)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not Path(f"/proc/{int(done.stdout)}").exists()
+
+
+def test_killing_the_program_ends_its_sessions(home: LeanHome) -> None:
+    program = (
+        "import time\n"
+        "from treewright.lean.wasm.install import ensure_installed\n"
+        "from treewright.lean.wasm.session import WasmSession\n"
+        "session = WasmSession(ensure_installed())\n"
+        "print(session.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        pid = int(child.stdout.readline())
+        child.kill()
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()

@@ -6,6 +6,7 @@ model: it may read the Lean home and the runtime, start its watchdog thread, and
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import secrets
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,9 @@ class LeanProcess:
 
     def __init__(self, home: LeanHome, *, startup_seconds: float = STARTUP_SECONDS) -> None:
         self._lock = threading.Lock()
+        self._cancelling = threading.Lock()
+        self._cancel_fd = -1
+        self._child: subprocess.Popen[bytes] | None = None
         self._marker = f"lean:{secrets.token_hex(8)}"
         self._next_id = 1
         self._running_id: int | None = None
@@ -112,6 +117,7 @@ class LeanProcess:
             self.kill("did not start")
             raise
         self.startup_seconds = time.monotonic() - started
+        _living.add(self)
 
     def _spawn(self, home: LeanHome) -> None:
         cancel_read, self._cancel_fd = os.pipe()
@@ -119,7 +125,7 @@ class LeanProcess:
         os.set_blocking(cancel_read, False)
         self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         try:
-            self._child = subprocess.Popen(
+            child = self._child = subprocess.Popen(
                 [
                     "/bin/sh",
                     "-c",
@@ -146,11 +152,11 @@ class LeanProcess:
             )
         finally:
             os.close(cancel_read)
-        self._stack.enter_context(watchdog.guarding(self._child.pid, self._marker))
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._stdin = self._child.stdin.fileno()
-        self._stdout = self._child.stdout.fileno()
+        self._stack.enter_context(watchdog.guarding(child.pid, self._marker))
+        assert child.stdin is not None
+        assert child.stdout is not None
+        self._stdin = child.stdin.fileno()
+        self._stdout = child.stdout.fileno()
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._stdout, False)
         self._reader = self._stack.enter_context(selectors.DefaultSelector())
@@ -167,11 +173,12 @@ class LeanProcess:
 
     @property
     def pid(self) -> int:
+        assert self._child is not None
         return self._child.pid
 
     @property
     def alive(self) -> bool:
-        return not self._lost and self._child.poll() is None
+        return not self._lost and self._child is not None and self._child.poll() is None
 
     @property
     def lost_reason(self) -> str:
@@ -200,26 +207,27 @@ class LeanProcess:
                 if reply.id != request_id:
                     raise ProcessLost("the Lean process answered another request")
             except msgspec.DecodeError as error:
-                self.kill(f"the Lean process answered with something else ({error})")
+                self._end(f"the Lean process answered with something else ({error})")
                 raise ProcessLost(self._lost) from error
             except BaseException as error:
                 # Whatever interrupted the exchange, the reply may still come: out of step.
-                self.kill(str(error) or "the exchange was interrupted")
+                self._end(str(error) or "the exchange was interrupted")
                 raise
             finally:
                 self._running_id = None
             self.heap_bytes = reply.heap
             if reply.kind == "fatal":
-                self.kill(_explain_fatal(reply.error))
+                self._end(_explain_fatal(reply.error))
                 raise ProcessLost(self._lost)
             return reply
 
     def cancel(self) -> None:
         """Interrupts the running request, if there is one. Any thread may call this."""
         running = self._running_id
-        if running is not None and not self._lost:
-            with contextlib.suppress(OSError):
-                os.write(self._cancel_fd, f"{running}\n".encode())
+        with self._cancelling:
+            if running is not None and self._cancel_fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._cancel_fd, f"{running}\n".encode())
 
     def _write(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
@@ -253,7 +261,7 @@ class LeanProcess:
             raise ProcessLost("Lean did not answer in time and was ended")
 
     def _why_it_ended(self) -> str:
-        if self._lost:
+        if self._lost or self._child is None:
             return self._lost
         try:
             code = self._child.wait(timeout=5)
@@ -268,16 +276,46 @@ class LeanProcess:
         return f"the Lean process ended with code {code}"
 
     def kill(self, reason: str = "closed") -> None:
-        """Ends the process at once. Safe to call twice and from any thread."""
+        """Ends the process at once. Safe to call twice and from any thread.
+
+        A request that runs in another thread meanwhile sees the end and gives ProcessLost.
+        """
         self._lost = self._lost or reason
-        if hasattr(self, "_child"):
+        self._signal()
+        with self._lock:
+            self._release()
+
+    def _end(self, reason: str) -> None:
+        """The same for a thread that holds the lock."""
+        self._lost = self._lost or reason
+        self._signal()
+        self._release()
+
+    def _signal(self) -> None:
+        if self._child is not None and self._child.returncode is None:
             proctree.kill(self._child.pid, self._marker)
+
+    def _release(self) -> None:
+        """Gives back what the process held. Nobody else uses its descriptors now."""
+        with self._cancelling:
+            self._cancel_fd = -1
+        if self._child is not None:
             self._child.wait()
             for stream in (self._child.stdin, self._child.stdout):
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
         self._stack.close()
+        _living.discard(self)
+
+
+_living: weakref.WeakSet[LeanProcess] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_living):
+        process.kill("the program ended")
 
 
 def _explain_fatal(error: str) -> str:
