@@ -29,7 +29,7 @@ def arm(point: int) -> None:
     def reached() -> None:
         nonlocal seen
         seen += 1
-        if seen == point:
+        if seen >= point:  # fsync may be called by threads
             os.kill(os.getpid(), signal.SIGKILL)
 
     def fsync(fd: int) -> None:

@@ -8,7 +8,7 @@ import sys
 import click
 
 import treewright
-from treewright.kernel.errors import EXIT_INTERRUPTED, TreewrightError
+from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 
 # name -> (module, attribute, help line shown in `treewright --help` without importing it)
 COMMANDS = {
@@ -54,6 +54,9 @@ def main() -> None:
     except TreewrightError as error:
         click.echo(f"treewright: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        click.echo(f"treewright: {error.strerror or error}: {error.filename or ''}", err=True)
+        sys.exit(EXIT_FAILURE)
     except (KeyboardInterrupt, click.Abort):
         click.echo("treewright: interrupted; run the same command again to continue", err=True)
         sys.exit(EXIT_INTERRUPTED)

@@ -1,8 +1,8 @@
 """An append-only JSONL file: the history of a run, one fact a line.
 
 Every line is an object with `type`, `epoch` (of the lease under which it was
-written) and `at`. Appends are durable when they return. Two things can go wrong
-with the tail, and both are read the same way by everybody:
+written) and `at`. Appends are durable when they return, unless asked not to be. Two
+things can go wrong with the tail, and both are read the same way by everybody:
 
 - a torn line (its writer was killed inside the write) is followed, if by
   anything, by a `lease` line of a later epoch; it is ignored;
@@ -26,6 +26,7 @@ from treewright.kernel.atomic import describe, fsync_directory, storage_errors, 
 from treewright.kernel.errors import StorageError
 
 LEASE = "lease"
+_TAIL_BYTES = 1 << 16
 
 
 class _Head(msgspec.Struct):
@@ -88,6 +89,24 @@ def _parse(raw: bytes) -> _Head | None:
         return None
 
 
+def last_epoch(path: Path) -> int:
+    """The latest epoch near the end of the file; 0 if there is none."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    length = _TAIL_BYTES
+    with path.open("rb") as file:
+        while True:
+            start = max(0, size - length)
+            file.seek(start)
+            heads = [_parse(raw) for raw in file.read(length).split(b"\n")]
+            epochs = [head.epoch for head in heads if head is not None]
+            if epochs or start == 0:
+                return max(epochs, default=0)
+            length *= 4
+
+
 class Journal:
     """The writing end. One a run, held by the owner of its lease."""
 
@@ -96,6 +115,7 @@ class Journal:
         self.path = path
         self.epoch = epoch
         self._guard = guard
+        self._failed: StorageError | None = None
         with storage_errors(path):
             is_new = not path.exists()
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -109,18 +129,26 @@ class Journal:
         """The offset behind the last line this journal wrote, or its size when opened."""
         return self._end
 
-    def append(self, lines: Sequence[bytes]) -> None:
-        """Durably appends encoded objects, all in one write."""
+    def append(self, lines: Sequence[bytes], *, sync: bool = True) -> None:
+        """Appends encoded objects, all in one write.
+
+        Without `sync` they survive the end of this process but not a power cut, and
+        become durable with the next append that syncs. After a failure nothing more is
+        appended: only the next owner's lease line may follow what could be half a line.
+        """
+        if self._failed is not None:
+            raise self._failed
         self._guard()
         data = b"".join(line + b"\n" for line in lines)
         if self._needs_newline:
             data = b"\n" + data
         try:
             write_all(self._fd, data)
-            os.fsync(self._fd)
+            if sync:
+                os.fsync(self._fd)
         except OSError as error:
-            self._needs_newline = True
-            raise describe(error, self.path) from error
+            self._failed = describe(error, self.path)
+            raise self._failed from error
         self._needs_newline = False
         self._end = os.lseek(self._fd, 0, os.SEEK_CUR)
 

@@ -11,9 +11,11 @@ Epoch files are never removed: a sleeper of any age must find its successor.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import socket
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,7 +25,7 @@ import msgspec
 
 from treewright.kernel import atomic, proctree
 from treewright.kernel.clock import timestamp
-from treewright.kernel.errors import LeaseLost, LockActive
+from treewright.kernel.errors import LeaseLost, LockActive, StorageError
 
 DEFAULT_STALE_SECONDS = 120.0
 _HEARTBEATS_PER_STALE_PERIOD = 6
@@ -62,13 +64,22 @@ class Lease:
 
     @classmethod
     def acquire(
-        cls, directory: Path, *, stale_seconds: float = DEFAULT_STALE_SECONDS, force: bool = False
+        cls,
+        directory: Path,
+        *,
+        stale_seconds: float = DEFAULT_STALE_SECONDS,
+        force: bool = False,
+        after: int = 0,
     ) -> Lease:
-        """Becomes the owner, or raises LockActive saying who is."""
+        """Becomes the owner, or raises LockActive saying who is.
+
+        `after` is an epoch known to have been used, should its file have been deleted.
+        """
         atomic.make_directory(directory)
         while True:
-            epoch = latest_epoch(directory)
-            takeover = _may_take(directory, epoch, stale_seconds, force) if epoch else "none"
+            latest = latest_epoch(directory)
+            takeover = _may_take(directory, latest, stale_seconds, force) if latest else "none"
+            epoch = max(latest, after)
             owner = Owner(
                 token=secrets.token_hex(8),
                 pid=os.getpid(),
@@ -100,12 +111,14 @@ class Lease:
 
     def _beat(self, interval: float) -> None:
         while not self._stop.wait(interval):
-            os.utime(self._fd)
+            with contextlib.suppress(OSError):  # a missed beat is not worth a run
+                os.utime(self._fd)
 
 
 def latest_epoch(directory: Path) -> int:
     """The epoch of the present or last owner; 0 if there never was one."""
-    return max((int(path.stem) for path in directory.glob("[0-9]*.json")), default=0)
+    found = (path.stem for path in directory.glob("[0-9]*.json"))
+    return max((int(stem) for stem in found if stem.isdecimal()), default=0)
 
 
 def current_owner(directory: Path) -> tuple[Owner, float] | None:
@@ -114,13 +127,13 @@ def current_owner(directory: Path) -> tuple[Owner, float] | None:
     if not epoch:
         return None
     path = _path(directory, epoch)
-    owner = msgspec.json.decode(path.read_bytes(), type=Owner)
+    owner = _read(path)
     return owner, max(0.0, time.time() - path.stat().st_mtime)
 
 
 def _may_take(directory: Path, epoch: int, stale_seconds: float, force: bool) -> Takeover:
     path = _path(directory, epoch)
-    owner = msgspec.json.decode(path.read_bytes(), type=Owner)
+    owner = _read(path)
     if owner.released_at is not None:
         return "released"
     if owner.host == socket.gethostname() and not proctree.is_alive(owner.pid, owner.process_start):
@@ -137,14 +150,21 @@ def _may_take(directory: Path, epoch: int, stale_seconds: float, force: bool) ->
     )
 
 
+def _read(path: Path) -> Owner:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Owner)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except msgspec.DecodeError:
+        raise StorageError(
+            f"{path} is damaged; delete it if no other process works on the run, then retry"
+        ) from None
+
+
 def _filesystem_now(directory: Path) -> float:
     """The time of the file system's clock, which also stamps the heartbeats."""
-    probe = directory / f".probe-{secrets.token_hex(4)}"
-    probe.touch()
-    try:
-        return probe.stat().st_mtime
-    finally:
-        probe.unlink()
+    with atomic.storage_errors(directory), tempfile.TemporaryFile(dir=directory) as probe:
+        return os.fstat(probe.fileno()).st_mtime
 
 
 def _path(directory: Path, epoch: int) -> Path:

@@ -22,6 +22,7 @@ from pathlib import Path
 from treewright.kernel import proctree
 from treewright.kernel.capped_log import CappedLog
 from treewright.kernel.containment import NO_LIMITS, Limits, contain
+from treewright.kernel.deadline import check
 from treewright.kernel.watchdog import watchdog
 
 DEFAULT_LOG_BYTES = 4 * 1024 * 1024
@@ -75,6 +76,7 @@ def run(
 
     `owner` prefixes the marker in the children's environment, so that whoever
     continues this owner's work can find what it left behind (`proctree.kill_marked`).
+    A `cancel` that is a fence is asked once the command has ended.
     """
     marker = f"{owner}:{secrets.token_hex(8)}"
     environment = {**(os.environ if env is None else env), proctree.MARKER: marker}
@@ -105,6 +107,7 @@ def run(
             deadline = started + timeout if timeout is not None else None
             try:
                 reason = _pump(child, log, deadline, cancel)
+                check(cancel)
             except BaseException:
                 container.kill()
                 proctree.kill(child.pid, marker)

@@ -74,13 +74,26 @@ def marked(marker: str, *, prefix: bool = False) -> list[int]:
 
 
 def group_is_alive(group: int) -> bool:
+    """Whether a process of the group still runs (a zombie that nobody waited for does not)."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    if not _PROC.is_dir():
+        return True
+    for entry in list(_PROC.iterdir()):
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        state, _, its_group, *_ = stat.rpartition(")")[2].split()
+        if its_group == str(group) and state not in ("Z", "X"):
+            return True
+    return False
 
 
 def end(group: int, marker: str, grace_seconds: float) -> None:

@@ -18,6 +18,8 @@ import msgspec
 from treewright.kernel.errors import UsageError
 
 DEFAULT_NAME = "treewright.toml"
+FILL_IN = "FILL_IN"
+"""What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -214,6 +216,17 @@ def load(path: Path) -> Config:
         raise UsageError(f"{path}: {explain(str(error))}") from None
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not valid {path.suffix[1:] or 'TOML'}: {error}") from None
+
+
+def unfilled(value: object, path: str = "") -> list[str]:
+    """Paths of the keys that still say FILL_IN."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        return [p for k, v in value.items() for p in unfilled(v, f"{path}.{k}".lstrip("."))]
+    if isinstance(value, list):
+        return [p for i, v in enumerate(value) for p in unfilled(v, f"{path}[{i}]")]
+    return [path] if value == FILL_IN else []
 
 
 def explain(message: str) -> str:

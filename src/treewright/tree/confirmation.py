@@ -61,6 +61,14 @@ class Confirmer:
             raise sweep.SweepError(
                 f"the held-out sweep of node {node_id} failed ({problem}); see {log_dir}"
             )
+        found = self._read(self.run_dir / artifact.path, manifest)
+        missing = [i for i in ids if i not in found.sound_ids]
+        if missing:
+            raise sweep.SweepError(
+                f"the held-out sweep of node {node_id} has no sound row for config_id "
+                f"{missing[0]}; the sweep must honour TREEWRIGHT_SWEEP_CONFIG_START and "
+                f"TREEWRIGHT_SWEEP_CONFIG_LIMIT, see {log_dir}"
+            )
         return ev.HeldoutMeasured(
             node_id=node_id, artifact=artifact, seconds=time.monotonic() - started
         )

@@ -17,6 +17,7 @@ import msgspec
 
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
+from treewright.kernel.deadline import Fence
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree import beam, housekeeping
 from treewright.tree import events as ev
@@ -55,12 +56,14 @@ class Coordinator:
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
     _expander: Expander = field(init=False)
+    _fence: Fence = field(init=False)
 
     def __post_init__(self) -> None:
         self._expected = expected_ids(self.store.run_dir, self.manifest, self.config)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
+        self._fence = Fence(self.cancel, self.store.lease.check)
         self._expander = Expander(
-            self.repo, self.store.run_dir, self.config, self.owner, self.cancel
+            self.repo, self.store.run_dir, self.config, self.owner, self._fence
         )
 
     @property
@@ -147,7 +150,7 @@ class Coordinator:
         pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
         if not pending:
             return
-        work = simulate if self.manifest.dry_run else Evaluator(self.cancel, self.store.lease.check)
+        work = simulate if self.manifest.dry_run else Evaluator(self._fence)
         executor = self.make_executor(work)
         try:
             Dispatcher(self.store, executor, self._request, self.cancel, self.policy).run(pending)
@@ -217,7 +220,7 @@ class Coordinator:
         manifest = self.manifest
         trees = {node.tree for node in manifest.nodes.values()}
         confirmer = Confirmer(
-            self.store.run_dir, self.config, self._worktrees, self.owner, self.cancel
+            self.store.run_dir, self.config, self._worktrees, self.owner, self._fence
         )
         while True:
             confirmations = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,6 +14,7 @@ from treewright.kernel.artifacts import Artifact
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.rundir import RunEnvironment
+from treewright.tree import config as configuration
 from treewright.tree import simulation, sweep, worktrees
 from treewright.tree.config import Config
 from treewright.tree.git import git, head_commit, require_clean
@@ -23,7 +25,7 @@ from treewright.tree.worktrees import Worktrees
 
 ROOT_NODE = "n0000"
 ROOT_BASELINE = "root_baseline.csv"
-_ALWAYS_PROTECTED = (".gitattributes",)
+_ALWAYS_PROTECTED = (".gitattributes", "*/.gitattributes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class NewRun:
 
     def check(self) -> None:
         """What can be said before anything is written."""
+        self._check_filled_in()
         require_clean(self.repo)
         head_commit(self.repo)
         if self.shape.confirm_configs and self.shape.sweep_config_limit is None:
@@ -85,10 +88,19 @@ class NewRun:
                 "from the limit on"
             )
 
-    def build(self, owner: str) -> Manifest:
+    def _check_filled_in(self) -> None:
+        """`treewright init` leaves what only the user knows; a dry run can do without."""
+        missing = configuration.unfilled(self.config)
+        if missing and not self.shape.dry_run:
+            raise UsageError(
+                f"{self.config_path}: `{missing[0]}` still says {configuration.FILL_IN}; "
+                "replace it by what this repository needs"
+            )
+
+    def build(self, owner: str, cancel: threading.Event | None = None) -> Manifest:
         """Makes the manifest of a run that has only its root. `owner` marks its processes."""
         root = worktrees.resolve(self.repo, head_commit(self.repo))
-        baseline = self._baseline(root.commit, owner)
+        baseline = self._baseline(root.commit, owner, cancel)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -138,7 +150,7 @@ class NewRun:
         ]
         return sorted({*self.config.protected_paths, *inside, *_ALWAYS_PROTECTED})
 
-    def _baseline(self, root_commit: str, owner: str) -> Artifact:
+    def _baseline(self, root_commit: str, owner: str, cancel: threading.Event | None) -> Artifact:
         source = self.repo / self.config.baseline_csv
         if not source.is_file():
             if self.shape.dry_run:
@@ -148,7 +160,7 @@ class NewRun:
                     f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
                     "commit, or set baseline_csv"
                 )
-            source = self._sweep_root(root_commit, source, owner)
+            source = self._sweep_root(root_commit, source, owner, cancel)
         kept = artifacts.keep(source, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
         check_baseline(self.run_dir / kept.path, self.config, self.shape.sweep_config_limit, source)
         return kept
@@ -163,7 +175,9 @@ class NewRun:
         finally:
             path.unlink()
 
-    def _sweep_root(self, root_commit: str, target: Path, owner: str) -> Path:
+    def _sweep_root(
+        self, root_commit: str, target: Path, owner: str, cancel: threading.Event | None
+    ) -> Path:
         """Runs the sweep at the root commit, in a worktree of its own."""
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         log_dir = self.run_dir / "eval" / "root_baseline"
@@ -175,6 +189,7 @@ class NewRun:
                 log_dir,
                 self.config.seed,
                 owner,
+                cancel,
                 hidden_variables=sweep.secret_variables(self.config),
                 limits=sweep.limits(self.config),
             )
@@ -182,6 +197,8 @@ class NewRun:
             limit = self.shape.sweep_config_limit
             stop = None if limit is None else limit + confirm
             done, results = sweep.run_sweep(self.config.sweep, context, ConfigRange(0, stop))
+            if done.cancelled:
+                raise KeyboardInterrupt
             if not done.ok:
                 raise TreewrightError(
                     f"{done.explain('the baseline sweep')}; see {log_dir / 'sweep.log'}"

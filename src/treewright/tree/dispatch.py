@@ -6,14 +6,16 @@ and in which order outcomes arrive, changes nothing that is decided later.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
-from treewright.kernel.errors import TreewrightError
+from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
 from treewright.tree import events as ev
 from treewright.tree.evaluation import EVAL_TIMEOUT, EvalRequest
@@ -27,6 +29,9 @@ ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 _LOST_WORKERS_FORGIVEN = 3
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_STOPPING = (StorageError, LeaseLost, UsageError)
+"""What says nothing about the candidate and would say the same of the next one."""
 
 
 class StrictFailure(TreewrightError):
@@ -133,9 +138,12 @@ class Dispatcher:
     def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> str | None:
         """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
         eval_id, attempt = done.request.eval_id, done.request.attempt
+        if isinstance(done.error, _STOPPING) or _is_full_disk(done.error):
+            raise done.error
         outcome = done.outcome or _fault(done.error)
         error = outcome.error
-        if error is not None and error.code == "cancelled":
+        # What ran may have been hit by the same Ctrl-C: a failure then is not an answer.
+        if error is not None and (error.code == "cancelled" or self.cancel.is_set()):
             self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason="interrupted"))
             return None
         if error is not None:
@@ -145,6 +153,8 @@ class Dispatcher:
                 due = time.monotonic() + self.policy.backoff(failures)
                 heapq.heappush(self._delayed, (due, eval_id))
                 return None
+        if isinstance(done.error, TreewrightError):
+            raise done.error
         kind = ev.Completed if error is None else ev.Failed
         worker = done.worker
         self.store.record(
@@ -159,6 +169,10 @@ class Dispatcher:
         if error is not None and self.policy.strict:
             return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
         return None
+
+
+def _is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.errno in _FULL_DISK
 
 
 def _fault(error: BaseException | None) -> EvalOutcome:

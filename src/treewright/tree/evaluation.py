@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,18 +19,21 @@ import msgspec
 from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
+from treewright.kernel.errors import StorageError
 from treewright.kernel.process import ProcessResult
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.comparison import score_files
 from treewright.tree.config import Config
+from treewright.tree.git import GitError
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
+WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
 _LAST_BYTES = 4096
 _LONGEST_QUOTE = 160
@@ -71,28 +74,22 @@ class _Rejected(Exception):
 class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
-    def __init__(
-        self,
-        cancel: threading.Event | None = None,
-        guard: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`guard` raises when whoever asked for the work no longer owns the run."""
+    def __init__(self, cancel: threading.Event | None = None) -> None:
+        """`cancel` may be a fence: it raises when the run has another owner."""
         self._cancel = cancel or threading.Event()
-        self._guard = guard
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
-        deadline = Deadline(self._cancel, request.timeout_seconds)
-        return _Evaluation(request, deadline, self._guard).run()
+        return _Evaluation(request, Deadline(self._cancel, request.timeout_seconds)).run()
 
 
 class _Evaluation:
-    def __init__(self, request: EvalRequest, deadline: Deadline, guard: Callable[[], None]) -> None:
+    def __init__(self, request: EvalRequest, deadline: Deadline) -> None:
         self._request = request
         self._cancel = deadline
-        self._guard = guard
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
+        self._handed_over = False
         self._timings: dict[str, float] = {}
         self._usage = Usage()
         self._rounds = 0
@@ -102,6 +99,7 @@ class _Evaluation:
         self._comparisons: tuple[Comparison, Comparison] | None = None
 
     def run(self) -> EvalOutcome:
+        self._cancel.check()
         self._prepare()
         error = None
         try:
@@ -115,18 +113,33 @@ class _Evaluation:
             self._usage += failure.usage
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        except GitError as failure:
+            if not self._handed_over:
+                raise
+            error = EvalError(WORKTREE_DAMAGED, str(failure))
         if error is not None and error.code == "cancelled" and self._cancel.passed:
             seconds = self._request.timeout_seconds or 0.0
             message = f"the evaluation was ended after {seconds:.0f} s: time limit"
             error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
+        self._cancel.check()
+        if error is not None:
+            self._require_space()
         outcome = self._outcome(error)
-        self._guard()
         self._write_summary(outcome)
         return outcome
 
+    def _require_space(self) -> None:
+        """A failure on a full disk is the disk's, unless the candidate filled it itself."""
+        if atomic.is_full(self._run_dir):
+            self._worktrees.remove_candidate(self._request.eval_id)
+            if atomic.is_full(self._run_dir):
+                raise StorageError(
+                    f"no space left in {self._run_dir} while {self._request.eval_id} ran; free "
+                    "some and run the same command again: what was recorded before is kept"
+                )
+
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
-        self._guard()
         if self._experiment.exists():
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
@@ -140,6 +153,7 @@ class _Evaluation:
         request = self._request
         with self._timed("implement"):
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
+            self._handed_over = True
             done = implement(
                 request.config,
                 self._idea(),
@@ -159,6 +173,7 @@ class _Evaluation:
         return (self._run_dir / self._request.idea_path).read_bytes().decode("utf-8")
 
     def _commit_changes(self) -> None:
+        self._cancel.check()
         request = self._request
         worktree = self._worktrees.candidate_path(request.eval_id)
         changed = worktrees.stage_all(worktree)
@@ -171,7 +186,6 @@ class _Evaluation:
             )
         title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
-        self._guard()
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time
         )
@@ -211,15 +225,20 @@ class _Evaluation:
 
     def _check_protected(self, message: str) -> None:
         worktree = self._worktrees.candidate_path(self._request.eval_id)
-        changed = worktrees.tampered(worktree, self._request.protected_paths)
+        changed = worktrees.tampered(
+            Path(self._request.repo),
+            worktree,
+            self._committed.commit,
+            self._request.protected_paths,
+        )
         if changed:
             raise _Rejected(PROTECTED_PATH_CHANGED, message.format(_some(changed)))
 
     def _score(self, results: Path) -> None:
         request = self._request
-        self._guard()
         with self._timed("score"):
             if results.is_file():
+                self._cancel.check()
                 self._results = artifacts.keep(
                     results,
                     self._run_dir,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.artifacts import sha256_file, sha256_text
+from treewright.kernel.deadline import check
 from treewright.tree import events as ev
 from treewright.tree import summary
 from treewright.tree.config import Config
@@ -57,6 +58,7 @@ class Expander:
             proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
             # Kept when the source failed: its error names a log in there.
             shutil.rmtree(context.scratch, ignore_errors=True)
+            check(self.cancel)
             usage += proposals.usage
             for idea in proposals.ideas:
                 key = idea_text.key(idea.text)
@@ -109,12 +111,14 @@ class Expander:
     def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
         directory = self.run_dir / node.node_ideas_dir
         atomic.make_directory(directory)
+        files: dict[str, bytes] = {}
         records = []
         for number, (idea, key) in enumerate(chosen, start=len(node.ideas)):
-            path = directory / f"idea_{number:03d}.md"
-            atomic.write_text(path, idea.text)
-            relative = path.relative_to(self.run_dir).as_posix()
-            records.append(IdeaRecord(relative, sha256_text(idea.text), key, idea.origin, depth))
+            name = f"idea_{number:03d}.md"
+            files[name] = idea.text.encode("utf-8")
+            path = f"{node.node_ideas_dir}/{name}"
+            records.append(IdeaRecord(path, sha256_text(idea.text), key, idea.origin, depth))
+        atomic.write_many(directory, files)
         return records
 
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:

@@ -32,8 +32,9 @@ def confirm(
 ) -> Confirmation:
     """Does what was seen on the selection configs hold on configs nobody selected on?
 
-    The held-out rows must be complete, must not show a primary regression, and where
-    the primary metric's gain got the candidate selected, must show a gain as well.
+    The held-out rows must be complete and sound on both sides, must not show a primary
+    regression, and where the primary metric's gain got the candidate selected, must show
+    a gain as well.
     The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
     reasons = [reason for reason in heldout.reasons if reason not in OF_METRICS]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel import atomic
+from treewright.kernel.errors import StorageError, TreewrightError, UsageError
 
 _SETTINGS = (
     "-c", "core.hooksPath=/dev/null",
@@ -19,10 +21,13 @@ _SETTINGS = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
     "-c", "core.quotePath=false",
+    "-c", "i18n.commitEncoding=UTF-8",
     "-c", "advice.detachedHead=false",
     "-c", "user.name=Treewright",
     "-c", "user.email=treewright@localhost",
 )  # fmt: skip
+_WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
+_NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _INHERITED_LOCATION = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 
 
@@ -30,7 +35,9 @@ class GitError(TreewrightError):
     """A git command failed; the message is git's own last line."""
 
 
-def environment(date: int | None = None) -> dict[str, str]:
+def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, str]:
+    """With `cwd`, git looks for the repository there and not above: a worktree that lost
+    its `.git` must not be taken for the repository that it lies in."""
     env = {key: value for key, value in os.environ.items() if key not in _INHERITED_LOCATION}
     env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     if date is not None:
@@ -38,12 +45,30 @@ def environment(date: int | None = None) -> dict[str, str]:
         env |= {"GIT_AUTHOR_NAME": "Treewright", "GIT_COMMITTER_NAME": "Treewright"}
         env |= {"GIT_AUTHOR_EMAIL": "treewright@localhost"}
         env |= {"GIT_COMMITTER_EMAIL": "treewright@localhost"}
+    if cwd is not None:
+        env["GIT_CEILING_DIRECTORIES"] = str(cwd.absolute().parent)
     return env
 
 
-def git(cwd: Path, *args: str, date: int | None = None, stdin: str | None = None) -> str:
+def require_space(stderr: str, cwd: Path) -> None:
+    """A full disk says nothing about a candidate; it is not to be recorded as if it did."""
+    if any(words in stderr for words in _NO_SPACE):
+        raise StorageError(
+            f"no space left while git worked in {cwd}; free some and run the same command again: "
+            "what was recorded before is kept"
+        )
+
+
+def git(
+    cwd: Path,
+    *args: str,
+    date: int | None = None,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    user_ignores: bool = False,
+) -> str:
     """Runs git and returns its stdout; a failure is a GitError."""
-    done = attempt(cwd, *args, date=date, stdin=stdin)
+    done = attempt(cwd, *args, date=date, stdin=stdin, env=env, user_ignores=user_ignores)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise GitError(f"git {args[0]} failed in {cwd}: {lines[-1]}")
@@ -51,14 +76,21 @@ def git(cwd: Path, *args: str, date: int | None = None, stdin: str | None = None
 
 
 def attempt(
-    cwd: Path, *args: str, date: int | None = None, stdin: str | None = None
+    cwd: Path,
+    *args: str,
+    date: int | None = None,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    user_ignores: bool = False,
+    look_above: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Runs git where a non-zero exit is an answer."""
+    ignores = () if user_ignores else _WITHOUT_USER_IGNORES
     try:
-        return subprocess.run(
-            ["git", *_SETTINGS, *args],
+        done = subprocess.run(
+            ["git", *_SETTINGS, *ignores, *args],
             cwd=cwd,
-            env=environment(date),
+            env={**environment(date, None if look_above else cwd), **(env or {})},
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
@@ -70,13 +102,18 @@ def attempt(
         if not cwd.is_dir():
             raise GitError(f"git {args[0]}: no directory {cwd}") from None
         raise UsageError("git is not installed or not on PATH; install git 2.20 or newer") from None
+    except NotADirectoryError:
+        raise GitError(f"git {args[0]}: no directory {cwd}") from None
+    if done.returncode != 0:
+        require_space(done.stderr, cwd)
+    return done
 
 
 def find_repository(path: Path) -> Path:
     """The root of the repository that contains `path`."""
     if not path.is_dir():
         raise UsageError(f"no directory {path}; give the target repository with --repo")
-    done = attempt(path, "rev-parse", "--show-toplevel")
+    done = attempt(path, "rev-parse", "--show-toplevel", look_above=True)
     if done.returncode != 0:
         raise UsageError(f"{path} is not inside a git repository; give one with --repo")
     return Path(done.stdout.rstrip("\n"))
@@ -91,7 +128,7 @@ def head_commit(repo: Path) -> str:
 
 def require_clean(repo: Path) -> None:
     """Every node is an immutable commit, so the root must be one too."""
-    changes = git(repo, "status", "--porcelain", "--untracked-files=normal")
+    changes = git(repo, "status", "--porcelain", "--untracked-files=normal", user_ignores=True)
     if changes.strip():
         first = changes.splitlines()[0]
         raise UsageError(
@@ -105,8 +142,9 @@ def hide_from_status(repo: Path, name: str) -> None:
     if attempt(repo, "check-ignore", "-q", f"{name}/x").returncode == 0:
         return
     exclude = repo / git(repo, "rev-parse", "--git-path", "info/exclude").rstrip("\n")
-    exclude.parent.mkdir(parents=True, exist_ok=True)
-    before = exclude.read_text() if exclude.exists() else ""
-    if before and not before.endswith("\n"):
-        before += "\n"
-    exclude.write_text(f"{before}/{name}/\n")
+    with atomic.storage_errors(exclude):
+        exclude.parent.mkdir(parents=True, exist_ok=True)
+        before = exclude.read_bytes() if exclude.exists() else b""
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        atomic.write_bytes(exclude, before + f"/{name}/\n".encode())

@@ -44,7 +44,7 @@ def _run_marker(run_dir: Path) -> str:
 
 def remove_temporaries(run_dir: Path) -> None:
     """Half-written files of a killed owner, in the directories that one run shares."""
-    for directory in (run_dir, run_dir / "artifacts"):
+    for directory in (run_dir, run_dir / "artifacts", run_dir / "report"):
         atomic.sweep_temporaries(directory)
 
 
@@ -69,9 +69,10 @@ def prune(
     run_dir: Path, evaluations: Iterable[Evaluation], trees: Worktrees, retention: Retention
 ) -> None:
     """After the barrier: candidates' worktrees and branches go, and failures' bulk."""
-    for evaluation in evaluations:
-        if _promoted(evaluation) or not retention.rejected_worktrees:
-            trees.remove_candidate(evaluation.eval_id)
+    decided = list(evaluations)
+    unwanted = {e.eval_id for e in decided if _promoted(e) or not retention.rejected_worktrees}
+    trees.remove_candidates(unwanted)
+    for evaluation in decided:
         if evaluation.status == "failed" and not retention.failed_artifacts:
             _prune_failure(run_dir / evaluation.experiment_dir)
 

@@ -11,6 +11,7 @@ sums are sequential, so no library version or CPU feature changes a bit of the r
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
@@ -21,19 +22,39 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 _FEW_PAIRS = 8
 _MANY_PAIRS = 2000
+_SMALLEST, _LARGEST = 1e-100, 1e100
 _NORMAL_QUANTILE = 1.959963984540054
 
 
 def mean(values: Sequence[float]) -> float:
     """Exactly rounded, whatever the order."""
-    return math.fsum(values) / len(values)
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        return math.fsum(value / len(values) for value in values)
 
 
 def interval(deltas: Sequence[float], seed: int) -> tuple[float, float] | None:
     """The 95 % interval of the mean; None where fewer than two pairs say nothing of noise."""
-    n = len(deltas)
-    if n < 2:
+    if len(deltas) < 2:
         return None
+    largest = max(abs(x) for x in deltas)
+    if not largest or _SMALLEST < largest < _LARGEST:
+        return _interval(deltas, seed)
+    exponent = math.frexp(largest)[1]  # squares would leave the range; powers of two are exact
+    low, high = _interval([math.ldexp(x, -exponent) for x in deltas], seed)
+    return _unscale(low, exponent), _unscale(high, exponent)
+
+
+def _unscale(x: float, exponent: int) -> float:
+    try:
+        return math.ldexp(x, exponent)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, x)
+
+
+def _interval(deltas: Sequence[float], seed: int) -> tuple[float, float]:
+    n = len(deltas)
     centre = mean(deltas)
     spread = math.sqrt(math.fsum((x - centre) ** 2 for x in deltas) / (n - 1)) / math.sqrt(n)
     if n > _MANY_PAIRS:
@@ -89,7 +110,7 @@ def student_quantile(p: float, df: int) -> float:
             low = middle
         else:
             high = middle
-    return (low + high) / 2
+    return float(f"{(low + high) / 2:.10g}")  # the last bits are the C library's own
 
 
 def _student_cdf(t: float, df: int) -> float:

@@ -16,6 +16,7 @@ from typing import Literal
 
 ProblemCode = Literal[
     "missing_column",
+    "duplicate_column",
     "bad_config_id",
     "duplicate_config_id",
     "incomplete_rows",
@@ -73,7 +74,10 @@ def _read_rows(file, metrics: Sequence[str], wanted: Callable[[int], bool], out:
     missing = [name for name in ("config_id", "status", *metrics) if name not in header]
     for name in missing:
         out.problems.add("missing_column", name)
-    if missing:
+    doubled_columns = [name for name in ("config_id", "status", *metrics) if header.count(name) > 1]
+    for name in doubled_columns:
+        out.problems.add("duplicate_column", name)
+    if missing or doubled_columns:
         return
     id_at, status_at = header.index("config_id"), header.index("status")
     columns = [(name, header.index(name)) for name in metrics]
@@ -110,16 +114,19 @@ def _read_rows(file, metrics: Sequence[str], wanted: Callable[[int], bool], out:
 
 def _config_id(row: list[str], at: int) -> int | None:
     try:
-        config_id = int(row[at])
+        text = row[at]
+        config_id = int(text)
     except (ValueError, IndexError):
         return None
-    return config_id if config_id >= 0 else None
+    return config_id if config_id >= 0 and "_" not in text else None
 
 
 def _number(row: list[str], at: int, name: str, config_id: int, problems: Problems) -> float | None:
     text = row[at].strip() if at < len(row) else ""
     try:
         number = float(text)
+        if "_" in text:  # Python reads 1_0 as 10; nothing else does
+            raise ValueError
     except ValueError:
         shown = text[:40]
         problems.add("non_numeric_metric", f"{name} of config_id {config_id} is {shown!r}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import rundir
+from treewright.kernel import journal, rundir
 from treewright.kernel.errors import UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -81,20 +81,23 @@ def open_run(
     rundir.prepare(run_dir)
     with contextlib.ExitStack() as stack:
         lease = Lease.acquire(
-            run_dir / store.LEASE_DIR, stale_seconds=request.stale_seconds, force=request.force
+            run_dir / store.LEASE_DIR,
+            stale_seconds=request.stale_seconds,
+            force=request.force,
+            after=journal.last_epoch(run_dir / store.EVENTS),
         )
         stack.callback(_quietly, lease.release)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
         housekeeping.remove_temporaries(run_dir)
+        cancel = cancel or threading.Event()
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
             owner = housekeeping.process_owner(run_dir, lease.epoch)
-            owned.record(ev.RunCreated(manifest=new_run.build(owner)))
+            owned.record(ev.RunCreated(manifest=new_run.build(owner, cancel)))
         else:
             request.shape.check_against(owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
-        cancel = cancel or threading.Event()
         try:
             coordinator = Coordinator(
                 owned,

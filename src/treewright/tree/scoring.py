@@ -9,6 +9,7 @@ and anything missing, doubled or not a finite number blocks promotion.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 from treewright.tree import paired
@@ -40,6 +41,7 @@ OF_METRICS = frozenset(
 INCOMPLETE_ROWS = "incomplete_rows"
 INCOMPLETE_BASELINE = "incomplete_baseline"
 
+_LARGEST_PART = 1e300
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})
 
 
@@ -113,7 +115,7 @@ def _compare_metric(
         )  # fmt: skip
     sign = 1.0 if metric.direction == "maximize" else -1.0
     # Adding zero turns -0.0, which no reader understands, into 0.0.
-    gains = [sign * (b - a) + 0.0 for a, b in zip(before, after, strict=True)]
+    gains = [_within(sign * (b - a)) + 0.0 for a, b in zip(before, after, strict=True)]
     gain = paired.mean(gains)
     bounds = paired.interval(gains, seed)
     low, high = bounds if bounds is not None else (None, None)
@@ -152,9 +154,14 @@ def _score(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]
         if result.gain is None or result.baseline_mean is None:
             continue
         scale = abs(result.baseline_mean) or 1.0
-        parts.append(metric.weight * result.gain / scale)
+        parts.append(_within(metric.weight * _within(result.gain / scale), _LARGEST_PART))
     score = math.fsum(parts) / total_weight
     return score if math.isfinite(score) else 0.0
+
+
+def _within(x: float, limit: float = sys.float_info.max) -> float:
+    """Keeps what overflowed in the range of numbers; a diverged metric is bad, not a fault."""
+    return max(-limit, min(limit, x))
 
 
 def _grade(compared: Sequence[MetricComparison], score: float) -> tuple[Grade, list[str]]:

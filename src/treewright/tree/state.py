@@ -6,10 +6,12 @@ any order: the state that results is the same.
 
 from __future__ import annotations
 
-import msgspec
+import math
 
 from treewright.tree import events as ev
 from treewright.tree.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest, Usage
+
+_COST_DIGITS = 9
 
 
 def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
@@ -28,7 +30,7 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Started():
             _started(manifest.evaluations[event.eval_id], event)
         case ev.Requeued():
-            _requeued(manifest.evaluations[event.eval_id])
+            _requeued(manifest.evaluations[event.eval_id], event)
         case ev.Completed() | ev.Failed():
             _finished(manifest, event)
         case ev.HeldoutMeasured():
@@ -66,7 +68,7 @@ def _lease_taken(manifest: Manifest, event: ev.LeaseTaken) -> None:
 
 def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     node = manifest.nodes[event.node_id]
-    if node.expanded_for_depth == event.depth:
+    if (node.expanded_for_depth or 0) >= event.depth:
         return
     record = depth_record(manifest, event.depth)
     record.started_at = record.started_at or event.at
@@ -103,15 +105,15 @@ def _queued(manifest: Manifest, event: ev.Queued) -> None:
 
 
 def _started(evaluation: Evaluation, event: ev.Started) -> None:
-    if evaluation.status in ("completed", "failed"):
+    if evaluation.status in ("completed", "failed") or event.attempt <= evaluation.attempt:
         return
     evaluation.status = evaluation.task_state = "running"
     evaluation.attempt = event.attempt
     evaluation.started_at = event.at
 
 
-def _requeued(evaluation: Evaluation) -> None:
-    if evaluation.status == "running":
+def _requeued(evaluation: Evaluation, event: ev.Requeued) -> None:
+    if evaluation.status == "running" and event.attempt == evaluation.attempt:
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None
@@ -128,11 +130,11 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.worker = event.worker
     evaluation.worker_pid = event.worker_pid
     evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
-    for field in msgspec.structs.fields(EvalOutcome):
-        setattr(evaluation, field.name, getattr(outcome, field.name))
+    for name in EvalOutcome.__struct_fields__:
+        setattr(evaluation, name, getattr(outcome, name))
     if outcome.results_csv is not None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
-    manifest.spent.seconds += sum(outcome.timings.values())
+    _spend_seconds(manifest, math.fsum(outcome.timings.values()))
     _spend(manifest, outcome.usage)
 
 
@@ -140,7 +142,7 @@ def _heldout(manifest: Manifest, event: ev.HeldoutMeasured) -> None:
     node = manifest.nodes[event.node_id]
     if node.artifacts.heldout is None:
         node.artifacts.heldout = event.artifact
-        manifest.spent.seconds += event.seconds
+        _spend_seconds(manifest, event.seconds)
 
 
 def _confirmed(manifest: Manifest, event: ev.Confirmed) -> None:
@@ -148,7 +150,7 @@ def _confirmed(manifest: Manifest, event: ev.Confirmed) -> None:
     if evaluation.confirmation is None:
         evaluation.confirmation = event.confirmation
         manifest.spent.confirmations += 1
-        manifest.spent.seconds += event.seconds
+        _spend_seconds(manifest, event.seconds)
 
 
 def _decided(manifest: Manifest, event: ev.Decided) -> None:
@@ -168,7 +170,13 @@ def _decided(manifest: Manifest, event: ev.Decided) -> None:
     manifest.stop_reason = event.stop_reason
 
 
+def _spend_seconds(manifest: Manifest, seconds: float) -> None:
+    """Whole milliseconds, because a sum of rounded numbers does not depend on their order."""
+    manifest.spent.seconds = round(manifest.spent.seconds + round(seconds, 3), 3)
+
+
 def _spend(manifest: Manifest, usage: Usage) -> None:
-    manifest.spent.cost_usd += usage.cost_usd
+    cost = round(usage.cost_usd, _COST_DIGITS)
+    manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
     manifest.spent.prompt_tokens += usage.prompt_tokens
     manifest.spent.completion_tokens += usage.completion_tokens

@@ -31,6 +31,7 @@ EVENTS = "events.jsonl"
 LEASE_DIR = "lease"
 _FEWEST_EVENTS_BETWEEN_SNAPSHOTS = 2000
 _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
+_TAIL = 256  # enough to hold the checksum and what follows it
 
 _log = logging.getLogger("treewright")
 _event_decoder = msgspec.json.Decoder(ev.Event)
@@ -106,7 +107,10 @@ class RunStore:
         now = timestamp()
         for event in events:
             event.epoch, event.at = self.lease.epoch, now
-        self._journal.append([_encoder.encode(event) for event in events])
+        # That an evaluation started is for the reader: nothing is decided on it, and one
+        # that a power cut makes us forget is simply started again.
+        sync = not all(isinstance(event, ev.Started) for event in events)
+        self._journal.append([_encoder.encode(event) for event in events], sync=sync)
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -114,21 +118,27 @@ def encode(manifest: Manifest) -> bytes:
     manifest.snapshot.sha256 = "0" * 64
     blank = msgspec.json.format(_encoder.encode(manifest), indent=1) + b"\n"
     manifest.snapshot.sha256 = hashlib.sha256(blank).hexdigest()
-    return _CHECKSUM.sub(rb"\g<1>" + manifest.snapshot.sha256.encode() + rb"\g<3>", blank)
+    return blank[:-_TAIL] + _with_checksum(blank[-_TAIL:], manifest.snapshot.sha256.encode())
 
 
 def checksum_holds(data: bytes) -> bool:
-    found = _CHECKSUM.search(data)
+    found = _CHECKSUM.search(data[-_TAIL:])
     if found is None:
         return False
-    blank = _CHECKSUM.sub(rb"\g<1>" + b"0" * 64 + rb"\g<3>", data)
-    return hashlib.sha256(blank).hexdigest().encode() == found[2]
+    digest = hashlib.sha256(memoryview(data)[:-_TAIL])
+    digest.update(_with_checksum(data[-_TAIL:], b"0" * 64))
+    return digest.hexdigest().encode() == found[2]
+
+
+def _with_checksum(tail: bytes, checksum: bytes) -> bytes:
+    return _CHECKSUM.sub(rb"\g<1>" + checksum + rb"\g<3>", tail)
 
 
 def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | None:
     """The state and the number of journal lines in it. `before_epoch` is the reader's own."""
     last_epoch = latest_epoch(run_dir / LEASE_DIR) if before_epoch is None else before_epoch - 1
     manifest = _read_snapshot(run_dir / MANIFEST)
+    snapshot_exists = manifest is not None
     events = run_dir / EVENTS
     offset = epoch = 0
     if manifest is not None:
@@ -151,6 +161,11 @@ def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | Non
                 "it was written by another version, or edited"
             ) from None
         count += 1
+    if manifest is None and snapshot_exists:
+        raise StorageError(
+            f"{events} does not have the beginning of the run that {MANIFEST} describes; "
+            "restore it from a backup"
+        )
     return (manifest, count) if manifest is not None else None
 
 

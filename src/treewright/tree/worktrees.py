@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import fnmatch
 import shutil
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.git import GitError, attempt, git
+
+_MOST_PATHSPECS = 500
+_BRANCHES_PER_COMMAND = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,16 @@ class Worktrees:
         """Commits what is staged, then removes all that is not in the commit: what is
         measured is what is recorded."""
         path = self.candidate_path(eval_id)
-        git(path, "commit", "--quiet", "--no-verify", "-m", message, date=date)
+        git(
+            path,
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--cleanup=whitespace",
+            "-m",
+            message,
+            date=date,
+        )
         git(path, "clean", "-ffdxq")
         return resolve(path, "HEAD")
 
@@ -74,6 +87,18 @@ class Worktrees:
         self._remove(self.candidate_path(eval_id))
         attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
 
+    def remove_candidates(self, eval_ids: Collection[str]) -> None:
+        """The same for many; what has left nothing behind costs nothing."""
+        directory = self.run_dir / "cand"
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        for eval_id in sorted(present.intersection(eval_ids)):
+            self._remove(self.candidate_path(eval_id))
+        pinned = {name for kind, name in self._refs() if kind == "cand"}
+        branches = [self._candidate_branch(name) for name in sorted(pinned.intersection(eval_ids))]
+        for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
+            some = branches[start : start + _BRANCHES_PER_COMMAND]
+            attempt(self.repo, "branch", "-D", "--quiet", *some)
+
     def add_node(self, node_id: str, commit: str) -> None:
         """Pins the commit by a branch and checks it out, unless that is so already."""
         path = self.node_path(node_id)
@@ -90,8 +115,7 @@ class Worktrees:
         directory = self.run_dir / "cand"
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         present |= {name for kind, name in refs if kind == "cand"}
-        for eval_id in sorted(present - set(candidates)):
-            self.remove_candidate(eval_id)
+        self.remove_candidates(present - set(candidates))
         for node_id, commit in nodes.items():
             pinned = refs.get(("node", node_id)) == commit
             if not (pinned and (self.node_path(node_id) / ".git").exists()):
@@ -145,11 +169,31 @@ def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[st
 
 
 def _covers(pattern: str, path: str) -> bool:
-    plain = pattern.removeprefix("./").rstrip("/")
-    return path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain)
+    plain = pattern.removeprefix("./").strip("/")
+    if path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain):
+        return True
+    return plain.startswith("**/") and _covers(plain.removeprefix("**/"), path)
 
 
-def tampered(worktree: Path, protected: Sequence[str]) -> list[str]:
-    """Protected files that differ from the commit after commands have run in the worktree."""
-    status = git(worktree, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
-    return protected_changes((entry[3:] for entry in status.split("\0") if entry), protected)
+def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) -> list[str]:
+    """Protected files that differ from the commit after commands have run in the worktree.
+
+    Looks with an index of its own: what ran there may have committed, marked files as
+    unchanged, or removed the worktree's `.git`.
+    """
+    listed = git(repo, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")
+    guarded = protected_changes((path for path in listed if path), protected)
+    if not guarded:
+        return []
+    with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
+        env = {
+            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
+            "GIT_WORK_TREE": str(worktree),
+            "GIT_INDEX_FILE": str(Path(directory) / "index"),
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
+        git(worktree, "read-tree", commit, env=env)
+        paths = guarded if len(guarded) <= _MOST_PATHSPECS else ["."]
+        compare = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+        changed = git(worktree, *compare, "--", *paths, env=env).split("\0")
+    return sorted(set(changed) & set(guarded))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.git import attempt, environment
+from treewright.tree.git import attempt, environment, require_space
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +106,23 @@ class Checkout:
 def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
     """Runs git, bytes out: text mode would turn the CRLF of a diff into LF."""
     done = subprocess.run(
-        ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments],
+        [
+            "git",
+            *("-c", "core.fsmonitor=false"),
+            *("-c", "core.hooksPath=/dev/null"),
+            *("-c", "core.excludesFile=/dev/null"),
+            *arguments,
+        ],
         cwd=worktree,
-        env=environment() | ({"GIT_INDEX_FILE": str(index)} if index else {}),
+        env=environment(cwd=worktree) | ({"GIT_INDEX_FILE": str(index)} if index else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        words = done.stderr.decode("utf-8", "replace")
+        require_space(words, worktree)
+        said = words.strip().splitlines()
         raise AgentFailure(
             "worktree_damaged",
             f"git {arguments[0]} failed in the worktree after an agent ran: "

@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from treewright.kernel.deadline import check
 from treewright.tree.agents import prompts, rounds, transcript, verdict
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
@@ -147,6 +148,7 @@ class _Loop:
             record.failure = failure
             raise
         finally:
+            check(self._cancel)
             record.write(self._log_dir)
 
     def _ask(self, role: Role, backend: Backend, config: BackendConfig, number: int) -> RoleReply:
@@ -168,9 +170,11 @@ class _Loop:
         try:
             reply = backend.run(request)
         except AgentFailure:
+            check(self._cancel)
             with contextlib.suppress(AgentFailure):  # the first failure is the one to report
                 self._checkout.take_back_head()
             raise
+        check(self._cancel)
         self._usage += reply.usage
         notes = ""  # in front of the reply, because a review's last line is its verdict
         if self._checkout.take_back_head():

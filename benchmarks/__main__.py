@@ -1,0 +1,51 @@
+"""`python -m benchmarks [NAME...]`: prints tables of ratios; see docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.coordinator import growth, overhead
+from benchmarks.measure import Table, render
+from benchmarks.startup import startup
+from benchmarks.worktrees import worktrees
+
+BENCHMARKS: dict[str, Callable[[bool], Table]] = {
+    "overhead": overhead,
+    "growth": growth,
+    "worktrees": worktrees,
+    "startup": startup,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="fewer turns and smaller runs")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the numbers here")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    tables = []
+    for name in options.names or BENCHMARKS:
+        tables.append(BENCHMARKS[name](options.quick))
+        print(render(tables[-1]), end="\n\n", flush=True)
+    if options.json:
+        document = {
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "tables": {table.name: [row.as_json() for row in table.rows] for table in tables},
+        }
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+    missed = any(row.met is False for table in tables for row in table.rows)
+    return 1 if missed and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

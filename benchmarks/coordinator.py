@@ -1,0 +1,132 @@
+"""What the coordinator adds to an evaluation, against Optuna's journal; growth; reopening."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from benchmarks import noop_run
+from benchmarks.measure import Row, Table, medians, seconds, take_turns
+from treewright.tree import store
+
+_SIDE_BY_SIDE = 300
+_FEW, _MANY = 100, 10_000
+
+
+def overhead(quick: bool) -> Table:
+    """A no-op evaluation here and a no-op trial there, each durable by default."""
+    count = 100 if quick else _SIDE_BY_SIDE
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as name:
+        directory = Path(name)
+        repo = noop_run.target(directory)
+        numbers = iter(range(1_000_000))
+        taken = medians(
+            take_turns(
+                {
+                    "treewright": lambda: _ours(repo, f"side{next(numbers)}", count),
+                    "optuna": lambda: _optuna(directory / f"{next(numbers)}.log", count),
+                },
+                turns=3 if quick else 7,
+            )
+        )
+    ours, theirs = (1000 * taken[name] / count for name in ("treewright", "optuna"))
+    return Table(
+        "overhead",
+        f"Per no-op evaluation, durable ({count} in a run)",
+        [
+            Row("Optuna JournalStorage, per trial", theirs, "ms"),
+            Row("treewright, per evaluation", ours, "ms", "Optuna", ours / theirs, 1.0),
+        ],
+        "Both include starting the run and closing it. Both are mostly fsync.",
+    )
+
+
+def growth(quick: bool) -> Table:
+    """A long run beside short ones, and the beginning of the long one beside its end."""
+    many = 2_000 if quick else _MANY
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as name:
+        repo = noop_run.target(Path(name))
+        short, batches = [], []
+        with noop_run.opened(repo, "long", many) as coordinator:
+            going = True
+            while going:
+                before, started = len(coordinator.manifest.evaluations), time.perf_counter()
+                going = coordinator.advance()
+                done = len(coordinator.manifest.evaluations) - before
+                if done:
+                    batches.append((time.perf_counter() - started) / done)
+                short.append(_depth_alone(repo, f"short{len(short)}"))
+        reopened = _reopening(repo, "long")
+    few, last = 1000 * median(short), 1000 * median(batches[-5:])
+    whole = 1000 * sum(batches[1:]) / len(batches[1:])
+    return Table(
+        "growth",
+        f"The same at {many:,} evaluations",
+        [
+            Row(f"the first {_FEW} of a run, each", few, "ms"),
+            Row(f"a run of {many:,}, each", whole, "ms", f"{_FEW}", whole / few, 1.5),
+            Row("its last depths, each", last, "ms", f"{_FEW}", last / few, 1.5),
+            *reopened,
+        ],
+        f"Short runs were made between the depths of the long one. {noop_run.IDEAS_PER_NODE} "
+        f"ideas a node, beam {noop_run.BEAM_WIDTH}.",
+    )
+
+
+def _depth_alone(repo: Path, run_id: str) -> float:
+    """Per evaluation of a new run's first depth, without opening and closing the run."""
+    with noop_run.opened(repo, run_id, _FEW) as coordinator:
+        return seconds(coordinator.advance) / _FEW
+
+
+def _reopening(repo: Path, run_id: str) -> list[Row]:
+    run_dir = repo / ".treewright" / "tree_runs" / run_id
+    snapshot = (run_dir / store.MANIFEST).read_bytes()
+
+    def read() -> float:
+        (run_dir / store.MANIFEST).write_bytes(snapshot)
+        return seconds(lambda: store.load(run_dir))
+
+    def replay() -> float:
+        (run_dir / store.MANIFEST).unlink(missing_ok=True)
+        return seconds(lambda: store.load(run_dir))
+
+    def own() -> float:
+        """Takes the lease, loads, recovers, writes a snapshot, releases."""
+        return seconds(lambda: _open_and_close(repo, run_id))
+
+    taken = medians(take_turns({"read": read, "replay": replay}, 5))
+    owned = median(own() for _ in range(5))
+    size = f"{len(snapshot) / 1e6:.1f} MB manifest"
+    return [
+        Row(f"read it again, snapshot up to date ({size})", taken["read"], "s", target=1.0),
+        Row("read it again from events.jsonl alone", taken["replay"], "s", target=1.0),
+        Row("open as owner, recover, write snapshot, close", owned, "s", target=1.0),
+    ]
+
+
+def _open_and_close(repo: Path, run_id: str) -> None:
+    from treewright.tree.runner import RunRequest, open_run
+
+    with open_run(RunRequest(repo, run_id)):
+        pass
+
+
+def _ours(repo: Path, run_id: str, count: int) -> float:
+    return seconds(lambda: noop_run.run(repo, run_id, count))
+
+
+def _optuna(path: Path, count: int) -> float:
+    import optuna
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def study() -> None:
+        made = optuna.create_study(storage=JournalStorage(JournalFileBackend(str(path))))
+        made.optimize(lambda _: 0.0, n_trials=count)
+
+    return seconds(study)

@@ -1,0 +1,81 @@
+"""A run whose evaluations do nothing: what is left is the coordinator and its records.
+
+Everything durable is real: the lease, the journal with its fsync per record, the idea
+files, the manifest. Only the idea source, the evaluation and git are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from tests.toy import ToyRepository
+
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.executors.inline import InlineExecutor
+from treewright.tree import expansion
+from treewright.tree.coordinator import Coordinator
+from treewright.tree.creation import Shape
+from treewright.tree.evaluation import EvalRequest
+from treewright.tree.ideas.base import Idea, NodeContext, Proposals
+from treewright.tree.model import EvalOutcome, Recommendation
+from treewright.tree.runner import RunRequest, open_run
+
+IDEAS_PER_NODE = 100
+BEAM_WIDTH = 10
+_BASELINE = Artifact("artifacts/root_baseline.csv", "0" * 64, 0, "no-op")
+
+
+class FreeIdeas:
+    """As many new ideas as are wanted, at no cost."""
+
+    def propose(self, context: NodeContext, taken: object) -> Proposals:
+        place = f"{context.node_id} at depth {context.depth}"
+        return Proposals([Idea(f"# Idea {i} of {place}\n", "free") for i in range(context.wanted)])
+
+
+def do_nothing(request: EvalRequest) -> EvalOutcome:
+    """An outcome that passes the gate, with a score that only its id decides."""
+    digest = hashlib.sha256(request.eval_id.encode()).hexdigest()
+    score = int(digest[:8], 16) / 2**32
+    found = Recommendation(
+        True, "strong", score, ["primary_metric_improved"], 10, 10, score, score / 2, score * 2
+    )
+    return EvalOutcome(
+        candidate_commit=request.parent_commit,
+        candidate_tree=digest[:40],
+        results_csv=_BASELINE,
+        parent_relative=found,
+        root_relative=found,
+    )
+
+
+@contextlib.contextmanager
+def opened(repo: Path, run_id: str, evaluations: int) -> Iterator[Coordinator]:
+    shape = Shape(
+        ideas_per_node=IDEAS_PER_NODE,
+        beam_width=BEAM_WIDTH,
+        max_depth=evaluations,
+        max_total_idea_evals=evaluations,
+        dry_run=True,
+        dedupe_scope="none",
+    )
+    free = mock.patch.object(expansion, "make_source", return_value=FreeIdeas())
+    with free, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
+        coordinator.make_executor = lambda _: InlineExecutor(do_nothing)
+        yield coordinator
+
+
+def run(repo: Path, run_id: str, evaluations: int) -> None:
+    with opened(repo, run_id, evaluations) as coordinator:
+        while coordinator.advance():
+            pass
+        assert len(coordinator.manifest.evaluations) == evaluations
+
+
+def target(directory: Path) -> Path:
+    """A repository with a configuration and a baseline; its sweep is never run."""
+    return ToyRepository.create(directory / "target").path

@@ -1,0 +1,229 @@
+"""What `treewright doctor` reports, as data; and the checks of the machine itself.
+
+A room that needs something from outside offers `checks(repo)` in a module of its own,
+named in `cli/doctor.py`. A check looks and never changes anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+import treewright
+from treewright.kernel.containment import writable_parent
+
+Status = Literal["ok", "absent", "warning", "failed"]
+
+LOWEST_PYTHON = (3, 11)
+_LOW_DISK_BYTES = 1 << 30
+_SLOW_SYNC_SECONDS = 0.05
+
+EXTRAS: dict[str, str] = {
+    "dask": "evaluations on a cluster (--parallel-backend dask)",
+    "llm": "chat endpoints as agents (backend `openai`) and as an idea source (`llm`)",
+}
+"""What each optional extra enables. One that is not listed here is reported all the same."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of the report.
+
+    `failed` is something required that does not work, `absent` something optional that is
+    not there; `hint` says what to do, or what the missing thing would enable.
+    """
+
+    group: str
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
+
+
+def checks(repo: Path | None) -> Iterator[Check]:
+    """The interpreter, the installed extras, the file system and control over processes."""
+    yield _python()
+    yield from _dependencies()
+    directory = repo or Path.cwd()
+    yield _disk(directory)
+    yield from _file_system(directory)
+    yield from _processes()
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    ok = sys.version_info >= LOWEST_PYTHON
+    wanted = ".".join(map(str, LOWEST_PYTHON))
+    return Check(
+        "system",
+        "python",
+        "ok" if ok else "failed",
+        f"{version} at {sys.executable}; treewright {treewright.__version__}",
+        "" if ok else f"install Python {wanted} or newer",
+    )
+
+
+def _dependencies() -> Iterator[Check]:
+    """Extras come from the package's own metadata, so that a new one needs no line here."""
+    for extra, names in sorted(_requirements().items()):
+        found = {name: _version(name) for name in names}
+        missing = [name for name, version in found.items() if version is None]
+        versions = ", ".join(f"{name} {version}" for name, version in found.items() if version)
+        if not extra:
+            status: Status = "failed" if missing else "ok"
+            hint = "reinstall treewright" if missing else ""
+            detail = f"missing: {', '.join(missing)}" if missing else versions
+            yield Check("system", "core packages", status, detail, hint)
+            continue
+        enables = EXTRAS.get(extra, "the features that name this extra")
+        if missing:
+            hint = f"pip install 'treewright[{extra}]' enables {enables}"
+            yield Check("extras", extra, "absent", f"missing: {', '.join(missing)}", hint)
+        else:
+            yield Check("extras", extra, "ok", versions)
+
+
+def _requirements() -> dict[str, list[str]]:
+    """extra ("" for the core) -> package names."""
+    found: dict[str, list[str]] = {}
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for requirement in importlib.metadata.requires("treewright") or []:
+            name = re.match(r"[A-Za-z0-9._-]+", requirement)
+            extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
+            if name:
+                found.setdefault(extra[1] if extra else "", []).append(name[0])
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _disk(directory: Path) -> Check:
+    free = shutil.disk_usage(directory).free
+    low = free < _LOW_DISK_BYTES
+    return Check(
+        "system",
+        "disk space",
+        "warning" if low else "ok",
+        f"{free / (1 << 30):.1f} GiB free at {directory}",
+        "every candidate under way is a checkout of its own; free some space" if low else "",
+    )
+
+
+def _file_system(directory: Path) -> Iterator[Check]:
+    """Tries what durable runs rest on, in a directory that is gone afterwards."""
+    try:
+        scratch = tempfile.TemporaryDirectory(prefix=".treewright-doctor-", dir=directory)
+    except OSError as error:
+        yield Check(
+            "system",
+            "file system",
+            "failed",
+            f"cannot write in {directory}: {error.strerror}",
+            "make the repository writable: runs live in its .treewright directory",
+        )
+        return
+    with scratch as name:
+        yield _try("hard links", _try_link, Path(name), "one owner a run (the lease)")
+        yield _try("fsync", _try_sync, Path(name), "records that survive a power cut")
+        yield _try("heartbeat", _try_utime, Path(name), "noticing a dead owner")
+
+
+def _try(name: str, probe, directory: Path, purpose: str) -> Check:
+    try:
+        return Check("system", name, "ok", probe(directory))
+    except OSError as error:
+        return Check(
+            "system",
+            name,
+            "failed",
+            f"not possible here: {error.strerror or error}",
+            f"needed for {purpose}; put the repository on another file system",
+        )
+
+
+def _try_link(directory: Path) -> str:
+    first, second = directory / "first", directory / "second"
+    first.touch()
+    os.link(first, second)
+    return "exclusive creation works"
+
+
+def _try_sync(directory: Path) -> str:
+    taken = []
+    fd = os.open(directory / "synced", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        for _ in range(5):
+            os.write(fd, b"x" * 512)
+            started = time.perf_counter()
+            os.fsync(fd)
+            taken.append(time.perf_counter() - started)
+    finally:
+        os.close(fd)
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    median = sorted(taken)[len(taken) // 2]
+    slow = "; slow, so expect this much per recorded event" if median > _SLOW_SYNC_SECONDS else ""
+    return f"{1000 * median:.2f} ms a write{slow}"
+
+
+def _try_utime(directory: Path) -> str:
+    path = directory / "beat"
+    path.touch()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.utime(fd)
+    finally:
+        os.close(fd)
+    return "file times can be set through a descriptor"
+
+
+def _processes() -> Iterator[Check]:
+    """How surely a candidate's processes can be ended and limited."""
+    if Path("/proc/self/environ").is_file():
+        yield Check("system", "process trees", "ok", "/proc finds every descendant of a command")
+    else:
+        yield Check(
+            "system",
+            "process trees",
+            "warning",
+            "no /proc: only the process group of a command is ended",
+            "a command that moves its children to another session can leave them running",
+        )
+    with contextlib.suppress(ImportError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        yield Check("system", "rlimits", "ok", f"available; open files {soft} (at most {hard})")
+    yield _cgroup()
+
+
+def _cgroup() -> Check:
+    parent = writable_parent()
+    if parent is not None:
+        return Check("system", "cgroup v2", "ok", f"usable below {parent}")
+    return Check(
+        "system",
+        "cgroup v2",
+        "absent",
+        "not delegated to this user",
+        "would keep a command's processes and memory inside a fence they cannot leave",
+    )

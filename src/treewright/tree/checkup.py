@@ -1,0 +1,228 @@
+"""What `treewright doctor` says about git, the command-line agents and the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from treewright.kernel.checkup import Check
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.tree import config as configuration
+from treewright.tree import creation, git, sweep, worktrees
+from treewright.tree.agents.base import Role
+from treewright.tree.agents.factory import probe_backend
+from treewright.tree.agents.presets import PRESETS
+from treewright.tree.config import Config
+from treewright.tree.ideas.factory import probe_source
+
+LOWEST_GIT = (2, 20)
+_ROLES: tuple[Role, ...] = ("planner", "coder", "reviewer")
+
+
+def checks(repo: Path | None) -> Iterator[Check]:
+    yield _git()
+    yield from _agents()
+    if repo is None:
+        yield Check(
+            "repository",
+            "git repository",
+            "absent",
+            "not inside one",
+            "run this in the repository to improve, or give --repo",
+        )
+    else:
+        yield from _repository(repo)
+
+
+def _git() -> Check:
+    found = shutil.which("git")
+    if found is None:
+        return Check("system", "git", "failed", "not found", "install git 2.20 or newer")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", said)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < LOWEST_GIT:
+        return Check(
+            "system",
+            "git",
+            "failed",
+            f"{said.strip()} is too old for worktrees as they are used here",
+            "install git 2.20 or newer",
+        )
+    return Check("system", "git", "ok", f"{said.strip().removeprefix('git version ')} at {found}")
+
+
+def _agents() -> Iterator[Check]:
+    for name, preset in PRESETS.items():
+        found = shutil.which(preset.executable)
+        if found:
+            yield Check("agents", name, "ok", f"{preset.title} at {found}")
+        else:
+            yield Check(
+                "agents",
+                name,
+                "absent",
+                f"{preset.title} is not on PATH",
+                f'`{preset.install}` enables backend = "command", preset = "{name}"',
+            )
+
+
+def _repository(repo: Path) -> Iterator[Check]:
+    yield _root(repo)
+    path = repo / configuration.DEFAULT_NAME
+    if not path.exists():
+        yield Check(
+            "repository",
+            "configuration",
+            "absent",
+            f"no {configuration.DEFAULT_NAME} in {repo}",
+            "`treewright init` writes one",
+        )
+        return
+    try:
+        config = configuration.load(path)
+    except UsageError as error:
+        yield Check(
+            "repository", "configuration", "failed", str(error), "see docs/configuration.md"
+        )
+        return
+    unfilled = configuration.unfilled(config)
+    if unfilled:
+        yield Check(
+            "repository",
+            "configuration",
+            "failed",
+            f"`{'`, `'.join(unfilled)}` still say {configuration.FILL_IN}",
+            f"edit {path}",
+        )
+    else:
+        yield Check("repository", "configuration", "ok", f"{configuration.DEFAULT_NAME} loads")
+    yield from _commands(repo, config)
+    yield _baseline(repo, config)
+    yield from _sources(repo, config)
+    yield from _roles(repo, config)
+    yield from _keys(config)
+
+
+def _root(repo: Path) -> Check:
+    try:
+        git.head_commit(repo)
+        git.require_clean(repo)
+    except UsageError as error:
+        return Check("repository", "root commit", "warning", str(error))
+    return Check("repository", "root commit", "ok", f"{repo} is clean")
+
+
+def _commands(repo: Path, config: Config) -> Iterator[Check]:
+    commands = {"sweep.command": config.sweep.command}
+    if config.tests is not None:
+        commands["tests.command"] = config.tests.command
+    for key, command in commands.items():
+        if command != configuration.FILL_IN:
+            yield _command(repo, config, key, command)
+    if config.tests is None:
+        yield Check(
+            "repository",
+            "tests.command",
+            "absent",
+            "no tests are configured",
+            "would reject broken candidates before they are swept",
+        )
+
+
+def _command(repo: Path, config: Config, key: str, command: str) -> Check:
+    words = _words(command)
+    if not words:
+        return Check("repository", key, "ok", "a shell command; not looked into")
+    if not _runnable(words[0], repo):
+        return Check(
+            "repository", key, "failed", f"`{words[0]}` is not found", f"check {key}, or PATH"
+        )
+    for word in words:
+        if not (repo / word).is_file() or Path(word).is_absolute():
+            continue
+        if git.attempt(repo, "ls-files", "--error-unmatch", "--", word).returncode != 0:
+            return Check(
+                "repository",
+                key,
+                "failed",
+                f"{word} is not tracked by git, so a candidate's checkout does not have it",
+                f"git add {word} and commit",
+            )
+        if not worktrees.protected_changes([word], config.protected_paths):
+            return Check(
+                "repository",
+                key,
+                "warning",
+                f"`{command}`: {word} is not protected",
+                "a candidate could change what measures it; add it to protected_paths",
+            )
+    return Check("repository", key, "ok", f"`{command}`")
+
+
+def _words(command: str) -> list[str]:
+    """The words of a simple command, without leading assignments; [] if it is not simple."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    while words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], re.DOTALL):
+        words = words[1:]
+    return words
+
+
+def _runnable(name: str, repo: Path) -> bool:
+    """Asks the shell that will run it, which also knows its own built-ins."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name],
+        cwd=repo,
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
+
+
+def _baseline(repo: Path, config: Config) -> Check:
+    path = repo / config.baseline_csv
+    if not path.is_file():
+        return Check(
+            "repository",
+            "baseline_csv",
+            "absent",
+            f"no {config.baseline_csv} yet",
+            "`treewright tree --make-baseline` sweeps the root commit to make it",
+        )
+    try:
+        creation.check_baseline(path, config, None, path)
+    except TreewrightError as error:
+        return Check("repository", "baseline_csv", "failed", str(error))
+    return Check("repository", "baseline_csv", "ok", f"{config.baseline_csv} is complete")
+
+
+def _sources(repo: Path, config: Config) -> Iterator[Check]:
+    for number, source in enumerate(config.ideas):
+        able, said = probe_source(source, repo)
+        hint = "" if able else "see docs/ideas.md"
+        yield Check("repository", f"ideas[{number}]", "ok" if able else "failed", said, hint)
+
+
+def _roles(repo: Path, config: Config) -> Iterator[Check]:
+    for role in _ROLES:
+        able, said = probe_backend(role, getattr(config.agents, role), repo)
+        hint = "" if able else "see docs/agents.md"
+        yield Check("repository", f"agents.{role}", "ok" if able else "failed", said, hint)
+
+
+def _keys(config: Config) -> Iterator[Check]:
+    """Only whether they are set: values are never read into a message."""
+    for name in sorted(sweep.secret_variables(config)):
+        if os.environ.get(name):
+            yield Check("repository", name, "ok", "set (an API key)")
+        else:
+            yield Check(
+                "repository", name, "failed", "not set", f"export {name}=... before running"
+            )

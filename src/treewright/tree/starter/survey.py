@@ -1,0 +1,190 @@
+"""What a repository looks like: its tests, its sweep, its results, what is tunable.
+
+Everything found here is a guess that ends up in a commented file for the user to
+check, so a plain rule that is easy to predict beats a clever one.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from treewright.tree.git import git
+from treewright.tree.starter.columns import Column, columns_of_csv, columns_of_script
+
+_SWEEP_STEMS = ("sweep", "run_sweep", "benchmark", "bench", "evaluate", "eval", "experiment")
+_SCRIPT_RUNNERS = {".py": "", ".sh": "sh"}
+_TEST_DIRECTORIES = ("tests", "test")
+_DATA_DIRECTORIES = ("data", "datasets", "fixtures")
+_NOT_TUNABLE = frozenset(
+    {"setup.py", "conftest.py", "noxfile.py", "docs", "examples", "scripts", "benchmarks", "tools"}
+)
+_LARGEST_TEXT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found. None and empty mean that the user has to fill it in."""
+
+    tests_command: str | None
+    sweep_command: str | None
+    sweep_script: str | None
+    results_csv: str | None
+    columns: list[Column]
+    idea_directory: str | None
+    tunable: list[str]
+    protected: list[str]
+
+
+def survey(repo: Path) -> Survey:
+    files = _files(repo)
+    script = _sweep_script(repo, files)
+    results = _results_csv(repo, files)
+    columns = columns_of_csv(repo / results) if results else []
+    if not columns and script and script.endswith(".py"):
+        columns = columns_of_script(_text(repo, script))
+    prefix = _import_prefix(files)
+    tests = _tests_command(repo, files, prefix)
+    ideas = next((d for d in ("ideas",) if _has(files, d, ".md")), None)
+    return Survey(
+        tests_command=tests,
+        sweep_command=_run_script(script, prefix) if script else None,
+        sweep_script=script,
+        results_csv=results,
+        columns=columns,
+        idea_directory=ideas,
+        tunable=_tunable(files, script),
+        protected=_protected(repo, files, script, ideas),
+    )
+
+
+def _files(repo: Path) -> list[str]:
+    """Tracked files, and those that would be with the next `git add`."""
+    listed = git(repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return sorted({path for path in listed.split("\0") if path and (repo / path).is_file()})
+
+
+def _sweep_script(repo: Path, files: list[str]) -> str | None:
+    """A script that knows the contract's variables, or else one with a telling name."""
+    scripts = [f for f in files if PurePosixPath(f).suffix in _SCRIPT_RUNNERS and not _is_test(f)]
+    scripts.sort(key=lambda f: (f.count("/"), f))
+    for path in scripts:
+        if "TREEWRIGHT_RESULTS_CSV" in _text(repo, path):
+            return path
+    for stem in _SWEEP_STEMS:
+        for path in scripts:
+            if PurePosixPath(path).stem == stem and path.count("/") <= 1:
+                return path
+    return None
+
+
+def _results_csv(repo: Path, files: list[str]) -> str | None:
+    """A CSV with `config_id` and `status`; one that calls itself a baseline comes first."""
+    found = [f for f in files if f.endswith(".csv") and _has_contract_header(repo / f)]
+    return min(found, key=lambda f: ("baseline" not in f, f.count("/"), f), default=None)
+
+
+def _has_contract_header(path: Path) -> bool:
+    with path.open("rb") as file:
+        names = file.readline(1 << 16).decode("utf-8-sig", "replace").strip().split(",")
+    return {"config_id", "status"} <= {name.strip() for name in names}
+
+
+def _import_prefix(files: list[str]) -> str:
+    """A candidate's own package must be imported, not one installed from this repository."""
+    if any(f.startswith("src/") and f.endswith("/__init__.py") for f in files):
+        return "PYTHONPATH=src "
+    if _packages(files):
+        return "PYTHONPATH=. "
+    return ""
+
+
+def _packages(files: list[str]) -> list[str]:
+    """Top-level importable packages, `src/` layout or flat."""
+    inits = [PurePosixPath(f).parent for f in files if PurePosixPath(f).name == "__init__.py"]
+    tops = [p for p in inits if len(p.parts) == 1 or (len(p.parts) == 2 and p.parts[0] == "src")]
+    return sorted(
+        str(p) for p in tops if p.name not in _TEST_DIRECTORIES and p.parts[0] not in _NOT_TUNABLE
+    )
+
+
+def _run_script(script: str, prefix: str) -> str:
+    if script.endswith(".py"):
+        return f"{prefix}{_python()} {shlex.quote(script)}"
+    return f"{_SCRIPT_RUNNERS[PurePosixPath(script).suffix]} {shlex.quote(script)}"
+
+
+def _tests_command(repo: Path, files: list[str], prefix: str) -> str | None:
+    python_tests = [f for f in files if _is_test(f) and f.endswith(".py")]
+    if python_tests:
+        if _uses_pytest(repo, files, python_tests):
+            return f"{prefix}{_python()} -m pytest -q"
+        return f"{prefix}{_python()} -m unittest -q"
+    if "package.json" in files and '"test"' in _text(repo, "package.json"):
+        return "npm test"
+    if "Cargo.toml" in files:
+        return "cargo test --quiet"
+    if "go.mod" in files:
+        return "go test ./..."
+    if "Makefile" in files and "\ntest:" in "\n" + _text(repo, "Makefile"):
+        return "make test"
+    return None
+
+
+def _uses_pytest(repo: Path, files: list[str], tests: list[str]) -> bool:
+    settings = ("pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py")
+    if any(name in files for name in settings):
+        return True
+    places = ("pyproject.toml", "setup.cfg", "tox.ini", *tests)
+    if any("pytest" in _text(repo, name) for name in places if name in files):
+        return True
+    return not any("unittest" in _text(repo, name) for name in tests)
+
+
+def _tunable(files: list[str], script: str | None) -> list[str]:
+    """Patterns for the `mutate` idea source: the packages, or else the top-level modules."""
+    packages = _packages(files)
+    if packages:
+        return [f"{package}/**/*.py" for package in packages]
+    return [
+        f
+        for f in files
+        if f.endswith(".py")
+        and "/" not in f
+        and not _is_test(f)
+        and f != script
+        and f not in _NOT_TUNABLE
+    ]
+
+
+def _protected(repo: Path, files: list[str], script: str | None, ideas: str | None) -> list[str]:
+    """What decides: the yardstick, the data, the tests and how these are run."""
+    directories = [d for d in (*_TEST_DIRECTORIES, *_DATA_DIRECTORIES) if _has(files, d, "")]
+    single = [f for f in files if _is_test(f) and f.split("/")[0] not in directories]
+    settings = [f for f in ("conftest.py", "pytest.ini", "tox.ini", ".gitignore") if f in files]
+    if "pyproject.toml" in files and "[tool.pytest" in _text(repo, "pyproject.toml"):
+        settings.append("pyproject.toml")
+    found = [script, *directories, *single, *settings, ideas]
+    return list(dict.fromkeys(path for path in found if path))
+
+
+def _is_test(path: str) -> bool:
+    pure = PurePosixPath(path)
+    if any(part in _TEST_DIRECTORIES for part in pure.parts[:-1]):
+        return True
+    return pure.suffix == ".py" and (pure.name.startswith("test_") or pure.stem.endswith("_test"))
+
+
+def _has(files: list[str], directory: str, suffix: str) -> bool:
+    return any(f.startswith(f"{directory}/") and f.endswith(suffix) for f in files)
+
+
+def _python() -> str:
+    return "python" if shutil.which("python") else "python3"
+
+
+def _text(repo: Path, path: str) -> str:
+    with (repo / path).open("rb") as file:
+        return file.read(_LARGEST_TEXT).decode("utf-8", "replace")

@@ -1,0 +1,146 @@
+"""A survey as a commented treewright.toml that loads as written."""
+
+from __future__ import annotations
+
+import json
+
+from treewright.tree.config import FILL_IN
+from treewright.tree.starter.survey import Survey
+
+
+def render(found: Survey) -> str:
+    """What could not be found out says `FILL_IN`; a run refuses to start until it is."""
+    sections = [
+        _head(found),
+        _sweep(found),
+        _tests(found),
+        _metrics(found),
+        _ideas(found),
+        _agents(),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _quote(text: str) -> str:
+    """A JSON string is a TOML basic string, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(items: list[str]) -> str:
+    one_line = f"[{', '.join(map(_quote, items))}]"
+    if len(one_line) <= 80:
+        return one_line
+    return "[\n" + "".join(f"  {_quote(item)},\n" for item in items) + "]"
+
+
+def _head(found: Survey) -> str:
+    baseline = found.results_csv or "baseline.csv"
+    origin = (
+        "Found here: check that the sweep below made it."
+        if found.results_csv
+        else "Not there yet: `treewright tree --make-baseline` makes it."
+    )
+    return f"""\
+# What to improve, how it is measured, who does the work.
+# Every key is explained in Treewright's docs/configuration.md; `treewright doctor` checks them.
+
+# The sweep's results for the code as it is now. {origin}
+baseline_csv = {_quote(baseline)}
+
+# Feeds the bootstrap intervals and, as TREEWRIGHT_SEED, the sweep.
+seed = 0
+
+# A candidate that touches one of these is rejected before anything runs. Name all that
+# decides: the sweep and what it imports to measure, its data, the tests. Directories
+# count as a whole, * is a wildcard. (The baseline and this file are always protected.)
+protected_paths = {_list(found.protected)}"""
+
+
+def _sweep(found: Survey) -> str:
+    if found.sweep_command:
+        note = "# Found by its name or by its use of TREEWRIGHT_RESULTS_CSV; check it."
+        command = found.sweep_command
+    else:
+        note = f"# Replace {FILL_IN}. A template: docs/sweep-contract.md."
+        command = FILL_IN
+    return f"""\
+# Runs in a candidate's checkout and writes one CSV row per config to the path in
+# TREEWRIGHT_RESULTS_CSV: config_id, status ("ok"), and the metrics below. It must honour
+# TREEWRIGHT_SWEEP_CONFIG_LIMIT (only config_id < limit), and _START for held-out configs.
+{note}
+[sweep]
+command = {_quote(command)}
+timeout_seconds = 3600"""
+
+
+def _tests(found: Survey) -> str:
+    if found.tests_command is None:
+        return """\
+# A command that must exit with 0 before a candidate is swept. None was found.
+# [tests]
+# command = "python -m pytest -q"
+# timeout_seconds = 1800"""
+    return f"""\
+# Must exit with 0 before a candidate is swept.
+[tests]
+command = {_quote(found.tests_command)}
+timeout_seconds = 1800"""
+
+
+def _metrics(found: Survey) -> str:
+    columns = [(column.name, column.direction) for column in found.columns]
+    if columns:
+        note = "# Read from the sweep's columns; check the directions and which one is primary."
+    else:
+        columns = [(FILL_IN, "minimize")]
+        note = f"# Replace {FILL_IN} by the name of a column."
+    tables = []
+    for place, (name, direction) in enumerate(columns):
+        rest = "primary = true\nweight = 1.0" if place == 0 else "weight = 0.1"
+        tables.append(
+            f"[[metrics]]\nname = {_quote(name)}\ndirection = {_quote(direction)}\n{rest}\n"
+            "tolerance = 0.0"
+        )
+    return f"""\
+# Numeric columns of the results. Exactly one is primary. A change counts if the 95 %
+# interval of the paired differences excludes zero and their mean exceeds the tolerance
+# (in the column's own unit); weights make the score that ranks candidates.
+{note}
+""" + "\n\n".join(tables)
+
+
+def _ideas(found: Survey) -> str:
+    tables = []
+    if found.idea_directory is not None:
+        tables.append(f'[[ideas]]\nsource = "directory"\npath = {_quote(found.idea_directory)}')
+    if found.tunable:
+        tables.append(
+            "# Single edits to the numbers in these files, made offline. Narrow it down to\n"
+            "# where the numbers matter.\n"
+            f'[[ideas]]\nsource = "mutate"\nfiles = {_list(found.tunable)}'
+        )
+    if not tables:
+        tables.append(
+            "# Make this directory and put an idea per .md file into it.\n"
+            '[[ideas]]\nsource = "directory"\npath = "ideas"'
+        )
+    return """\
+# Where ideas come from, asked in this order: `directory` (.md files), `mutate`, `command`
+# (your generator), `llm` (an OpenAI-compatible endpoint). See docs/ideas.md.
+""" + "\n\n".join(tables)
+
+
+def _agents() -> str:
+    return """\
+# Who implements them. `patch` applies the diff that an idea carries and needs no model.
+# For ideas in plain words use a command-line agent or an endpoint: docs/agents.md.
+[agents.coder]
+backend = "patch"
+
+# [agents.coder]
+# backend = "command"
+# preset = "claude"                      # or codex, gemini, aider
+#
+# [agents.reviewer]
+# backend = "openai"
+# endpoint = { base_url = "https://...", model = "...", api_key_env = "MY_KEY_VARIABLE" }"""

@@ -1,0 +1,132 @@
+"""`treewright doctor`: what is there, what is not, and when that is an error."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository
+from treewright.kernel import checkup as machine
+from treewright.kernel.checkup import Check
+from treewright.tree import checkup
+
+
+def of(checks, name: str) -> Check:
+    (found,) = [check for check in checks if check.name == name]
+    return found
+
+
+def test_a_ready_repository(toy: ToyRepository, treewright) -> None:
+    done = treewright("doctor", "--json", cwd=toy.path)
+    assert done.returncode == 0, done.stdout
+    document = json.loads(done.stdout)
+    assert document["ok"] is True
+    status = {check["name"]: check["status"] for check in document["checks"]}
+    for name in ("python", "git", "hard links", "fsync", "configuration", "baseline_csv"):
+        assert status[name] == "ok", name
+    assert toy.git("status", "--porcelain") == ""
+
+
+def test_outside_a_repository_only_the_machine_counts(tmp_path: Path, treewright) -> None:
+    done = treewright("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "not inside one" in done.stdout
+
+
+def test_what_is_required_and_missing_exits_with_1(toy: ToyRepository, treewright) -> None:
+    config = toy.path / "treewright.toml"
+    config.write_text(config.read_text().replace("[tests]", "[testz]"))
+    done = treewright("doctor", cwd=toy.path)
+    assert done.returncode == 1
+    assert "unknown key `testz`; did you mean `tests`?" in done.stdout
+
+
+def test_commands_are_looked_up_tracked_and_protected(toy: ToyRepository) -> None:
+    def after(old: str, new: str) -> list[Check]:
+        text = (toy.path / "treewright.toml").read_text()
+        (toy.path / "treewright.toml").write_text(text.replace(old, new))
+        found = list(checkup.checks(toy.path))
+        (toy.path / "treewright.toml").write_text(text)
+        return found
+
+    missing = of(after("sh sweep.sh", "A=1 no-such-program x"), "sweep.command")
+    assert (missing.status, "no-such-program" in missing.detail) == ("failed", True)
+    toy.write("new.sh", "")
+    untracked = of(after("sh sweep.sh", "sh new.sh"), "sweep.command")
+    assert (untracked.status, "not tracked" in untracked.detail) == ("failed", True)
+    open_to_change = of(after('"sweep.sh", ', ""), "sweep.command")
+    assert (open_to_change.status, "not protected" in open_to_change.detail) == ("warning", True)
+    unfilled = of(after("sh sweep.sh", "FILL_IN"), "configuration")
+    assert (unfilled.status, "sweep.command" in unfilled.detail) == ("failed", True)
+
+
+def test_baseline_that_is_absent_or_damaged(toy: ToyRepository) -> None:
+    path = toy.path / "baseline.csv"
+    path.write_text(path.read_text().replace("0,ok", "0,crashed"))
+    assert of(checkup.checks(toy.path), "baseline_csv").status == "failed"
+    path.unlink()
+    assert of(checkup.checks(toy.path), "baseline_csv").status == "absent"
+
+
+def test_keys_are_named_and_never_shown(
+    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = '{ base_url = "http://127.0.0.1:9/v1", model = "m", api_key_env = "TOY_KEY" }'
+    with (toy.path / "treewright.toml").open("a") as file:
+        file.write(f'\n[agents.reviewer]\nbackend = "openai"\nendpoint = {endpoint}\n')
+    assert of(checkup.checks(toy.path), "TOY_KEY").status == "failed"
+    monkeypatch.setenv("TOY_KEY", "sk-very-secret")
+    found = list(checkup.checks(toy.path))
+    assert of(found, "TOY_KEY").status == "ok"
+    assert not any("very-secret" in check.detail + check.hint for check in found)
+
+
+def test_idea_sources_and_roles_are_probed(toy: ToyRepository) -> None:
+    found = list(checkup.checks(toy.path))
+    assert of(found, "ideas[0]").detail == "5 idea files in ideas"
+    assert {of(found, f"agents.{role}").status for role in ("planner", "coder")} == {"ok"}
+    with (toy.path / "treewright.toml").open("a") as file:
+        file.write('\n[agents.coder]\nbackend = "command"\ncommand = ["no-such-agent"]\n')
+    coder = of(checkup.checks(toy.path), "agents.coder")
+    assert (coder.status, "no-such-agent" in coder.detail) == ("failed", True)
+
+
+def test_agents_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "aider"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert of(checkup.checks(None), "aider").status == "ok"
+
+
+def test_an_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        machine.importlib.metadata,
+        "requires",
+        lambda _: ["click>=8", "no-such-package>=1; extra == 'moon'"],
+    )
+    moon = of(machine.checks(None), "moon")
+    assert moon.status == "absent"
+    assert "treewright[moon]" in moon.hint
+
+
+def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refuse)
+    found = of(machine.checks(tmp_path), "hard links")
+    assert (found.status, "lease" in found.hint) == ("failed", True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    try:
+        assert of(machine.checks(tmp_path), "file system").status == "failed"
+    finally:
+        tmp_path.chmod(0o755)

@@ -1,0 +1,197 @@
+"""Two coordinators, stalled ones, interrupted ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.decisions import decisions, repeated_evaluations
+from tests.faults.running import (
+    RUN,
+    SHAPE,
+    Gate,
+    Search,
+    add_gate,
+    copy_of,
+    fingerprint,
+    finish,
+    nothing_runs,
+    one_line,
+    search,
+)
+from tests.toy import ToyRepository
+from tests.waiting import until
+
+pytestmark = pytest.mark.xdist_group("owners")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory) -> ToyRepository:
+    toy = ToyRepository.create(tmp_path_factory.mktemp("template") / "repo")
+    add_gate(toy)
+    return toy
+
+
+@pytest.fixture(scope="module")
+def expected(template: ToyRepository, tmp_path_factory) -> dict:
+    """What an uninterrupted run decides."""
+    undisturbed = copy_of(template, tmp_path_factory.mktemp("undisturbed") / "repo")
+    finish(undisturbed, *SHAPE)
+    return decisions(undisturbed.run_dir(RUN))
+
+
+@pytest.fixture
+def gated(template: ToyRepository, tmp_path: Path) -> ToyRepository:
+    return copy_of(template, tmp_path / "target repo")
+
+
+def test_of_two_coordinators_one_works(gated: ToyRepository, tmp_path: Path, expected) -> None:
+    gate = Gate(tmp_path / "gate")
+    first = Search(gated, *SHAPE, "--until-done", env=gate.environment)
+    gate.wait()
+    before = fingerprint(gated)
+    second = search(gated, *SHAPE, code=3)
+    said = one_line(second.err)
+    assert said.startswith("treewright: Run lock is active (not stale): pid ")
+    assert f"pid {first.child.pid} " in said
+    assert "--force" in said
+    assert second.out == ""
+    assert fingerprint(gated) == before
+    gate.open()
+    assert first.end() == 0
+    assert decisions(gated.run_dir(RUN)) == expected
+
+
+def test_two_started_at_the_same_moment(gated: ToyRepository, expected) -> None:
+    both = [Search(gated, *SHAPE, "--until-done") for _ in range(2)]
+    codes = sorted(one.end() for one in both)
+    assert codes in ([0, 0], [0, 3]), [one.err for one in both]
+    assert decisions(gated.run_dir(RUN)) == expected
+    assert repeated_evaluations(gated.run_dir(RUN)) == []
+
+
+def test_a_stalled_owner_that_wakes_after_a_takeover_changes_nothing(
+    gated: ToyRepository, tmp_path: Path, expected
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    stalled = Search(gated, *SHAPE, "--until-done", env=gate.environment)
+    gate.wait()
+    stalled.signal(signal.SIGSTOP)
+    finish(gated, "--force")
+    assert decisions(gated.run_dir(RUN)) == expected
+    before = fingerprint(gated)
+    stalled.signal(signal.SIGCONT)
+    assert stalled.end() == 3
+    assert "lost the run to another one" in one_line(stalled.err)
+    assert stalled.out == ""
+    assert fingerprint(gated) == before
+    assert nothing_runs(gated)
+    takeovers = json.loads((gated.run_dir(RUN) / "manifest.json").read_text())["takeovers"]
+    assert [takeover["how"] for takeover in takeovers] == ["forced"]
+
+
+def test_a_stalled_owner_that_wakes_while_its_successor_works(
+    gated: ToyRepository, tmp_path: Path, expected
+) -> None:
+    first_gate, second_gate = Gate(tmp_path / "gate"), Gate(tmp_path / "gate 2")
+    stalled = Search(gated, *SHAPE, "--until-done", env=first_gate.environment)
+    first_gate.wait()
+    stalled.signal(signal.SIGSTOP)
+    successor = Search(gated, "--force", "--until-done", env=second_gate.environment)
+    second_gate.wait()
+    stalled.signal(signal.SIGCONT)
+    assert stalled.end() == 3
+    second_gate.open()
+    assert successor.end() == 0, successor.err
+    assert decisions(gated.run_dir(RUN)) == expected
+    assert repeated_evaluations(gated.run_dir(RUN)) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_stops_in_order_and_the_run_can_be_continued(
+    gated: ToyRepository, tmp_path: Path, expected, number: signal.Signals
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    first = Search(gated, *SHAPE, "--until-done", env=gate.environment)
+    gate.wait()
+    first.signal(number)
+    assert first.end() == 130
+    assert one_line(first.err).endswith("run the same command again to continue")
+    assert first.out == ""
+    assert nothing_runs(gated)
+    finish(gated)
+    assert decisions(gated.run_dir(RUN)) == expected
+    assert repeated_evaluations(gated.run_dir(RUN)) == []
+
+
+def test_two_signals_stop_at_once(gated: ToyRepository, tmp_path: Path, expected) -> None:
+    gated.write("sweep.sh", "trap '' TERM\n" + (gated.path / "sweep.sh").read_text())
+    gated.commit("a sweep that does not listen")
+    gate = Gate(tmp_path / "gate")
+    first = Search(gated, *SHAPE, "--until-done", env=gate.environment)
+    gate.wait()
+    first.signal(signal.SIGINT)
+    until(lambda: first.child.stderr and "once more" in first.child.stderr.readline())
+    first.signal(signal.SIGINT)
+    assert first.end() == 130
+    assert nothing_runs(gated)
+    finish(gated)
+    assert repeated_evaluations(gated.run_dir(RUN)) == []
+
+
+def test_ctrl_c_that_also_hits_git_is_not_the_candidates_failure(
+    gated: ToyRepository, tmp_path: Path, expected
+) -> None:
+    """A terminal sends the signal to the whole group: git dies of it too."""
+    shims = tmp_path / "bin"
+    shims.mkdir()
+    real = os.environ["PATH"]
+    script = f"""#!/bin/sh
+PATH='{real}'
+for word; do
+  if [ "$word" = apply ]; then
+    test -e '{shims}/applying' && exit 1
+    : > '{shims}/applying'
+    exec sleep 60
+  fi
+done
+exec git "$@"
+"""
+    (shims / "git").write_text(script)
+    (shims / "git").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{shims}:{real}"}
+    first = Search(gated, *SHAPE, "--until-done", env=environment, start_new_session=True)
+    until(lambda: (shims / "applying").exists(), what="git apply runs")
+    os.killpg(first.child.pid, signal.SIGINT)
+    assert first.end() == 130
+    finish(gated)
+    assert decisions(gated.run_dir(RUN)) == expected
+
+
+def test_ctrl_c_while_the_baseline_is_made(gated: ToyRepository, tmp_path: Path) -> None:
+    gated.git("rm", "-q", "baseline.csv")
+    gated.write(".gitignore", "baseline.csv\n")
+    gated.commit("no baseline")
+    gate = Gate(tmp_path / "gate")
+    first = Search(gated, *SHAPE, "--make-baseline", env=gate.environment)
+    gate.wait()
+    first.signal(signal.SIGINT)
+    assert first.end() == 130
+    assert nothing_runs(gated)
+    assert finish(gated, *SHAPE, "--make-baseline")["stop_reason"] == "max_depth_reached"
+
+
+def test_kill_9_leaves_no_process(gated: ToyRepository, tmp_path: Path, expected) -> None:
+    gate = Gate(tmp_path / "gate")
+    first = Search(gated, *SHAPE, "--until-done", env=gate.environment)
+    gate.wait()
+    assert not nothing_runs(gated)
+    first.signal(signal.SIGKILL)
+    assert first.end() == -9
+    until(lambda: nothing_runs(gated), what="the watchdog ends the sweep")
+    finish(gated)
+    assert decisions(gated.run_dir(RUN)) == expected

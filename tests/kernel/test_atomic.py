@@ -1,0 +1,149 @@
+"""Files that are the old one or the new one, whatever happens in between."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import until
+from treewright.kernel import atomic
+from treewright.kernel.errors import StorageError
+
+ENDLESS_WRITER = """
+import sys
+from pathlib import Path
+from treewright.kernel import atomic
+path = Path(sys.argv[1])
+for number in range(10**9):
+    atomic.write_bytes(path, bytes([65 + number % 26]) * 200_000)
+"""
+
+
+@pytest.fixture
+def file_size_limit() -> Iterator[None]:
+    """Writes beyond 64 KiB fail, as they do on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_writes_what_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    atomic.write_bytes(path, b"one")
+    atomic.write_text(path, "zwei ä")
+    assert path.read_bytes() == "zwei ä".encode()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_killed_anywhere_the_file_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for _ in range(5):
+        before = path.stat().st_ino if path.exists() else 0
+        writer = subprocess.Popen([sys.executable, "-c", ENDLESS_WRITER, str(path)])
+        until(lambda before=before: path.exists() and path.stat().st_ino != before)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        data = path.read_bytes()
+        assert len(data) == 200_000
+        assert len(set(data)) == 1
+    atomic.sweep_temporaries(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, file_size_limit: None) -> None:
+    path = tmp_path / "file"
+    atomic.write_bytes(path, b"old")
+    with pytest.raises(StorageError) as caught:
+        atomic.write_bytes(path, b"x" * 100_000)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path], "no temporary file is left"
+
+
+def test_a_failed_rename_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "directory"
+    (path / "inside").mkdir(parents=True)
+    with pytest.raises(StorageError):
+        atomic.write_bytes(path, b"new")
+    assert (path / "inside").is_dir()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupt_inside_the_write_leaves_no_temporary(tmp_path: Path, monkeypatch) -> None:
+    def interrupted(fd: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.write_bytes(tmp_path / "file", b"data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_exclusive_creation_has_one_winner(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    assert atomic.create_exclusive(path, b"first")
+    assert not atomic.create_exclusive(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_exclusive_creation_loses_when_its_temporary_was_swept(tmp_path: Path, monkeypatch) -> None:
+    """The winner of a race sweeps; the loser must hear that it lost, not that disks fail."""
+    real = os.link
+
+    def link(source, target) -> None:
+        real(source, target)
+        atomic.sweep_temporaries(tmp_path)
+        Path(target).unlink()
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    assert not atomic.create_exclusive(tmp_path / "file", b"data")
+
+
+def test_sweeping_touches_only_temporaries_of_that_directory(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    kept = [tmp_path / "file", tmp_path / ".hidden", tmp_path / "below" / ".tw-tmp-1-a"]
+    for path in kept:
+        path.write_text("x")
+    (tmp_path / ".tw-tmp-1-a").write_text("x")
+    atomic.sweep_temporaries(tmp_path)
+    assert not (tmp_path / ".tw-tmp-1-a").exists()
+    assert all(path.exists() for path in kept)
+    atomic.sweep_temporaries(tmp_path / "missing")
+
+
+def test_directories_are_made_with_their_parents(tmp_path: Path) -> None:
+    atomic.make_directory(tmp_path / "a" / "b")
+    atomic.make_directory(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file"):
+        atomic.make_directory(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "no space left"),
+        (errno.EDQUOT, "no space left"),
+        (errno.EROFS, "writable"),
+        (errno.EACCES, "writable"),
+        (errno.EIO, "cannot write"),
+    ],
+)
+def test_errors_say_what_to_do(number: int, words: str) -> None:
+    said = str(atomic.describe(OSError(number, os.strerror(number)), Path("/run/manifest.json")))
+    assert words in said
+    assert "/run/manifest.json" in said
+    assert "\n" not in said

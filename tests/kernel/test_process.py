@@ -1,0 +1,235 @@
+"""Commands and everything they start: ended with them, whatever they do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import gone, until
+from treewright.kernel import process, proctree
+
+# Ignores SIGTERM, leaves its session and group, and stays.
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork():
+    time.sleep(600)
+os.setsid()
+if os.fork():
+    time.sleep(600)
+open(sys.argv[1], "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+
+PARENT = """
+import sys
+from pathlib import Path
+from treewright.kernel import process
+process.run(sys.argv[2:], cwd=Path(sys.argv[1]), log_path=Path(sys.argv[1]) / "log", owner="orphan")
+"""
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> str:
+    """A marker of this test's own; nothing with it may be alive at the end."""
+    return f"test-{os.getpid()}-{tmp_path.name}"
+
+
+def run(command, tmp_path: Path, **options) -> process.ProcessResult:
+    return process.run(command, cwd=tmp_path, log_path=tmp_path / "log", **options)
+
+
+def pid_in(path: Path) -> int:
+    return int(until(lambda: path.exists() and path.read_text(), what=f"{path} is written"))
+
+
+def test_output_and_exit_code(tmp_path: Path) -> None:
+    done = run("echo out; echo err >&2; exit 3", tmp_path)
+    assert (done.returncode, done.ok, done.timed_out, done.cancelled) == (3, False, False, False)
+    assert (tmp_path / "log").read_text() == "out\nerr\n"
+    assert done.output_bytes == 8
+    assert done.explain("the sweep") == "the sweep exited with code 3"
+
+
+def test_arguments_are_not_read_by_a_shell(tmp_path: Path) -> None:
+    assert run(["printf", "%s", "$HOME; a  b"], tmp_path).ok
+    assert (tmp_path / "log").read_text() == "$HOME; a  b"
+
+
+def test_stdin_is_given_or_empty(tmp_path: Path) -> None:
+    data = os.urandom(1 << 20).hex().encode()
+    assert run(["md5sum"], tmp_path, stdin=data, timeout=30).ok
+    expected = subprocess.run(["md5sum"], input=data, capture_output=True, check=True).stdout
+    assert (tmp_path / "log").read_bytes() == expected
+    assert run(["cat"], tmp_path, timeout=30).ok
+    assert (tmp_path / "log").read_bytes() == b""
+
+
+def test_a_command_that_does_not_read_its_stdin(tmp_path: Path) -> None:
+    assert run("exec 0<&-; echo done", tmp_path, stdin=b"x" * 10_000_000, timeout=30).ok
+    assert (tmp_path / "log").read_text() == "done\n"
+
+
+def test_environment_is_exactly_what_was_given(tmp_path: Path) -> None:
+    run(["env"], tmp_path, env={"PATH": os.environ["PATH"], "ONLY": "this"})
+    names = {line.partition("=")[0] for line in (tmp_path / "log").read_text().splitlines()}
+    assert names - {"PWD", "SHLVL", "_"} == {"PATH", "ONLY", proctree.MARKER}
+
+
+@pytest.mark.parametrize("command", [["no-such-program-anywhere"], ["./missing"]])
+def test_a_missing_program_is_a_result_not_an_exception(tmp_path: Path, command) -> None:
+    done = run(command, tmp_path)
+    assert done.returncode is None
+    assert not done.ok
+    assert done.explain("it") == f"it could not start: no such program: {command[0]}"
+
+
+def test_a_missing_directory_is_a_result_too(tmp_path: Path) -> None:
+    done = process.run("true", cwd=tmp_path / "none", log_path=tmp_path / "log")
+    assert "none" in done.explain("it")
+
+
+def test_a_hanging_command_is_ended_at_its_time_limit(tmp_path: Path, owner: str) -> None:
+    started = time.monotonic()
+    done = run("echo before; sleep 600", tmp_path, timeout=0.3, owner=owner)
+    assert done.timed_out
+    assert not done.ok
+    assert time.monotonic() - started < 20
+    assert (tmp_path / "log").read_text() == "before\n"
+    assert "time limit" in done.explain("it")
+    assert proctree.marked(owner, prefix=True) == []
+
+
+def test_the_time_limit_ends_descendants_that_ignore_signals_and_changed_session(
+    tmp_path: Path, owner: str
+) -> None:
+    pid_file = tmp_path / "pid"
+    done = run(
+        [sys.executable, "-c", STUBBORN, str(pid_file)],
+        tmp_path, timeout=3, grace_seconds=0.2, owner=owner,
+    )  # fmt: skip
+    assert done.timed_out
+    assert gone(pid_in(pid_file))
+    assert proctree.marked(owner, prefix=True) == []
+
+
+def test_children_left_behind_by_a_command_that_returned(tmp_path: Path, owner: str) -> None:
+    script = 'sleep 600 & echo $! > pid; setsid sh -c "echo \\$\\$ > pid2; sleep 600" &\n'
+    script += "until test -s pid2; do :; done; echo done"
+    started = time.monotonic()
+    done = run(script, tmp_path, timeout=60, owner=owner)
+    assert done.ok
+    assert time.monotonic() - started < 20, "did not wait for the time limit"
+    assert (tmp_path / "log").read_text() == "done\n"
+    assert gone(pid_in(tmp_path / "pid"))
+    assert gone(pid_in(tmp_path / "pid2"))
+    assert proctree.marked(owner, prefix=True) == []
+
+
+def test_gigabytes_of_output_are_capped_and_quick(tmp_path: Path) -> None:
+    script = "echo first; head -c 2000000000 /dev/zero; echo; echo last"
+    started = time.monotonic()
+    done = run(script, tmp_path, log_bytes=100_000)
+    assert done.ok
+    assert time.monotonic() - started < 60
+    log = (tmp_path / "log").read_bytes()
+    assert log.startswith(b"first\n")
+    assert log.endswith(b"\nlast\n")
+    assert b"bytes left out" in log
+    assert 100_000 <= len(log) < 300_000
+    assert done.output_bytes == 2_000_000_000 + len("first\n\nlast\n")
+
+
+def test_output_without_end_is_ended_at_the_time_limit(tmp_path: Path, owner: str) -> None:
+    done = run("yes", tmp_path, timeout=0.5, log_bytes=10_000, owner=owner)
+    assert done.timed_out
+    assert (tmp_path / "log").stat().st_size < 200_000
+
+
+def test_cancelling_ends_the_command(tmp_path: Path, owner: str) -> None:
+    cancel = threading.Event()
+    done: list[process.ProcessResult] = []
+    thread = threading.Thread(
+        target=lambda: done.append(
+            run("echo $$ > pid; sleep 600", tmp_path, cancel=cancel, owner=owner)
+        )
+    )
+    thread.start()
+    pid = pid_in(tmp_path / "pid")
+    cancel.set()
+    thread.join(20)
+    assert done[0].cancelled
+    assert not done[0].ok
+    assert gone(pid)
+    assert proctree.marked(owner, prefix=True) == []
+
+
+def test_a_polite_command_may_finish_in_the_grace_period(tmp_path: Path) -> None:
+    script = "trap 'echo saved; exit 0' TERM; echo up > up; while :; do sleep 0.05; done"
+    done = run(script, tmp_path, timeout=1, grace_seconds=20)
+    assert done.timed_out
+    assert (tmp_path / "log").read_text().endswith("saved\n")
+    assert done.seconds < 15
+
+
+def test_a_log_that_cannot_be_written_ends_the_command(tmp_path: Path, owner: str) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        process.run(
+            "yes", cwd=tmp_path, log_path=Path("/dev/full"), timeout=60, owner=owner,
+            log_bytes=1 << 24,
+        )  # fmt: skip
+    assert proctree.marked(owner, prefix=True) == []
+
+
+def test_kill_9_of_the_parent_ends_its_descendants(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path), sys.executable, "-c", STUBBORN, str(pid_file)]
+    )
+    pid = pid_in(pid_file)
+    assert not gone(pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    until(lambda: gone(pid), what="the watchdog ends the orphan")
+    until(lambda: not proctree.marked("orphan:", prefix=True), what="and its parents")
+
+
+def test_ending_what_earlier_owners_left_spares_ones_own(tmp_path: Path, owner: str) -> None:
+    def start(marker: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, proctree.MARKER: marker}
+        return subprocess.Popen(["sleep", "600"], env=environment)
+
+    old, older = start(f"{owner}-1:a"), start(f"{owner}-2:b")
+    mine, tenth = start(f"{owner}-3:c"), start(f"{owner}-30:d")
+    stranger = start(f"x{owner}-1:a")
+    everyone = (old, older, mine, tenth, stranger)
+    try:
+        until(lambda: len(proctree.marked(owner, prefix=True)) == 4)
+        killed = proctree.kill_marked(f"{owner}-", spare=f"{owner}-3:")
+        assert killed == sorted([old.pid, older.pid, tenth.pid])
+        assert mine.poll() is None
+        assert stranger.poll() is None
+        assert proctree.kill_marked(f"{owner}-", spare=f"{owner}-3:") == []
+    finally:
+        for child in everyone:
+            child.kill()
+            child.wait()
+
+
+def test_a_marker_is_matched_whole(tmp_path: Path, owner: str) -> None:
+    child = subprocess.Popen(["sleep", "600"], env={**os.environ, proctree.MARKER: f"{owner}:ab"})
+    try:
+        until(lambda: proctree.marked(f"{owner}:ab") == [child.pid])
+        assert proctree.marked(f"{owner}:a") == []
+        assert proctree.marked(f"{owner}:a", prefix=True) == [child.pid]
+    finally:
+        child.kill()
+        child.wait()
+    assert not proctree.is_alive(child.pid, proctree.start_time(child.pid))

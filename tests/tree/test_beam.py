@@ -1,0 +1,116 @@
+"""The beam: the best that may, never too many, the same whatever the order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tree.making import evaluation
+from treewright.tree import beam, gate
+from treewright.tree.model import Confirmation, Evaluation
+
+scores = st.sampled_from([-0.5, 0.0, 0.1, 0.1, 0.2, 0.3])
+
+
+@st.composite
+def depths(draw) -> list[Evaluation]:
+    return [
+        evaluation(
+            number,
+            draw(scores),
+            draw(scores),
+            passes=draw(st.booleans()),
+            tree=draw(st.sampled_from(["", "a", "b", "c"])) or f"tree-{number}",
+            error="tests_failed" if draw(st.integers(0, 4)) == 0 else "",
+        )
+        for number in range(1, draw(st.integers(0, 12)) + 1)
+    ]
+
+
+def may(one: Evaluation) -> bool:
+    return gate.decide(one.parent_relative, one.error).passed
+
+
+def root_score(one: Evaluation) -> float:
+    assert one.root_relative is not None
+    return one.root_relative.score
+
+
+def confirmation(held: bool) -> Confirmation:
+    return Confirmation(8, 12, held, [], None, None, None, None, None)
+
+
+@given(depths(), st.integers(1, 5), st.sets(st.sampled_from(["a", "b"])))
+def test_the_beam(evaluations, width, known) -> None:
+    found = beam.select(evaluations, width, known, None)
+    by_id = {one.eval_id: one for one in evaluations}
+    promoted = [by_id[eval_id] for eval_id in found.promoted]
+    trees = [one.candidate_tree for one in promoted]
+    assert len(promoted) <= width
+    assert all(may(one) for one in promoted), "only what passed the gate"
+    assert len(set(trees)) == len(trees), "a tree once"
+    assert not set(trees) & known
+    assert set(found.decisions) == set(by_id), "everybody's fate is known"
+    rest = [one for one in evaluations if one not in promoted and may(one)]
+    left_out = [one for one in rest if one.candidate_tree not in {*trees, *known}]
+    if left_out:
+        assert len(promoted) == width, "room is not wasted"
+        worst = min(map(root_score, promoted))
+        assert all(root_score(one) <= worst for one in left_out), "nobody better is left out"
+    for eval_id, decision in found.decisions.items():
+        assert (decision.fate == "promoted") == (eval_id in found.promoted)
+        assert decision.gate.passed == may(by_id[eval_id])
+        assert (decision.rank is not None) == may(by_id[eval_id])
+        if not decision.gate.passed:
+            failed = by_id[eval_id].error is not None
+            assert decision.fate == ("evaluation_failed" if failed else "gate_failed")
+
+
+@given(depths(), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_the_order_of_arrival_does_not_matter(evaluations, width, generator) -> None:
+    expected = beam.select(evaluations, width, set(), None)
+    shuffled = list(evaluations)
+    generator.shuffle(shuffled)
+    assert beam.select(shuffled, width, set(), None) == expected
+
+
+def test_ties_go_to_the_parents_gain_then_to_the_older() -> None:
+    same = [evaluation(3, 0.1, 0.1), evaluation(2, 0.1, 0.1), evaluation(1, 0.1, 0.05)]
+    assert [one.eval_id for one in beam.rank(same)] == ["e000002", "e000003", "e000001"]
+
+
+def test_the_older_of_equal_trees_is_the_one_that_counts() -> None:
+    found = beam.select([evaluation(2, tree="x"), evaluation(1, tree="x")], 2, set(), None)
+    assert found.promoted == ["e000001"]
+    assert found.decisions["e000002"].fate == "duplicate_code"
+
+
+def test_a_candidate_without_root_score_comes_last() -> None:
+    unscored = evaluation(1)
+    unscored.root_relative = None
+    assert [one.eval_id for one in beam.rank([unscored, evaluation(2, -0.9)])] == [
+        "e000002",
+        "e000001",
+    ]
+
+
+@given(depths(), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_confirmations_are_asked_for_one_by_one_and_only_where_needed(
+    evaluations, width, generator
+) -> None:
+    outcome = {one.eval_id: generator.random() < 0.5 for one in evaluations}
+    confirmations: dict[str, Confirmation] = {}
+    while True:
+        found = beam.select(evaluations, width, set(), confirmations)
+        if found.to_confirm is None:
+            break
+        assert found.to_confirm not in confirmations
+        assert found.promoted == []
+        confirmations[found.to_confirm] = confirmation(outcome[found.to_confirm])
+    assert all(outcome[eval_id] for eval_id in found.promoted)
+    assert all(may(one) for one in evaluations if one.eval_id in confirmations)
+    held = [eval_id for eval_id in confirmations if outcome[eval_id]]
+    assert sorted(held) == sorted(found.promoted), "no sweep is spent on what cannot be promoted"
+    for eval_id in confirmations:
+        fate = found.decisions[eval_id].fate
+        assert fate == ("promoted" if outcome[eval_id] else "not_confirmed")

@@ -1,0 +1,253 @@
+"""Scoring and the gate: nothing unmeasured, unclear or worse ever gets through."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tree.making import COST, LOSS, recommendation, results
+from treewright.tree import gate, scoring
+from treewright.tree.config import MetricConfig
+from treewright.tree.model import Comparison, EvalError, Recommendation
+from treewright.tree.results import Problems, Results
+
+IDS = range(8)
+BASE = [10.0 + i for i in IDS]
+values = st.floats(-1e9, 1e9, allow_nan=False)
+any_values = st.floats(allow_nan=False, allow_infinity=False)
+columns = st.lists(values, min_size=8, max_size=8)
+
+
+def compare(base, candidate, metrics=(LOSS,), seed: int = 0, ids=IDS) -> Comparison:
+    if not isinstance(base, Results):
+        base = results(loss=base)
+    if not isinstance(candidate, Results):
+        candidate = results(loss=candidate)
+    return scoring.compare(base, candidate, ids, metrics, seed)
+
+
+def passes(comparison: Comparison) -> bool:
+    return gate.decide(comparison.recommendation, None).passed
+
+
+def test_a_plain_improvement() -> None:
+    found = compare(BASE, [x - 1 for x in BASE])
+    said = found.recommendation
+    assert (said.should_explore, said.grade) == (True, "strong")
+    assert said.reasons == ["primary_metric_improved"]
+    assert said.score == pytest.approx(1 / 13.5)
+    assert (said.rows_used, said.rows_expected) == (8, 8)
+    metric = found.metrics[0]
+    assert (metric.pairs, metric.gain, metric.mean_delta, metric.verdict) == (8, 1, -1, "improved")
+    assert passes(found)
+
+
+def test_a_plain_regression() -> None:
+    found = compare(BASE, [x + 1 for x in BASE])
+    assert found.recommendation.reasons == ["primary_metric_regressed"]
+    assert found.recommendation.grade == "weak"
+    assert not passes(found)
+
+
+def test_the_direction_decides_what_better_is() -> None:
+    up = MetricConfig(name="loss", direction="maximize", primary=True)
+    assert passes(compare(BASE, [x + 1 for x in BASE], [up]))
+    assert not passes(compare(BASE, [x - 1 for x in BASE], [up]))
+
+
+@given(columns, st.randoms(use_true_random=False))
+def test_noise_is_not_an_improvement(base, generator: random.Random) -> None:
+    """Differences that cancel exactly say nothing, however large they are."""
+    noise = [generator.uniform(0, 100) for _ in range(4)]
+    noise += [-x for x in noise]
+    generator.shuffle(noise)
+    found = compare([0.0] * 8, noise)
+    assert found.metrics[0].verdict == "unchanged"
+    assert found.recommendation.reasons == ["insufficient_signal"]
+    assert not passes(found)
+
+
+def test_noise_passes_the_gate_as_rarely_as_the_interval_promises() -> None:
+    generator = random.Random(5)
+    trials = 600
+    passed = sum(
+        passes(compare([0.0] * 8, [generator.gauss(0, 1) for _ in IDS])) for _ in range(trials)
+    )
+    assert passed / trials < 0.05
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(0.5, "unchanged"), (0.51, "improved")])
+def test_a_gain_within_the_tolerance_is_none(gain: float, verdict: str) -> None:
+    metric = MetricConfig(name="loss", direction="minimize", primary=True, tolerance=0.5)
+    assert compare(BASE, [x - gain for x in BASE], [metric]).metrics[0].verdict == verdict
+    worse = compare(BASE, [x + gain for x in BASE], [metric]).metrics[0].verdict
+    assert worse == {"unchanged": "unchanged", "improved": "regressed"}[verdict]
+
+
+def test_one_pair_is_not_a_measurement() -> None:
+    found = compare([10.0], [1.0], ids=range(1))
+    assert found.metrics[0].verdict == "unknown"
+    assert not passes(found)
+
+
+wrong = st.sampled_from(
+    [
+        "missing_column", "bad_config_id", "duplicate_config_id", "incomplete_rows",
+        "non_finite_metric", "non_numeric_metric", "unreadable_results", "duplicate_column",
+    ]
+)  # fmt: skip
+
+
+@given(code=wrong, gain=st.floats(1e-3, 1e6))
+def test_any_problem_with_the_candidates_rows_keeps_it_out(code, gain) -> None:
+    candidate = results(loss=[x - gain for x in BASE])
+    problems = Problems()
+    problems.add(code, "somewhere")
+    found = compare(BASE, Results(candidate.values, candidate.sound_ids, set(), problems))
+    assert not found.recommendation.should_explore
+    assert found.recommendation.grade == "weak"
+    assert code in found.recommendation.reasons
+    assert not passes(found)
+
+
+@given(missing=st.sets(st.sampled_from(IDS), min_size=1), gain=st.floats(1e-3, 1e6))
+def test_a_missing_row_keeps_a_candidate_out(missing, gain) -> None:
+    kept = {i: BASE[i] - gain for i in IDS if i not in missing}
+    found = compare(BASE, results(loss=kept))
+    assert found.recommendation.reasons[0] == "incomplete_rows"
+    assert found.recommendation.rows_used == 8 - len(missing)
+    assert not found.recommendation.should_explore
+    assert not passes(found)
+
+
+@given(missing=st.sets(st.sampled_from(IDS), min_size=1))
+def test_an_incomplete_baseline_cannot_be_beaten(missing) -> None:
+    base = results(loss={i: BASE[i] for i in IDS if i not in missing})
+    found = compare(base, [x - 1 for x in BASE])
+    assert "incomplete_baseline" in found.recommendation.reasons
+    assert not passes(found)
+
+
+@given(st.lists(any_values, min_size=8, max_size=8), st.lists(any_values, min_size=8, max_size=8))
+def test_any_finite_numbers_can_be_compared_and_written_down(base, candidate) -> None:
+    found = compare(
+        results(loss=base, cost=candidate), results(loss=candidate, cost=base), (LOSS, COST)
+    )
+    assert math.isfinite(found.recommendation.score)
+    encoded = msgspec.json.encode(found)
+    assert msgspec.json.decode(encoded, type=Comparison) == found
+    primary = json.loads(encoded)["metrics"][0]
+    assert all(primary[name] is not None for name in ("gain", "gain_low", "gain_high"))
+
+
+@given(columns, columns, st.integers(0, 2**32))
+def test_what_passes_has_a_gain_and_no_primary_regression(base, candidate, seed) -> None:
+    found = compare(
+        results(loss=base, cost=base), results(loss=candidate, cost=candidate), (LOSS, COST), seed
+    )
+    primary = found.metrics[0]
+    if passes(found):
+        assert primary.verdict != "regressed"
+        assert primary.gain is not None
+        assert any(metric.verdict == "improved" for metric in found.metrics)
+    if found.recommendation.should_explore:
+        assert primary.verdict == "improved"
+        assert primary.gain_low is not None
+        assert primary.gain_low > 0
+
+
+@given(columns, columns, st.floats(0, 1e6))
+def test_better_everywhere_is_never_judged_worse(base, candidate, more) -> None:
+    order = ["regressed", "unchanged", "improved"]
+    before = compare(base, candidate).metrics[0].verdict
+    after = compare(base, [x - more for x in candidate]).metrics[0].verdict
+    assert order.index(after) >= order.index(before)
+
+
+@given(st.permutations(list(IDS)), columns)
+def test_the_order_of_rows_and_ids_does_not_matter(order, candidate) -> None:
+    shuffled = results(loss={i: candidate[i] for i in order})
+    assert compare(BASE, shuffled, ids=order) == compare(BASE, candidate)
+
+
+def both(loss: float, cost: float) -> Comparison:
+    """A comparison with the given gains of the primary and the other metric."""
+    return compare(
+        results(loss=BASE, cost=BASE),
+        results(loss=[x - loss for x in BASE], cost=[x - cost for x in BASE]),
+        (LOSS, COST),
+    )
+
+
+@pytest.mark.parametrize(
+    ("loss", "cost", "grade", "through"),
+    [
+        (1.0, 0.0, "strong", True),
+        (1.0, 1.0, "strong", True),
+        (2.0, -1.0, "promising", True),
+        (1.0, -2.0, "mixed", True),
+        (0.0, 1.0, "mixed", True),
+        (0.0, 0.0, "weak", False),
+        (0.0, -1.0, "weak", False),
+        (-1.0, 0.0, "weak", False),
+        (-1.0, 9.0, "mixed", False),
+    ],
+)
+def test_grades_and_what_the_gate_makes_of_them(loss, cost, grade, through) -> None:
+    found = both(loss, cost)
+    assert found.recommendation.grade == grade
+    assert passes(found) == through
+
+
+def test_weights_weigh() -> None:
+    light = MetricConfig(name="cost", direction="minimize", weight=0.1)
+    heavy = MetricConfig(name="cost", direction="minimize", weight=10)
+    base = results(loss=BASE, cost=BASE)
+    candidate = results(loss=[x - 1 for x in BASE], cost=[x + 1 for x in BASE])
+    assert compare(base, candidate, (LOSS, light)).recommendation.score > 0
+    assert compare(base, candidate, (LOSS, heavy)).recommendation.score < 0
+
+
+def test_an_evaluation_that_failed_or_was_not_scored_does_not_pass() -> None:
+    assert gate.decide(None, None).reasons == ["incomplete_rows"]
+    failed = gate.decide(recommendation(5.0), EvalError("tests_failed", ""))
+    assert (failed.passed, failed.reasons) == (False, ["tests_failed"])
+    assert not gate.decide(recommendation(5.0, rows=7), None).passed
+    assert not gate.decide(recommendation(5.0, reasons=["primary_metric_regressed"]), None).passed
+    refused = scoring.rejection(["protected_path_changed"], 8)
+    assert not gate.decide(refused, None).passed
+
+
+def heldout(gain: float | None, *reasons: str, rows: int = 8) -> Recommendation:
+    found = recommendation(0.0, reasons=reasons, rows=rows)
+    return msgspec.structs.replace(found, primary_gain=gain)
+
+
+@pytest.mark.parametrize(
+    ("selection", "on_heldout", "held", "reasons", "shrinkage"),
+    [
+        (recommendation(0.2), heldout(0.1), True, [], 0.5),
+        (recommendation(0.2), heldout(0.3), True, [], -0.5),
+        (recommendation(0.2), heldout(0.0), False, ["heldout_not_better"], 1.0),
+        (recommendation(0.2), heldout(None), False, ["heldout_not_better"], None),
+        (recommendation(0.2), heldout(0.1, rows=7), False, ["incomplete_rows"], 0.5),
+        (recommendation(0.2), heldout(0.1, "incomplete_baseline"), False,
+         ["incomplete_baseline"], 0.5),
+        (recommendation(0.2), heldout(0.1, "bad_config_id"), False, ["bad_config_id"], 0.5),
+        (recommendation(0.2), heldout(0.1, "insufficient_signal"), True, [], 0.5),
+        (recommendation(0.0, passes=False), heldout(0.0, "insufficient_signal"), True, [], None),
+        (recommendation(0.0, passes=False), heldout(-0.1, "primary_metric_regressed"), False,
+         ["primary_metric_regressed"], None),
+    ],
+)  # fmt: skip
+def test_confirmation(selection, on_heldout, held, reasons, shrinkage) -> None:
+    found = gate.confirm(selection, on_heldout, 8, 12)
+    assert (found.held, found.reasons) == (held, reasons)
+    assert found.shrinkage == (None if shrinkage is None else pytest.approx(shrinkage))
+    assert (found.config_start, found.config_stop) == (8, 12)

@@ -1,0 +1,27 @@
+"""Waiting for something to become true, and looking at processes from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from treewright.kernel import proctree
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], seconds: float = 30.0, what: str = "") -> T:
+    """Returns the first true answer; fails the test if there is none in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
+        time.sleep(0.01)
+
+
+def gone(pid: int) -> bool:
+    """Whether no process runs under this id (a zombie does not run)."""
+    return not proctree.is_alive(pid, proctree.start_time(pid))
