@@ -95,17 +95,17 @@ def test_no_process_can_be_started(lean: WasmSession, tmp_path: Path) -> None:
     ],
 )
 def test_c_symbols_are_no_way_out(
-    home: LeanHome, tmp_path: Path, symbol: str, argument: str
+    lean: WasmSession, tmp_path: Path, symbol: str, argument: str
 ) -> None:
     """Lean's interpreter calls C functions by name: the module's imports are its only doors."""
     witness = tmp_path / "witness"
     text = argument.replace("{path}", str(witness))
-    with WasmSession(home) as session:
-        outcome(
-            session,
-            f'@[extern "{symbol}"] opaque escape (text : @& String) (n : UInt32) : UInt32\n'
-            f'#eval escape "{text}" 0',
-        )
+    said = outcome(
+        lean,
+        f'@[extern "{symbol}"] opaque escape (text : @& String) (n : UInt32) : UInt32\n'
+        f'#eval escape "{text}" 0',
+    )
+    assert said
     assert not witness.exists()
 
 

@@ -336,17 +336,15 @@ def test_a_statement_of_a_megabyte(lean: WasmSession) -> None:
 
 
 def test_deep_nesting_ends_in_a_result(lean: WasmSession) -> None:
-    for depth in (200, 5_000):
-        result = lean.start("(" * depth + "True" + ")" * depth, timeout=30)
-        assert not isinstance(result, SessionLost), (depth, result)
-    result = lean.start(" ∧ ".join(["True"] * 1000), timeout=60)
-    assert not isinstance(result, SessionLost), result
+    for text in ("(" * 500 + "True" + ")" * 500, "¬" * 2_000 + "True", " ∧ ".join(["True"] * 1000)):
+        result = lean.start(text, timeout=30)
+        assert not isinstance(result, SessionLost), (text[:10], result)
     assert state(lean.start("1 = 1")).goals
 
 
-def test_nesting_beyond_the_stack_is_a_lost_session_at_worst(home: LeanHome) -> None:
+def test_nesting_beyond_every_limit_is_a_lost_session_at_worst(home: LeanHome) -> None:
     with WasmSession(home) as session:
-        result = session.start("(" * 100_000 + "True" + ")" * 100_000, timeout=30)
+        result = session.start("¬" * 300_000 + "True", timeout=3)
         assert isinstance(result, TacticError | SessionLost | Timeout), result
         assert session.alive == (not isinstance(result, SessionLost))
 

@@ -17,12 +17,13 @@ const LOCAL_CONTEXT = { decls: 1 };
 const LOCAL_DECL = { fvarId: 1, userName: 2, type: 3, value: 4 };
 const DECL_KIND = 1; // scalar byte of a LocalDecl; 0 means an ordinary hypothesis
 const WIDTH = 100;
-const PRINTED_LIMIT = 50000; // entries of the printing cache
+const PRINTED_LIMIT = 20e6; // characters in the printing cache
 
 function createGoals(heap, calls, names, terms) {
   const { box, inc, dec, field, tag, copyWith, option } = heap;
   const { call, run, makeRef } = calls;
   let printed = new Map(); // environment and canonical text -> printed text
+  let printedSize = 0;
 
   /** A borrowed expression with assigned metavariables replaced (owned). */
   function instantiate(mctx, e) {
@@ -125,7 +126,11 @@ function createGoals(heap, calls, names, terms) {
       if (wantShown && shown === undefined) {
         shown = print(whole, monad);
         if (cacheable) {
-          if (printed.size >= PRINTED_LIMIT) printed = new Map();
+          printedSize += key.length + shown.length;
+          if (printedSize > PRINTED_LIMIT) {
+            printed = new Map();
+            printedSize = key.length + shown.length;
+          }
           printed.set(key, shown);
         }
       }

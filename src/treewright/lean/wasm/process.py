@@ -35,7 +35,7 @@ _NODE_STACK_KILOBYTES = 240_000
 _CHUNK = 1 << 20
 _STDERR_TAIL = 2000
 # The stack limit has to be in force before the program is loaded, hence the shell.
-_LAUNCH = 'ulimit -s "$1" 2>/dev/null || ulimit -s "$(ulimit -H -s)"; shift; exec "$@"'
+_LAUNCH = 'ulimit -c 0; ulimit -s "$1" 2>/dev/null || ulimit -s "$(ulimit -H -s)"; shift; exec "$@"'
 
 
 def node_flags(home: LeanHome) -> list[str]:
