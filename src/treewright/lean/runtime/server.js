@@ -200,7 +200,7 @@ function createServer(host) {
     let reply;
     let verdict = '';
     try {
-      request = JSON.parse(line);
+      request = parseRequest(line);
       const operation = Object.hasOwn(operations, request.op) ? operations[request.op] : null;
       if (!operation) throw new RequestError(`there is no operation ${request.op}`);
       watchdog.begin(request.id, request.max_ms);
@@ -212,8 +212,7 @@ function createServer(host) {
       if (error instanceof RequestError) reply = { ok: false, kind: error.kind, error: error.message };
       else if (error instanceof LeanException) {
         reply = { ok: false, kind: 'request', error: messages.ofException(error.object) };
-      } else if (error instanceof SyntaxError) reply = { ok: false, kind: 'request', error: `not JSON: ${error.message}` };
-      else reply = { ok: false, kind: 'fatal', error: host.describe(error) };
+      } else reply = { ok: false, kind: 'fatal', error: host.describe(error) };
     }
     // A limit that struck after the work was done changes nothing; before, it is the reason.
     if (verdict && (!reply.ok ? reply.kind !== 'fatal' : reply.stopped === 'interrupted')) {
@@ -226,6 +225,14 @@ function createServer(host) {
   }
 
   return { answer };
+}
+
+function parseRequest(line) {
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    throw new RequestError(`not JSON: ${error.message}`);
+  }
 }
 
 /** Blocking reads of lines; `null` at the end. */
