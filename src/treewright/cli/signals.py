@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import click
 
+from treewright.kernel import process
+
 
 @contextlib.contextmanager
 def cancel_on_signals() -> Iterator[threading.Event]:
@@ -17,6 +19,7 @@ def cancel_on_signals() -> Iterator[threading.Event]:
 
     def handle(_number: int, _frame: object) -> None:
         if cancel.is_set():
+            process.no_grace.set()
             raise KeyboardInterrupt
         cancel.set()
         click.echo("stopping; once more to stop at once", err=True)

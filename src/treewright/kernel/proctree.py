@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MARKER = "TREEWRIGHT_PROCESS"
@@ -96,12 +97,14 @@ def group_is_alive(group: int) -> bool:
     return False
 
 
-def end(group: int, marker: str, grace_seconds: float) -> None:
-    """Asks the whole tree to end, and after the grace period makes it."""
-    if grace_seconds > 0:
+def end(
+    group: int, marker: str, grace_seconds: float, hurry: Callable[[], bool] = lambda: False
+) -> None:
+    """Asks the whole tree to end, and after the grace period, or once in a hurry, makes it."""
+    if grace_seconds > 0 and not hurry():
         _signal(group, marker, signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not hurry():
             if not group_is_alive(group) and not marked(marker):
                 return
             time.sleep(_POLL_SECONDS)
@@ -112,8 +115,7 @@ def kill(group: int, marker: str) -> None:
     """SIGKILL until nothing is left: a process may fork between the look and the signal."""
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while True:
-        _signal(group, marker, signal.SIGKILL)
-        if not marked(marker) or time.monotonic() > deadline:
+        if not _signal(group, marker, signal.SIGKILL) or time.monotonic() > deadline:
             return
         time.sleep(_POLL_SECONDS)
 
@@ -135,12 +137,15 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
     return sorted(set(killed))
 
 
-def _signal(group: int, marker: str, number: signal.Signals) -> None:
+def _signal(group: int, marker: str, number: signal.Signals) -> list[int]:
+    """Returns whom it found by the marker."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    for pid in marked(marker):
+    found = marked(marker)
+    for pid in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+    return found
 
 
 def _watch() -> None:

@@ -22,7 +22,8 @@ FILL_IN = "FILL_IN"
 """What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
+"""Not infinite: an infinite weight or tolerance would silently decide everything."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -64,7 +65,11 @@ class MetricConfig(_Table, frozen=True):
 
 
 class EndpointConfig(_Table, frozen=True):
-    """An OpenAI-compatible chat endpoint. The key is read from the environment, never stored."""
+    """An OpenAI-compatible chat endpoint. The key is read from the environment, never stored.
+
+    `max_concurrent` and `requests_per_minute` bound what all users of the same address and
+    key ask of it together, in one process; see docs/parallel.md.
+    """
 
     base_url: Text
     model: Text
@@ -72,6 +77,8 @@ class EndpointConfig(_Table, frozen=True):
     temperature: NonNegative = 0.2
     max_tokens: Count = 4096
     timeout_seconds: Positive = 600.0
+    max_concurrent: Count | None = None
+    requests_per_minute: Count | None = None
     usd_per_million_prompt_tokens: NonNegative | None = None
     usd_per_million_completion_tokens: NonNegative | None = None
 

@@ -183,6 +183,7 @@ class Coordinator:
             seed=manifest.seed,
             owner=self.owner,
             timeout_seconds=self.policy.timeout_seconds,
+            root_commit=manifest.root_commit,
         )
 
     def _decide(self, depth: int) -> None:
@@ -214,7 +215,8 @@ class Coordinator:
         if not manifest.dry_run:
             for node in nodes:
                 self._worktrees.add_node(node.node_id, node.commit)
-        housekeeping.prune(self.store.run_dir, evaluations, self._worktrees, self.retention)
+        trees = None if manifest.dry_run else self._worktrees
+        housekeeping.prune(self.store.run_dir, evaluations, trees, self.retention)
 
     def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
         manifest = self.manifest

@@ -26,12 +26,15 @@ EvalExecutor = Executor[EvalRequest, EvalOutcome]
 ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
 """Makes an executor for a way of evaluating; one executor serves one depth."""
 
+WORKER_LOST = "worker_lost"
+INTERNAL_ERROR = "internal_error"
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 _LOST_WORKERS_FORGIVEN = 3
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
+_CANCEL_TICK_SECONDS = 0.2
 
 
 class StrictFailure(TreewrightError):
@@ -49,9 +52,13 @@ class FailurePolicy:
     max_per_node: int | None = None
     first_backoff_seconds: float = _FIRST_BACKOFF_SECONDS
 
+    def __post_init__(self) -> None:
+        if self.retry_timeouts and not self.retries:
+            raise UsageError("--retry-timeouts needs --eval-retries: it says what they cover")
+
     def retries_for(self, error: EvalError) -> int:
         """How often this kind of failure is tried again. An answer is never asked twice."""
-        if error.code == "worker_lost":
+        if error.code == WORKER_LOST:
             return max(self.retries, _LOST_WORKERS_FORGIVEN)
         if error.code == EVAL_TIMEOUT:
             return self.retries if self.retry_timeouts else 0
@@ -73,7 +80,7 @@ class Dispatcher:
     _waiting: dict[str, deque[str]] = field(default_factory=dict)
     _delayed: list[tuple[float, str]] = field(default_factory=list)
     _running: dict[str, int] = field(default_factory=dict)
-    _failures: dict[str, int] = field(default_factory=dict)
+    _failures: dict[tuple[str, bool], int] = field(default_factory=dict)
     _in_flight: int = 0
 
     def run(self, eval_ids: Iterable[str]) -> None:
@@ -130,10 +137,14 @@ class Dispatcher:
         return min(allowed)[1] if allowed else None
 
     def _patience(self) -> float | None:
-        """How long to wait for a completion before something else may be due."""
-        if self._delayed and not self.cancel.is_set():
-            return max(0.0, self._delayed[0][0] - time.monotonic())
-        return None
+        """How long to wait for a completion before something else may be due.
+
+        Without anything under way nothing but the clock ends the wait, so it is short
+        enough to notice a cancellation."""
+        if not self._delayed or self.cancel.is_set():
+            return None
+        left = max(0.0, self._delayed[0][0] - time.monotonic())
+        return left if self._in_flight else min(left, _CANCEL_TICK_SECONDS)
 
     def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> str | None:
         """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
@@ -142,14 +153,14 @@ class Dispatcher:
             raise done.error
         outcome = done.outcome or _fault(done.error)
         error = outcome.error
-        # What ran may have been hit by the same Ctrl-C: a failure then is not an answer.
-        if error is not None and (error.code == "cancelled" or self.cancel.is_set()):
-            self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason="interrupted"))
+        if error is not None and self._was_interrupted(error):
+            self._requeue(done.request, "interrupted", outcome)
             return None
         if error is not None:
-            failures = self._failures[eval_id] = self._failures.get(eval_id, 0) + 1
+            kind_of_failure = (eval_id, error.code == WORKER_LOST)
+            failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
             if failures <= self.policy.retries_for(error):
-                self.store.record(ev.Requeued(eval_id=eval_id, attempt=attempt, reason=error.code))
+                self._requeue(done.request, error.code, outcome)
                 due = time.monotonic() + self.policy.backoff(failures)
                 heapq.heappush(self._delayed, (due, eval_id))
                 return None
@@ -170,6 +181,20 @@ class Dispatcher:
             return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
         return None
 
+    def _was_interrupted(self, error: EvalError) -> bool:
+        """What ran may have been hit by the same Ctrl-C: a failure then is not an answer."""
+        return error.code == "cancelled" or self.cancel.is_set()
+
+    def _requeue(self, request: EvalRequest, reason: str, outcome: EvalOutcome) -> None:
+        self.store.record(
+            ev.Requeued(
+                eval_id=request.eval_id,
+                attempt=request.attempt,
+                reason=reason,
+                usage=outcome.usage,
+            )
+        )
+
 
 def _is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
     return isinstance(error, OSError) and error.errno in _FULL_DISK
@@ -178,6 +203,6 @@ def _is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
 def _fault(error: BaseException | None) -> EvalOutcome:
     """A fault of ours or of the machine, as an outcome. Worth another try."""
     lost = isinstance(error, WorkerLost)
-    code = "worker_lost" if lost else "internal_error"
+    code = WORKER_LOST if lost else INTERNAL_ERROR
     message = str(error) if lost else f"{type(error).__name__}: {error}"
     return EvalOutcome(error=EvalError(code, message, retryable=True))

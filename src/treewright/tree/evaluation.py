@@ -61,6 +61,7 @@ class EvalRequest(msgspec.Struct, frozen=True):
     seed: int
     owner: str
     timeout_seconds: float | None = None
+    root_commit: str = ""
 
 
 class _Rejected(Exception):

@@ -75,11 +75,13 @@ class Started(_Event, tag="started"):
 
 class Requeued(_Event, tag="requeued"):
     """The evaluation goes back to the queue; `reason` is `interrupted`, `lost` (with its
-    coordinator), or the code of the failure that is tried again."""
+    coordinator), or the code of the failure that is tried again. `usage` is what the
+    attempt had cost."""
 
     eval_id: str
     attempt: int
     reason: str
+    usage: Usage = Usage()
 
 
 class Completed(_Event, tag="completed"):

@@ -66,15 +66,29 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
 
 
 def prune(
-    run_dir: Path, evaluations: Iterable[Evaluation], trees: Worktrees, retention: Retention
+    run_dir: Path,
+    evaluations: Iterable[Evaluation],
+    trees: Worktrees | None,
+    retention: Retention,
 ) -> None:
-    """After the barrier: candidates' worktrees and branches go, and failures' bulk."""
+    """After the barrier: candidates' worktrees and branches go, and failures' bulk. A dry
+    run has no `trees`."""
     decided = list(evaluations)
-    unwanted = {e.eval_id for e in decided if _promoted(e) or not retention.rejected_worktrees}
-    trees.remove_candidates(unwanted)
+    if trees is not None:
+        kept = [e for e in decided if retention.rejected_worktrees and not _promoted(e)]
+        trees.remove_candidates({e.eval_id for e in decided} - {e.eval_id for e in kept})
+        for evaluation in kept:
+            _keep_candidate(evaluation, trees)
     for evaluation in decided:
         if evaluation.status == "failed" and not retention.failed_artifacts:
             _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
+    """Of one that was evaluated on another machine only the commit came back."""
+    missing = not trees.candidate_path(evaluation.eval_id).exists()
+    if evaluation.candidate_commit is not None and missing:
+        trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
 
 
 def _promoted(evaluation: Evaluation) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tempfile
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +16,8 @@ from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.tree.dispatch import ExecutorFactory
 from treewright.tree.model import Manifest
+
+_CLUSTER_DIR = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Parallelism:
 @contextlib.contextmanager
 def executors(
     parallelism: Parallelism,
+    repo: Path,
     run_dir: Path,
     manifest: Manifest,
     epoch: int,
@@ -46,19 +49,22 @@ def executors(
         from treewright.tree.remote import cluster_executor
 
         key = hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:12]
-        with (
-            tempfile.TemporaryDirectory(prefix="treewright-cluster-") as directory,
-            cluster_executor(
+        directory = run_dir / _CLUSTER_DIR
+        shutil.rmtree(directory, ignore_errors=True)  # of an owner that was killed
+        try:
+            with cluster_executor(
                 parallelism.cluster,
                 parallelism.max_evals,
+                repo=repo,
                 directory=directory,
                 dry_run=manifest.dry_run,
                 remote=parallelism.cluster_remote,
                 cancel=cancel,
                 event_name=f"treewright-cancel-{key}-{epoch}",
-            ) as factory,
-        ):
-            yield factory
+            ) as factory:
+                yield factory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
     elif parallelism.max_evals == 1:
         yield InlineExecutor
     else:

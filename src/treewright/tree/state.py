@@ -30,7 +30,7 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Started():
             _started(manifest.evaluations[event.eval_id], event)
         case ev.Requeued():
-            _requeued(manifest.evaluations[event.eval_id], event)
+            _requeued(manifest, event)
         case ev.Completed() | ev.Failed():
             _finished(manifest, event)
         case ev.HeldoutMeasured():
@@ -112,8 +112,10 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
     evaluation.started_at = event.at
 
 
-def _requeued(evaluation: Evaluation, event: ev.Requeued) -> None:
-    if evaluation.status == "running" and event.attempt == evaluation.attempt:
+def _requeued(manifest: Manifest, event: ev.Requeued) -> None:
+    evaluation = manifest.evaluations[event.eval_id]
+    if evaluation.status == "running" and evaluation.attempt == event.attempt:
+        _spend(manifest, event.usage)
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None

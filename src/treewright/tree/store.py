@@ -68,6 +68,7 @@ class RunStore:
         self._manifest, self._applied = loaded if loaded is not None else (None, 0)
         self._since_snapshot = 0
         self._size_hint = self._applied
+        self._whole = True
 
     @property
     def is_new(self) -> bool:
@@ -81,11 +82,14 @@ class RunStore:
 
     def record(self, *events: ev.Event) -> None:
         """Makes facts durable, all in one write, and then true."""
+        self._whole = False
         self._append(*events)
         for event in events:
             self._manifest = state.apply(self._manifest, event)
-            self._observer(event)
+        self._whole = True
         self._since_snapshot += len(events)
+        for event in events:
+            self._observer(event)
 
     def snapshot_if_due(self) -> None:
         """Rewrites the manifest once the journal has grown by half of what it holds."""
@@ -93,6 +97,9 @@ class RunStore:
             self.snapshot()
 
     def snapshot(self) -> None:
+        """Writes the manifest; not if an interruption fell between the journal and it."""
+        if not self._whole:
+            return
         self.lease.check()
         manifest = self.manifest
         manifest.snapshot = SnapshotMark(self._journal.end, self.lease.epoch)

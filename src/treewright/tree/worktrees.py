@@ -93,8 +93,10 @@ class Worktrees:
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         for eval_id in sorted(present.intersection(eval_ids)):
             self._remove(self.candidate_path(eval_id))
-        pinned = {name for kind, name in self._refs() if kind == "cand"}
-        branches = [self._candidate_branch(name) for name in sorted(pinned.intersection(eval_ids))]
+        pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
+        if pinned - present:
+            git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
+        branches = [self._candidate_branch(name) for name in sorted(pinned)]
         for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
             some = branches[start : start + _BRANCHES_PER_COMMAND]
             attempt(self.repo, "branch", "-D", "--quiet", *some)

@@ -17,6 +17,10 @@ class WorkerLost(Exception):
     """The worker died or cannot be reached; the request may well succeed on another."""
 
 
+class WorkerUnfit(Exception):
+    """The worker cannot do any of this work; another try there would end the same way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
     """Who did the work, for the record."""

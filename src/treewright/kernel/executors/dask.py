@@ -10,13 +10,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol
 
 from treewright.kernel.errors import MissingExtra, TreewrightError
-from treewright.kernel.executors.base import Done, Outcome, Request, Worker, WorkerLost
+from treewright.kernel.executors.base import Done, Outcome, Request, Worker, WorkerLost, WorkerUnfit
 
-_CONNECT_SECONDS = 20
+_CONNECT_SECONDS = 10
+_TICK_SECONDS = 0.5
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.comm.timeouts.connect": f"{_CONNECT_SECONDS}s",
@@ -44,7 +46,7 @@ def connect(address: str | None, workers: int, directory: str) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise MissingExtra("--parallel-backend dask", "dask") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    _silence()
     with dask.config.set(_SETTINGS), contextlib.ExitStack() as stack:
         try:
             target = address or stack.enter_context(_local_cluster(workers, directory))
@@ -56,6 +58,13 @@ def connect(address: str | None, workers: int, directory: str) -> Iterator[Any]:
         yield stack.enter_context(client)
 
 
+def _silence() -> None:
+    """Its loggers print tracebacks of what we report in one line; each has its own level."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in {*names, "distributed", "tornado.application", "asyncio"}:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def _local_cluster(workers: int, directory: str) -> Any:
     import distributed
 
@@ -65,57 +74,79 @@ def _local_cluster(workers: int, directory: str) -> Any:
         processes=True,
         dashboard_address="",
         local_directory=directory,
-        silence_logs=logging.CRITICAL,
+        preload=["treewright.kernel.executors.local_worker"],
+        silence_logs=logging.CRITICAL + 1,
     )
 
 
 class DaskExecutor(Generic[Request, Outcome]):
-    """`work(request)` runs on a worker and returns `(outcome, worker name, pid)`."""
+    """A submitted function runs on a worker and returns `(outcome, worker name, pid)`."""
 
-    def __init__(
-        self,
-        client: _Client,
-        work: Callable[[Request], tuple[Outcome, str, int]],
-        capacity: int,
-    ) -> None:
+    def __init__(self, client: _Client, capacity: int) -> None:
         self.capacity = capacity
         self._client = client
-        self._work = work
         self._done: queue.SimpleQueue[tuple[Request, Any]] = queue.SimpleQueue()
         self._in_flight: dict[int, Any] = {}
 
-    def submit(self, request: Request) -> None:
-        future = self._client.submit(self._work, request, pure=False, retries=0)
+    def submit(
+        self, request: Request, work: Callable[..., tuple[Outcome, str, int]], *arguments: Any
+    ) -> None:
+        """Hands `work(*arguments)` to the cluster; `request` names it when it is done."""
+        self._check_connection()
+        future = self._client.submit(work, *arguments, pure=False, retries=0)
         self._in_flight[id(future)] = future
         future.add_done_callback(lambda done: self._done.put((request, done)))
 
     def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
-        try:
-            request, future = self._done.get(timeout=timeout)
-        except queue.Empty:
-            return None
-        self._in_flight.pop(id(future), None)
+        """As of every executor; looks now and then whether the scheduler is still there."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _TICK_SECONDS if until is None else min(_TICK_SECONDS, until - time.monotonic())
+            try:
+                request, future = self._done.get(timeout=max(0.0, left))
+            except queue.Empty:
+                self._check_connection()
+                if until is not None and time.monotonic() >= until:
+                    return None
+                continue
+            self._in_flight.pop(id(future), None)
+            return self._finished(request, future)
+
+    def close(self) -> None:
+        """Lets go of what is under way; the scheduler tells the workers."""
+        self._in_flight.clear()
+
+    def _finished(self, request: Request, future: Any) -> Done[Request, Outcome]:
+        if future.status == "finished":
+            outcome, name, pid = future.result()
+            return Done(request, outcome, worker=Worker(name, pid))
+        self._check_connection()
+        error = _failure(future)
+        if isinstance(error, WorkerUnfit):
+            raise ClusterError(str(error))
+        if isinstance(error, ModuleNotFoundError):
+            raise ClusterError(f"a dask worker or the scheduler lacks a module: {error}")
+        return Done(request, None, error)
+
+    def _check_connection(self) -> None:
         if self._client.status != "running":
             raise ClusterError(
                 "the connection to the dask scheduler was lost; what was completed is kept, "
                 "run the same command again once the cluster is back"
             )
-        if future.status == "finished":
-            outcome, name, pid = future.result()
-            return Done(request, outcome, worker=Worker(name, pid))
-        return Done(request, None, _failure(future))
-
-    def close(self) -> None:
-        self._in_flight.clear()
 
 
 def _failure(future: Any) -> BaseException:
     from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
 
     if future.status in ("cancelled", "lost"):
         return WorkerLost("the cluster lost the evaluation")
-    error = future.exception()
+    try:
+        error = future.exception(timeout=_CONNECT_SECONDS)
+    except (FutureCancelledError, TimeoutError):
+        return WorkerLost("the cluster lost the evaluation")
     if isinstance(error, KilledWorker | CommClosedError | TimeoutError):
         return WorkerLost("the worker running the evaluation was lost")
     return error

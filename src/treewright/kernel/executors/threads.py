@@ -44,6 +44,6 @@ class ThreadExecutor(Generic[Request, Outcome]):
         while (request := self._requests.get()) is not None:
             try:
                 done = Done(request, self._work(request), worker=worker)
-            except Exception as error:
+            except BaseException as error:  # a thread that ends would be waited for for ever
                 done = Done(request, None, error, worker)
             self._done.put(done)

@@ -1,7 +1,8 @@
 """A client for OpenAI-compatible chat endpoints: one question, one answer.
 
 Retries what can pass (429, 5xx, broken connections) within the endpoint's time limit,
-and nothing else. The key is read from the environment for each call and is in the
+and nothing else; every try waits for its turn (`rate_limit`), which is not counted. The
+key is read from the environment for each call and is in the
 request's header only: not in this object, not in any message, not in any file.
 """
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from treewright.tree.agents import chat_wire as wire
+from treewright.tree.agents import rate_limit
 from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.transcript import redact
 from treewright.tree.config import EndpointConfig
@@ -73,6 +75,7 @@ class ChatClient:
 
     def __init__(self, endpoint: EndpointConfig) -> None:
         self._endpoint = endpoint
+        self._limiter = rate_limit.limiter_of(endpoint)
 
     def ask(
         self,
@@ -107,9 +110,15 @@ class ChatClient:
         async with httpx.AsyncClient(timeout=endpoint.timeout_seconds) as client:
             while True:
                 try:
-                    left = deadline - time.monotonic()
-                    payload = await _within(self._post(client, body), left, cancel)
+                    with self._limiter.turn(cancel, endpoint.timeout_seconds) as waited:
+                        deadline += waited
+                        left = deadline - time.monotonic()
+                        payload = await _within(self._post(client, body), left, cancel)
                     return self._answer(payload, attempt, tuple(refused))
+                except rate_limit.HoldTooLong as hold:
+                    raise self._error("llm_unavailable", str(hold), True) from None
+                except rate_limit.Cancelled:
+                    raise _cancelled() from None
                 except _Refused as refusal:
                     _do_without(body, refusal)
                     refused.append(refusal.parameter)
@@ -147,7 +156,10 @@ class ChatClient:
         what = f"answered {response.status_code}" + (f": {reason}" if reason else "")
         if response.status_code in wire.RETRIED:
             error = self._error("llm_unavailable", what, True)
-            raise _Passing(error, wire.retry_after(response.headers.get("retry-after")))
+            delay = wire.retry_after(response.headers.get("retry-after"))
+            if delay is not None:
+                self._limiter.hold(delay)
+            raise _Passing(error, delay)
         if response.status_code in (401, 403):
             what += (
                 f"; set {self._endpoint.api_key_env}"
@@ -183,6 +195,10 @@ class ChatClient:
 
     def _error(self, code: str, what: str, retryable: bool = False) -> ChatError:
         return ChatError(code, f"{describe(self._endpoint)} {what}", retryable=retryable)
+
+
+def _cancelled() -> ChatError:
+    return ChatError("cancelled", "cancelled while waiting for a model", retryable=True)
 
 
 def _do_without(body: dict[str, Any], refusal: _Refused) -> None:
@@ -226,7 +242,7 @@ async def _within(work: Awaitable[T], seconds: float, cancel: threading.Event | 
             if done:
                 return task.result()
             if cancel is not None and cancel.is_set():
-                raise ChatError("cancelled", "cancelled while waiting for a model", retryable=True)
+                raise _cancelled()
     finally:
         if not task.done():
             task.cancel()

@@ -39,7 +39,7 @@ def check_git_strays(subject: Subject) -> Iterator[Finding]:
         kind, _, name = ref.removeprefix(prefix).partition("/")
         if not (
             (kind == "node" and name in manifest.nodes)
-            or (kind == "cand" and name in candidates and _checked_out(subject, name))
+            or (kind == "cand" and name in candidates and _may_have_branch(subject, name))
         ):
             yield Finding("stray_branch", ref, "no node or candidate of the run has this branch")
     for path in _registered(subject):
@@ -61,7 +61,10 @@ def _candidates(subject: Subject) -> set[str]:
     }
 
 
-def _checked_out(subject: Subject, eval_id: str) -> bool:
+def _may_have_branch(subject: Subject, eval_id: str) -> bool:
+    """Beside its worktree; without one before the decision, if another machine evaluated it."""
+    if subject.manifest.evaluations[eval_id].decision is None:
+        return True
     return (subject.run_dir / "cand" / eval_id / ".git").exists()
 
 

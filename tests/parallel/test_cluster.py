@@ -1,0 +1,295 @@
+"""Evaluations on a real cluster of separate processes that share no disk with us."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import distributed
+import pytest
+
+import treewright as package
+from tests.decisions import decisions, events, repeated_evaluations
+from tests.parallel.cluster import Cluster, Isolation, cluster, isolation
+from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
+from tests.toy import ToyRepository
+from treewright.kernel import proctree
+from treewright.tree import remote
+from treewright.tree.housekeeping import Retention, process_owner
+from treewright.tree.parallel import Parallelism
+from treewright.tree.validation import validate
+
+pytestmark = pytest.mark.xdist_group("cluster")
+SLOW = "touch {gate}/pid-$$; while [ -e {gate}/hold ]; do sleep 0.05; done; sh sweep.sh"
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory) -> Isolation:
+    return isolation(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="module")
+def machines(apart) -> Iterator[Cluster]:
+    with cluster(3, apart) as made:
+        yield made
+
+
+@pytest.fixture
+def private(apart) -> Iterator[Cluster]:
+    """One that a test may break."""
+    with cluster(2, apart) as made:
+        yield made
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Path]:
+    """A directory that sweeps everywhere can see; they wait while it holds a file `hold`."""
+    made = Path("/tmp") / f"treewright-gate-{os.getpid()}-{time.monotonic_ns()}"
+    made.mkdir()
+    made.chmod(0o777)
+    (made / "hold").touch()
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def gated(toy: ToyRepository, gate: Path) -> ToyRepository:
+    text = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", text.replace("sh sweep.sh", SLOW.format(gate=gate)))
+    toy.commit()
+    return toy
+
+
+def expected(toy: ToyRepository, gate: Path | None = None) -> dict:
+    """Decisions of the serial run, made while nobody has to wait."""
+    if gate is not None:
+        (gate / "hold").unlink()
+    found = search(toy.path, "run", REAL)
+    made = decisions(found)
+    aside = found.with_name("serial")
+    found.rename(aside)
+    for line in toy.git("worktree", "list", "--porcelain").splitlines():
+        if line.startswith("worktree ") and "tree_runs/run" in line:
+            toy.git("worktree", "prune")
+    for branch in toy.git("for-each-ref", "--format=%(refname)", "refs/heads/treewright").split():
+        toy.git("update-ref", "-d", branch)
+    if gate is not None:
+        (gate / "hold").touch()
+        clear(gate)
+    return made
+
+
+def command(toy: ToyRepository, address: str, *more: str) -> list[str]:
+    return [
+        sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+        "--repo", str(toy.path), "--parallel-backend", "dask", "--cluster", address, *more,
+    ]  # fmt: skip
+
+
+def run(toy: ToyRepository, address: str, *more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(toy, address, *more), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def started(toy: ToyRepository) -> list[str]:
+    path = toy.run_dir("run")
+    if not (path / "events.jsonl").exists():
+        return []
+    return [event["eval_id"] for event in events(path) if event["type"] == "started"]
+
+
+def waiting(gate: Path) -> set[int]:
+    """Sweeps that have begun."""
+    return {int(path.name.removeprefix("pid-")) for path in gate.glob("pid-*")}
+
+
+def clear(gate: Path) -> None:
+    for path in gate.glob("pid-*"):
+        path.unlink()
+
+
+def parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def sweeps(toy: ToyRepository) -> list[int]:
+    """Processes of this run's evaluations, wherever on this machine."""
+    prefix = process_owner(toy.run_dir("run"), 0).removesuffix("0")
+    return proctree.marked(prefix, prefix=True)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_the_same_tree_for_any_number_of_workers(machines, toy, workers, caplog):
+    serial = expected(toy)
+    on_cluster = Parallelism(workers, "dask", machines.address)
+    run_dir = search(toy.path, "run", REAL, parallelism=on_cluster)
+    assert decisions(run_dir) == serial
+    names = {e["worker"] for e in events(run_dir) if e["type"] == "completed"}
+    pids = {process.pid for process in machines.workers.values()}
+    assert {int(name.rpartition(":")[2]) for name in names} <= pids
+    assert ("room for 3 evaluations at once" in caplog.text) == (workers == 8)
+
+
+def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):
+    serial = expected(toy)
+    monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
+    packed: list[str] = []
+    real = remote._pack
+
+    def pack(request, name):
+        packed.append(request.parent_node_id)
+        return real(request, name)
+
+    monkeypatch.setattr(remote, "_pack", pack)
+    on_cluster = Parallelism(3, "dask", machines.address)
+    run_dir = search(
+        toy.path, "run", REAL, parallelism=on_cluster, retention=Retention(rejected_worktrees=True)
+    )
+    assert decisions(run_dir) == serial
+    assert len(packed) == len(set(packed)) > 1
+    rejected = {e for e, v in serial["evaluations"].items() if v["candidate_commit"]} - {
+        n["artifacts"]["promoted_from_eval_id"] for n in serial["nodes"].values()
+    }
+    assert {path.name for path in (run_dir / "cand").iterdir()} == rejected
+    assert validate(run_dir, toy.path) == []
+
+
+def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them(
+    machines, toy, apart
+):
+    if apart.holds:
+        with distributed.Client(machines.address, timeout=20) as client:
+            answers = client.run(os.listdir, str(toy.path), on_error="return").values()
+            assert all(isinstance(answer, OSError) for answer in answers)
+    talkative = (toy.path / "sweep.sh").read_text() + "\nenv; pwd; git rev-parse --git-dir\n"
+    toy.write("sweep.sh", talkative)
+    toy.commit()
+    done = run(toy, machines.address, "--max-parallel-evals", "3")
+    assert done.returncode == 0, done.stderr
+    logs = list(toy.run_dir("run").glob("eval/e*/experiment/sweep.log"))
+    assert len(logs) > 4
+    for log in logs:
+        text = log.read_text()
+        assert str(toy.path) not in text
+        assert str(machines.directory) in text
+    left = [p for p in machines.directory.glob("w*/**/treewright-*") if p.is_dir()]
+    assert left == [], "workers clean up after themselves"
+
+
+def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated, gate):
+    serial = expected(gated, gate)
+    with subprocess.Popen(
+        command(gated, private.address, "--max-parallel-evals", "2"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as coordinator:  # fmt: skip
+        eventually(lambda: len(waiting(gate)) == 2, "two sweeps run")
+        of_w1 = next(p for p in waiting(gate) if parent(p) == private.workers["w1"].pid)
+        private.end("w1")
+        eventually(lambda: not Path(f"/proc/{of_w1}").exists(), "the dead worker's sweep is gone")
+        (gate / "hold").unlink()
+        private.start_worker("w3")
+        _, stderr = coordinator.communicate(timeout=90)
+    assert coordinator.returncode == 0, stderr
+    found = events(gated.run_dir("run"))
+    lost = [e for e in found if e["type"] == "requeued" and e["reason"] == "worker_lost"]
+    assert len(lost) == 1
+    assert decisions(gated.run_dir("run")) == serial
+    assert sweeps(gated) == []
+
+
+def test_a_killed_coordinator_loses_nothing_completed_and_its_tasks_end(private, gated, gate):
+    serial = expected(gated, gate)
+    arguments = command(gated, private.address, "--max-parallel-evals", "2")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        eventually(lambda: len(waiting(gate)) == 2, "two sweeps run")
+        (gate / "hold").unlink()
+        eventually(
+            lambda: any(e["type"] == "completed" for e in events(gated.run_dir("run"))),
+            "an evaluation is completed",
+        )
+        (gate / "hold").touch()
+        first.kill()
+    eventually(lambda: not sweeps(gated), "the workers notice that nobody waits", 30)
+    (gate / "hold").unlink(missing_ok=True)
+    done = run(gated, private.address, "--max-parallel-evals", "2")
+    assert done.returncode == 0, done.stderr
+    assert decisions(gated.run_dir("run")) == serial
+    assert repeated_evaluations(gated.run_dir("run")) == []
+
+
+def test_a_killed_scheduler_is_one_line_in_bounded_time_and_the_run_goes_on(
+    private, gated, gate, treewright
+):
+    serial = expected(gated, gate)
+    with subprocess.Popen(
+        command(gated, private.address, "--max-parallel-evals", "2"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as coordinator:  # fmt: skip
+        eventually(lambda: len(waiting(gate)) == 2, "two sweeps run")
+        assert private.scheduler is not None
+        private.scheduler.kill()
+        began = time.monotonic()
+        _, stderr = coordinator.communicate(timeout=60)
+    assert time.monotonic() - began < 45
+    assert coordinator.returncode == 1, stderr
+    assert stderr.strip().splitlines()[-1].startswith("treewright: the connection to the dask")
+    assert "Traceback" not in stderr
+    (gate / "hold").unlink()
+    done = treewright(
+        "tree", *REAL_FLAGS, "--tree-run-id", "run", "--repo", str(gated.path),
+        "--max-parallel-evals", "2",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert decisions(gated.run_dir("run")) == serial
+
+
+def test_a_worker_with_another_version_is_refused_before_anything_runs(private, toy):
+    other = private.directory / "other version"
+    shutil.copytree(Path(package.__file__).parent, other / "treewright")
+    init = other / "treewright" / "__init__.py"
+    init.write_text(re.sub(r'__version__ = "[^"]+"', '__version__ = "0.0.1"', init.read_text()))
+    private.start_worker("old", PYTHONPATH=str(other))
+    private.wait_for_workers()
+    done = run(toy, private.address, "--max-parallel-evals", "2")
+    assert done.returncode == 1
+    assert re.search(r"has treewright 0\.0\.1, this is \S+; install the same", done.stderr)
+    assert started(toy) == []
+    assert "Traceback" not in done.stderr
+
+
+def test_workers_can_fetch_from_a_named_remote(machines, toy, tmp_path):
+    bare = machines.directory / "origin of this test.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(toy.path), str(bare)], check=True)
+    if machines.isolation.user is not None:
+        for path in [bare, *bare.rglob("*")]:
+            os.chown(path, machines.isolation.user, machines.isolation.user)
+    toy.git("remote", "add", "origin", str(bare))
+    toy.git("-c", "safe.directory=*", "fetch", "-q", "origin")
+    serial = expected(toy)
+    done = run(toy, machines.address, "--max-parallel-evals", "3", "--cluster-remote", "origin")
+    assert done.returncode == 0, done.stderr
+    assert decisions(toy.run_dir("run")) == serial
+
+
+def test_a_remote_that_does_not_exist_is_said_at_once(machines, toy):
+    done = run(toy, machines.address, "--cluster-remote", "nowhere")
+    assert done.returncode == 2
+    assert "has no git remote 'nowhere'" in done.stderr
+    assert started(toy) == []
+
+
+def test_no_scheduler_at_the_address_is_one_line(toy, monkeypatch):
+    done = run(toy, "tcp://127.0.0.1:9")
+    assert done.returncode == 1
+    assert "no dask scheduler answers at tcp://127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,195 @@
+"""What is on record when: queued before dispatched, settled before decided, decided before
+pruned; and what a killed coordinator's successor makes of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.decisions import decisions, events, repeated_evaluations
+from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, eventually, search
+from tests.toy import ToyRepository
+from treewright.kernel.executors.base import Done
+from treewright.tree import events as ev
+from treewright.tree.dispatch import FailurePolicy
+from treewright.tree.parallel import Parallelism
+from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.store import load
+
+NEXT = {
+    "queued": {"started"},
+    "started": {"completed", "failed", "requeued"},
+    "requeued": {"started"},
+    "completed": set(),
+    "failed": set(),
+}
+
+
+class Watching(Shuffled):
+    """Looks at the disk, as a crash would find it, before each evaluation is handed out."""
+
+    def __init__(self, work, run_dir: Path, seen: list) -> None:
+        super().__init__(work, seed=1, capacity=3, faults=0.3)
+        self._run_dir, self._seen = run_dir, seen
+
+    def submit(self, request) -> None:
+        self._seen.append((request, load(self._run_dir)))
+        super().submit(request)
+
+
+def test_all_of_a_depth_is_durably_queued_before_the_first_is_handed_out(toy: ToyRepository):
+    seen: list = []
+    search(
+        toy.path, "run",
+        make_executor=lambda work: Watching(work, toy.run_dir("run"), seen),
+        policy=FailurePolicy(retries=2, first_backoff_seconds=0.0),
+    )  # fmt: skip
+    first: dict[int, int] = {}
+    for request, on_disk in seen:
+        evaluation = on_disk.evaluations[request.eval_id]
+        assert (evaluation.status, evaluation.task_state) == ("running", "running")
+        assert evaluation.attempt == request.attempt
+        assert evaluation.started_at is not None
+        depth_size = len(on_disk.depths[evaluation.depth - 1].eval_ids)
+        assert first.setdefault(evaluation.depth, depth_size) == depth_size
+    final = load(toy.run_dir("run"))
+    assert first == {r.depth: len(r.eval_ids) for r in final.depths if r.eval_ids}
+
+
+def test_ids_and_keys_depend_on_nothing_but_the_frontier_and_the_ideas(toy: ToyRepository):
+    run_dir = search(toy.path, "run", make_executor=lambda work: Shuffled(work, 3, 4, 0))
+    queued = [e for e in events(run_dir) if e["type"] == "queued"]
+    assert [e["eval_id"] for e in queued] == [f"e{n:06d}" for n in range(1, len(queued) + 1)]
+    for depth in {e["depth"] for e in queued}:
+        keys = [(e["parent_node_id"], e["idea_path"]) for e in queued if e["depth"] == depth]
+        assert keys == sorted(keys)
+    keys = [(e["parent_node_id"], e["idea_path"]) for e in queued]
+    assert len(set(keys)) == len(keys)
+
+
+def test_every_evaluation_goes_through_the_specified_states(toy: ToyRepository):
+    run_dir = search(
+        toy.path, "run",
+        make_executor=lambda work: Shuffled(work, 11, 4, 0.6),
+        policy=FailurePolicy(retries=2, first_backoff_seconds=0.0),
+    )  # fmt: skip
+    last: dict[str, str] = {}
+    attempts: dict[str, int] = {}
+    for event in events(run_dir):
+        kind = event["type"]
+        if kind not in NEXT:
+            continue
+        eval_id = event["eval_id"]
+        assert kind in (NEXT[last[eval_id]] if eval_id in last else {"queued"})
+        last[eval_id] = kind
+        if kind == "started":
+            attempts[eval_id] = attempts.get(eval_id, 0) + 1
+            assert event["attempt"] == attempts[eval_id]
+    assert set(last.values()) <= {"completed", "failed"}
+    manifest = json.loads((run_dir / "manifest.json").read_text())
+    for eval_id, evaluation in manifest["evaluations"].items():
+        assert evaluation["attempt"] == attempts[eval_id]
+        assert evaluation["queued_at"] <= evaluation["started_at"] <= evaluation["finished_at"]
+        assert evaluation["task_state"] == last[eval_id]
+        assert evaluation["worker"].startswith("shuffled-")
+        assert evaluation["worker_pid"] > 0
+    assert max(attempts.values()) > 1
+
+
+def test_nothing_is_decided_or_pruned_before_the_last_of_the_depth(toy: ToyRepository):
+    """Candidates' branches are there at the barrier, and gone after it."""
+    branches: list[tuple[str, int, int]] = []
+
+    def observe(event) -> None:
+        if isinstance(event, ev.Completed | ev.Failed | ev.Decided):
+            kept = toy.git("for-each-ref", "refs/heads/treewright/run/cand").splitlines()
+            manifest = load(toy.run_dir("run"))
+            done = [e for e in manifest.evaluations.values() if e.candidate_commit]
+            undecided = [e for e in done if e.decision is None]
+            branches.append((type(event).__name__, len(kept), len(undecided)))
+
+    run_dir = search(toy.path, "run", REAL, parallelism=Parallelism(3), observer=observe)
+    for kind, kept, undecided in branches:
+        assert kept >= undecided, "an undecided candidate has lost its branch"
+        if kind == "Decided":
+            assert kept > 0
+    assert toy.git("for-each-ref", "refs/heads/treewright/run/cand") == ""
+    unsettled = 0
+    for event in events(run_dir):
+        unsettled += {"queued": 1, "completed": -1, "failed": -1}.get(event["type"], 0)
+        if event["type"] in ("decided", "confirmed", "heldout"):
+            assert unsettled == 0, f"{event['type']} before the barrier"
+
+
+class Dying(Shuffled):
+    """Raises, as a full disk or a killed process would, after some completions."""
+
+    def __init__(self, work, completions: int) -> None:
+        super().__init__(work, seed=completions, capacity=3, faults=0.0)
+        self._left = completions
+
+    def next_done(self, timeout: float | None = None) -> Done | None:
+        if not self._left:
+            self._waiting.clear()
+            raise MemoryError
+        self._left -= 1
+        return super().next_done(timeout)
+
+
+def test_a_successor_requeues_what_ran_and_repeats_nothing(toy: ToyRepository):
+    expected = decisions(search(toy.path, "run"))
+    (toy.run_dir("run")).rename(toy.path.parent / "serial")
+    deaths = 0
+    for completions in (0, 1, 3, 2, 0):
+        request = RunRequest(toy.path, "run", shape=DRY)
+        try:
+            with open_run(request) as coordinator:
+                coordinator.make_executor = lambda work, n=completions: Dying(work, n)
+                while coordinator.advance():
+                    pass
+        except MemoryError:
+            deaths += 1
+    run_dir = search(toy.path, "run")
+    assert deaths >= 3
+    assert decisions(run_dir) == expected
+    assert repeated_evaluations(run_dir) == []
+    requeued = [e for e in events(run_dir) if e["type"] == "requeued"]
+    assert {e["reason"] for e in requeued} == {"lost"}
+    assert len(requeued) >= deaths
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_with_several_under_way_at_random_moments(toy: ToyRepository, treewright, seed):
+    """Killed after the n-th line of the journal, again and again until it gets through."""
+    fresh = ToyRepository(toy.path.parent / "again" / toy.path.name)
+    shutil.copytree(toy.path, fresh.path)
+    expected = decisions(search(toy.path, "run", REAL))
+    draw = random.Random(seed)
+    arguments = [
+        sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+        "--repo", str(fresh.path), "--max-parallel-evals", "3",
+    ]  # fmt: skip
+    journal = fresh.run_dir("run") / "events.jsonl"
+    for _ in range(2):
+        before = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        lines = before + draw.randrange(3, 18)
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+            eventually(
+                lambda n=lines, it=it: (
+                    it.poll() is not None
+                    or (journal.exists() and journal.read_bytes().count(b"\n") >= n)
+                ),
+                "the journal grows",
+            )
+            it.send_signal(signal.SIGKILL)
+    done = treewright(*arguments[3:])
+    assert done.returncode == 0, done.stderr
+    assert decisions(fresh.run_dir("run")) == expected
+    assert repeated_evaluations(fresh.run_dir("run")) == []
