@@ -61,6 +61,8 @@ def soak(home: LeanHome, steps: int, seed: int) -> SoakReport:
         try:
             begun = time.perf_counter()
             while report.steps < steps:
+                if report.steps % 1000 == 0:
+                    print(f"step {report.steps}, {len(report.problems)} problems", flush=True)
                 run.goal(GOALS[(report.steps // 100) % len(GOALS)], min(100, steps - report.steps))
             report.seconds = time.perf_counter() - begun
             report.heap_late, report.rss_late = run.mine.heap_bytes, run.mine.memory().rss
