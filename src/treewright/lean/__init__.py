@@ -1,0 +1,1 @@
+"""Talking to Lean: sessions, pools, goal extraction and the replay check."""

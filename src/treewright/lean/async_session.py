@@ -1,0 +1,96 @@
+"""A session for asyncio: the same methods, awaitable; cancelling one interrupts Lean."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from treewright.lean.session import DEFAULT_CHECK_SECONDS, DEFAULT_STEP_SECONDS, LeanSession
+from treewright.lean.types import (
+    AuditReport,
+    CheckResult,
+    Declaration,
+    ProofState,
+    SessionInfo,
+    SessionLost,
+    StepResult,
+    TacticError,
+    Timeout,
+)
+
+CANCEL_GRACE_SECONDS = 1.0
+T = TypeVar("T")
+
+
+class AsyncLeanSession:
+    """Wraps a session. Calls run in `executor`, one at a time.
+
+    When the awaiting task is cancelled, Lean is told to stop; the cancellation goes on as soon
+    as it has, so the session can be used again at once. Should Lean not listen within a
+    second, its process is killed.
+    """
+
+    def __init__(self, session: LeanSession, executor: Executor | None = None) -> None:
+        self._session = session
+        self._executor = executor
+
+    @property
+    def info(self) -> SessionInfo:
+        return self._session.info
+
+    @property
+    def alive(self) -> bool:
+        return self._session.alive
+
+    async def start(self, statement: str, *, timeout: float = DEFAULT_STEP_SECONDS) -> StepResult:
+        return await self._call(lambda: self._session.start(statement, timeout=timeout))
+
+    async def start_declaration(
+        self, source: str, *, timeout: float = DEFAULT_CHECK_SECONDS
+    ) -> StepResult:
+        return await self._call(lambda: self._session.start_declaration(source, timeout=timeout))
+
+    async def run_tactic(
+        self, state: ProofState | int, text: str, timeout: float = DEFAULT_STEP_SECONDS
+    ) -> StepResult:
+        return await self._call(lambda: self._session.run_tactic(state, text, timeout))
+
+    async def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
+        return await self._call(lambda: self._session.focus(state, goals))
+
+    async def check(
+        self, source: str, *, sorries: bool = False, timeout: float = DEFAULT_CHECK_SECONDS
+    ) -> CheckResult | Timeout | SessionLost:
+        return await self._call(
+            lambda: self._session.check(source, sorries=sorries, timeout=timeout)
+        )
+
+    async def audit(self, name: str) -> AuditReport | TacticError:
+        return await self._call(lambda: self._session.audit(name))
+
+    async def declarations(
+        self, prefix: str = "", module: str = "", *, types: bool = True
+    ) -> tuple[Declaration, ...]:
+        return await self._call(
+            lambda: tuple(self._session.declarations(prefix, module, types=types))
+        )
+
+    async def free(self, states: Sequence[ProofState | int]) -> None:
+        await self._call(lambda: self._session.free(states))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._session.close)
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._executor, work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self._session.cancel()
+            await asyncio.wait([future], timeout=CANCEL_GRACE_SECONDS)
+            if not future.done():
+                await asyncio.shield(asyncio.to_thread(self._session.close))
+            raise

@@ -1,0 +1,70 @@
+"""Proof that Lean works here: versions, start-up time, steps per second, a checked theorem."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanError, LeanSession
+from treewright.lean.types import ProofState
+from treewright.lean.wasm.home import LeanHome
+
+STATEMENT = "∀ p q r : Prop, (p ∧ q) ∧ r → r ∧ q ∧ p"
+SCRIPT = (
+    "intro p q r h",
+    "obtain ⟨⟨hp, hq⟩, hr⟩ := h",
+    "refine ⟨hr, ?_, ?_⟩",
+    "all_goals assumption",
+)
+_ROUNDS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """What `treewright lean doctor` prints."""
+
+    backend: str
+    reason: str
+    lean: str
+    detail: str
+    startup_seconds: float
+    steps_per_second: float
+    median_step_ms: float
+    replay: str
+    proof: str
+
+
+def examine(session: LeanSession, reason: str, home: LeanHome | None) -> DoctorReport:
+    """Proves a theorem step by step, repeatedly, and once through the replay check."""
+    times: list[float] = []
+    for _ in range(_ROUNDS):
+        state = session.start(STATEMENT)
+        for tactic in SCRIPT:
+            if not isinstance(state, ProofState):
+                raise LeanError(f"Lean works, but not as it should: {state}")
+            begun = time.perf_counter()
+            state = session.run_tactic(state, tactic)
+            times.append(time.perf_counter() - begun)
+        if not (isinstance(state, ProofState) and state.complete):
+            raise LeanError(f"Lean did not close a simple goal: {state}")
+    replay = "not available for this backend"
+    if home is not None:
+        with Replayer(home) as replayer:
+            verdict = replayer.theorem(STATEMENT, "\n".join(SCRIPT))
+        if not verdict.proved:
+            raise LeanError(f"the replay check did not accept a correct proof: {verdict.detail}")
+        replay = "proved"
+    info = session.info
+    return DoctorReport(
+        info.backend,
+        reason,
+        info.lean,
+        info.detail,
+        round(info.startup_seconds, 2),
+        round(len(times) / sum(times), 1),
+        round(statistics.median(times) * 1000, 2),
+        replay,
+        STATEMENT,
+    )

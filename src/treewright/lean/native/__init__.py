@@ -1,0 +1,1 @@
+"""The user's own toolchain, through the maintained library `lean-interact`."""

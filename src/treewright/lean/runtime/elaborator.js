@@ -1,0 +1,234 @@
+'use strict';
+/**
+ * Elaborating text: headers, commands, and the way into Lean's elaborator monads.
+ *
+ * A command state (Lean.Elab.Command.State) is a value: elaborating on top of one gives another
+ * and leaves the first as it was. That is what makes branching free.
+ */
+// Object fields, in declaration order (scalar fields come after them in memory).
+const COMMAND_STATE = { env: 0, messages: 1, scopes: 2, infoState: 8 };
+const SCOPE = { opts: 1, currNamespace: 2, openDecls: 3 };
+const CORE_STATE = { env: 0, ngen: 2, messages: 6 };
+const CORE_CONTEXT = { initHeartbeats: 8 };
+const INFO_ENABLED = 0; // scalar byte of InfoState
+const INFO_TREES = 2;
+
+const SETUP = 'set_option Elab.async false\n'; // there are no other threads to elaborate on
+
+function createElaborator(heap, calls, names, messages, syntax, watchdog) {
+  const { box, inc, dec, field, refValue, constructor, copyWith } = heap;
+  const { call, run, truth, makeRef, LeanException } = calls;
+  const emptyOptions = heap.global('l_Lean_Options_empty');
+  let noTrees = 0; // the empty array of info trees, once an environment is there to take it from
+  const FILE = '<input>';
+
+  const inputContext = (text) => call(
+    'l_Lean_Parser_mkInputContext___redArg',
+    heap.string(text), heap.string(FILE), box(1), box(Buffer.byteLength(text)),
+  );
+
+  const commandContext = (input) => constructor(0, [
+    heap.string(FILE), inc(field(input, 2)), box(0), box(0), box(0), box(0), box(1), box(0), box(0),
+    heap.some(inc(watchdog.token)),
+  ], 1);
+
+  /** The header of a text: the modules it imports and where its commands begin. */
+  function parseHeader(text) {
+    const input = inputContext(text);
+    const parsed = run('l_Lean_Parser_parseHeader', inc(input));
+    const header = inc(field(parsed, 0));
+    const rest = field(parsed, 1);
+    const parserState = inc(field(rest, 0));
+    const log = inc(field(rest, 1));
+    dec(parsed);
+    const array = call('l_Lean_Elab_headerToImports', inc(header), box(1));
+    const imports = heap.readArray(array).map((i) => ({
+      module: names.show(field(i, 0)), all: heap.scalar8(i, 0) === 1, meta: heap.scalar8(i, 2) === 1,
+    }));
+    dec(array);
+    return { input, header, parserState, log, imports };
+  }
+
+  /** Imports what a parsed header asks for: { state } or { messages } that say why not. */
+  function importHeader({ input, header, log }) {
+    // Called unboxed for its UInt32 trust level, so borrowed arguments are kept alive here.
+    const fn = calls.raw('l_Lean_Elab_processHeader');
+    const args = [inc(header), inc(emptyOptions), inc(log), inc(input), 0, heap.array([]), 1, names.make(['_input'])];
+    args.forEach((a, i) => { if (i !== 4 && i !== 6) inc(a); });
+    if (fn.length === args.length + 1) args.push(box(0));
+    const result = calls.unwrap(fn(...args) >>> 0);
+    const notes = messages.read(field(result, 1));
+    if (notes.some((m) => m.severity === 'error')) return { messages: notes };
+    const fresh = call('l_Lean_Elab_Command_mkState', inc(field(result, 0)), inc(messages.empty), inc(emptyOptions));
+    if (!noTrees) noTrees = inc(field(field(fresh, COMMAND_STATE.infoState), INFO_TREES));
+    const silent = withInfo(fresh, false);
+    dec(fresh);
+    const { state } = commands(silent, SETUP, {});
+    dec(silent);
+    dec(result);
+    return { state, messages: notes };
+  }
+
+  /** A copy of a command state that collects info trees, or does not. */
+  function withInfo(state, enabled) {
+    const info = field(state, COMMAND_STATE.infoState);
+    return copyWith(state, {
+      [COMMAND_STATE.infoState]: copyWith(info, {}, { [INFO_ENABLED]: enabled ? 1 : 0 }),
+    });
+  }
+
+  /**
+   * Elaborates `text` from `parserState` (or its beginning) on top of a borrowed command state.
+   *   inspect(stx)             looks at a command before it runs; a string it returns stops everything
+   *   after(trees, before)     looks at a command's info trees and the state before it
+   * Returns { state, messages, stopped }.
+   */
+  function commands(start, text, { input = inputContext(text), parserState, inspect, after }) {
+    let parser = parserState || constructor(0, [box(0)], 1);
+    let state = inc(start);
+    const notes = [];
+    let stopped = '';
+    while (!stopped) {
+      const scope = field(field(state, COMMAND_STATE.scopes), 0);
+      const context = constructor(0, [
+        inc(field(state, COMMAND_STATE.env)), inc(field(scope, SCOPE.opts)),
+        inc(field(scope, SCOPE.currNamespace)), inc(field(scope, SCOPE.openDecls)),
+      ]);
+      const parsed = call('l_Lean_Parser_parseCommand', inc(input), context, parser, inc(messages.empty));
+      const command = inc(field(parsed, 0));
+      parser = inc(field(field(parsed, 1), 0));
+      notes.push(...messages.read(field(field(parsed, 1), 1)));
+      dec(parsed);
+      if (truth('l_Lean_Parser_isTerminalCommand', inc(command))) {
+        const kind = syntax.kind(command);
+        if (inspect && !stopped) stopped = inspect(command) || '';
+        if (kind !== 'Lean.Parser.Command.eoi') stopped = stopped || `the text ends early, at ${kind}`;
+        dec(command);
+        break;
+      }
+      stopped = (inspect && inspect(command)) || '';
+      if (stopped) {
+        dec(command);
+        break;
+      }
+      const before = state;
+      state = elaborate(command, before, input, notes);
+      if (after) {
+        after(heap.readPersistentArray(field(field(state, COMMAND_STATE.infoState), INFO_TREES)), before, notes);
+      }
+      dec(before);
+      if (watchdog.isSet()) stopped = 'interrupted';
+    }
+    dec(input);
+    dec(parser);
+    return { state, messages: notes, stopped };
+  }
+
+  /** One command (taken) on a borrowed state; appends its messages to `notes`. */
+  function elaborate(command, before, input, notes) {
+    const info = field(before, COMMAND_STATE.infoState);
+    const enabled = heap.scalar8(info, INFO_ENABLED) === 1;
+    const changes = { [COMMAND_STATE.messages]: inc(messages.empty) };
+    if (enabled) { // info trees of earlier commands are not needed again
+      changes[COMMAND_STATE.infoState] = copyWith(info, { [INFO_TREES]: inc(noTrees) });
+    }
+    const ref = makeRef(copyWith(before, changes));
+    call('lean_io_set_heartbeats', box(0));
+    let failure = '';
+    try {
+      dec(run('l_Lean_Elab_Command_elabCommandTopLevel', command, commandContext(input), inc(ref)));
+    } catch (error) {
+      if (!(error instanceof LeanException)) throw error;
+      failure = messages.ofException(error.object);
+      dec(error.object);
+    }
+    const state = inc(refValue(ref));
+    dec(ref);
+    notes.push(...messages.read(field(state, COMMAND_STATE.messages)));
+    if (failure && !watchdog.isSet()) notes.push({ severity: 'error', text: failure, line: 1, column: 0, kind: '' });
+    return state;
+  }
+
+  // One closure for every visit to TermElabM; what it does is in `visitor`. Its arity counts
+  // the world token: contexts and references of Term, Meta and Core, and the token.
+  let visitor = null;
+  const visit = heap.closure((...args) => {
+    visitor(args.slice(0, 6).map((a) => a >>> 0));
+    return constructor(0, [box(0)]);
+  }, 7);
+
+  /**
+   * Runs body(monad) inside TermElabM on a borrowed command state. `monad` is { term, termRef,
+   * meta, metaRef, core, coreRef } (borrowed) and arguments for calls: `monad.args()` (owned).
+   * Returns body's result, or throws its LeanException.
+   */
+  function inTermElab(state, body) {
+    let result;
+    let thrown = null;
+    visitor = ([term, termRef, meta, metaRef, core, coreRef]) => {
+      const metaArgs = () => [inc(meta), inc(metaRef), inc(core), inc(coreRef)];
+      const args = () => [inc(term), inc(termRef), ...metaArgs()];
+      try {
+        result = body({ term, termRef, meta, metaRef, core, coreRef, args, metaArgs });
+      } catch (error) {
+        thrown = error;
+      }
+    };
+    const input = inputContext('');
+    const context = commandContext(input);
+    dec(input);
+    const ref = makeRef(copyWith(state, { [COMMAND_STATE.messages]: inc(messages.empty) }));
+    call('lean_io_set_heartbeats', box(0));
+    const outcome = call('l_Lean_Elab_Command_liftTermElabM___redArg', inc(visit.object), context, inc(ref));
+    dec(ref);
+    if (thrown) {
+      dec(outcome);
+      throw thrown;
+    }
+    dec(calls.unwrap(outcome));
+    return result;
+  }
+
+  let metaVisitor = null;
+  const metaVisit = heap.closure((...args) => {
+    metaVisitor(args.slice(0, 4).map((a) => a >>> 0));
+    return constructor(0, [box(0)]);
+  }, 5);
+
+  /** Runs body(args) in MetaM with the instances among borrowed declarations as local instances. */
+  function withLocalInstances(declarations, [meta, metaRef, core, coreRef], body) {
+    let result;
+    let thrown = null;
+    metaVisitor = (inner) => {
+      try {
+        result = body(() => inner.map(inc));
+      } catch (error) {
+        thrown = error;
+      }
+    };
+    const outcome = call(
+      'l_Lean_Meta_withLocalInstancesImp___redArg', heap.list(declarations.map(inc)), inc(metaVisit.object),
+      inc(meta), inc(metaRef), inc(core), inc(coreRef),
+    );
+    if (thrown) throw thrown;
+    dec(calls.unwrap(outcome));
+    return result;
+  }
+
+  /** Parses text in a syntax category: { syntax } (owned) or { error }. */
+  function parse(env, category, text) {
+    const result = call(
+      'l_Lean_Parser_runParserCategory', inc(env), names.make([category]), heap.string(text), heap.string(FILE),
+    );
+    const value = inc(field(result, 0));
+    const failed = heap.tag(result) === 0;
+    dec(result);
+    return failed ? { error: heap.takeString(value) } : { syntax: value };
+  }
+
+  return {
+    parseHeader, importHeader, commands, withInfo, inTermElab, withLocalInstances, parse,
+  };
+}
+
+module.exports = { createElaborator, COMMAND_STATE, CORE_STATE, CORE_CONTEXT, SCOPE };

@@ -1,0 +1,267 @@
+'use strict';
+/**
+ * What an environment contains: declarations, what a proof rests on, what a statement means,
+ * and the kernel's second opinion.
+ */
+const { createHash } = require('node:crypto');
+
+const KINDS = ['axiom', 'def', 'theorem', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
+const ORIGINAL_KINDS = ['def', 'theorem', 'axiom', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
+const CONSTANT_VAL = { name: 0, levelParams: 1, type: 2 };
+const HEADER = { modules: 3, moduleData: 5 };
+const MODULE_DATA = { constNames: 1, constants: 2 };
+
+function createEnvironment(heap, calls, names, messages, terms, goals, elaborator) {
+  const { box, inc, dec, field, tag, isBox, readArray, readList } = heap;
+  const { call, truth, unwrap, makeRef, LeanException } = calls;
+
+  /** The ConstantInfo of a borrowed name, owned, or 0. */
+  function find(env, name) {
+    const result = call('l_Lean_Environment_find_x3f', inc(env), inc(name), box(0));
+    if (isBox(result)) return 0;
+    const info = inc(field(result, 0));
+    dec(result);
+    return info;
+  }
+
+  const isImported = (env, name) => {
+    const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
+    const imported = !isBox(result);
+    dec(result);
+    return imported;
+  };
+
+  /** What an imported constant was where it was declared: theorems arrive here without proofs. */
+  function originalKind(env, name) {
+    const result = call('l_Lean_getOriginalConstKind_x3f', inc(env), inc(name));
+    const kind = isBox(result) ? 'axiom' : ORIGINAL_KINDS[heap.unbox(field(result, 0))];
+    dec(result);
+    return kind;
+  }
+
+  const constantVal = (info) => field(field(info, 0), 0);
+  const typeOf = (info) => field(constantVal(info), CONSTANT_VAL.type);
+  /** The value of a definition, theorem or opaque constant, borrowed, or 0. */
+  const valueOf = (info) => ([1, 2, 3].includes(tag(info)) ? field(field(info, 0), 1) : 0);
+
+  /** Everything a constant is made of: calls visit(name) for each constant it mentions. */
+  function eachDependency(info, visit) {
+    terms.eachConstant(typeOf(info), visit);
+    const value = valueOf(info);
+    if (value) terms.eachConstant(value, visit);
+    const details = field(info, 0);
+    switch (KINDS[tag(info)]) {
+      case 'inductive': readList(field(details, 3)).forEach(visit); readList(field(details, 4)).forEach(visit); break;
+      case 'constructor': visit(field(details, 1)); break;
+      case 'recursor':
+        readList(field(details, 1)).forEach(visit);
+        for (const rule of readList(field(details, 6))) terms.eachConstant(field(rule, 2), visit);
+        break;
+      default: break;
+    }
+  }
+
+  /** The name of a declaration as a caller writes it: as it is, or private to this text. */
+  function resolve(env, text) {
+    const plain = names.parse(text);
+    for (const name of [plain, call('l_Lean_mkPrivateName', inc(env), inc(plain))]) {
+      const info = find(env, name);
+      if (info) return { name, info };
+    }
+    return null;
+  }
+
+  /**
+   * What a declaration rests on. Constants of this session are followed; imported ones are
+   * leaves, and count as axioms unless they were theorems where they were declared.
+   */
+  function audit(env, text) {
+    const target = resolve(env, text);
+    if (!target) return null;
+    const axioms = new Set();
+    const local = [];
+    const missing = [];
+    const unsafe = [];
+    const seen = new Set();
+    const todo = [inc(target.name)];
+    while (todo.length > 0) {
+      const name = todo.pop();
+      const shown = names.show(name);
+      if (seen.has(shown)) {
+        dec(name);
+        continue;
+      }
+      seen.add(shown);
+      const info = find(env, name);
+      if (!info) {
+        missing.push(shown);
+        dec(name);
+        continue;
+      }
+      const imported = isImported(env, name);
+      if (tag(info) === 0 && (!imported || originalKind(env, name) === 'axiom')) axioms.add(shown);
+      if (truth('l_Lean_ConstantInfo_isUnsafe', inc(info)) || truth('l_Lean_ConstantInfo_isPartial', inc(info))) unsafe.push(shown);
+      if (!imported) {
+        local.push(shown);
+        eachDependency(info, (n) => todo.push(inc(n)));
+      }
+      dec(info);
+      dec(name);
+    }
+    return {
+      name: names.show(target.name), kind: KINDS[tag(target.info)], axioms: [...axioms].sort(),
+      local: local.sort(), missing, unsafe,
+    };
+  }
+
+  /**
+   * What a declaration says, as a digest: its type and, through it, every definition of this
+   * session that the type mentions, directly or not (proofs count by what they prove). `body` is
+   * the digest of a definition's own value.
+   */
+  function statement(env, text) {
+    const target = resolve(env, text);
+    if (!target) return null;
+    const parts = [];
+    const seen = new Set();
+    const todo = [{ name: target.name, valued: false }];
+    while (todo.length > 0) {
+      const { name, valued } = todo.pop();
+      const key = names.key(name);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      if (name !== target.name && isImported(env, name)) continue;
+      const info = find(env, name);
+      if (!info) {
+        parts.push(`${key} missing`);
+        continue;
+      }
+      const value = valued && tag(info) !== 2 ? valueOf(info) : 0;
+      const levels = readList(field(constantVal(info), CONSTANT_VAL.levelParams)).map(names.key);
+      const options = {
+        fvar: (n) => names.key(n), level: (n) => `${levels.indexOf(names.key(n))}`, binderNames: false,
+      };
+      parts.push([
+        key, valued ? KINDS[tag(info)] : '', levels.length, terms.canonical(typeOf(info), options).text,
+        value ? terms.canonical(value, options).text : '',
+      ].join('\u0001'));
+      const visit = (n) => todo.push({ name: inc(n), valued: true });
+      terms.eachConstant(typeOf(info), visit);
+      if (value) terms.eachConstant(value, visit);
+      if (valued && KINDS[tag(info)] === 'inductive') eachDependency(info, visit);
+    }
+    const [own, ...rest] = parts;
+    const body = tag(target.info) === 2 ? 0 : valueOf(target.info);
+    return {
+      body: body ? createHash('sha256').update(terms.canonical(body, { fvar: names.key, binderNames: false }).text).digest('hex') : '',
+      name: names.show(target.name), kind: KINDS[tag(target.info)],
+      digest: createHash('sha256').update([own, ...rest.sort()].join('\u0002')).digest('hex'),
+    };
+  }
+
+  /** The constants of this session, as [shown name, info (borrowed)]. */
+  function sessionConstants(env) {
+    const map = call('l_Lean_Environment_constants', inc(env));
+    const found = [];
+    heap.eachOfPersistentMap(field(map, 1), (name, info) => found.push([names.show(name), info, name]));
+    return { found, release: () => dec(map) };
+  }
+
+  /**
+   * Adds every constant of this session that `text` rests on to `base` again, through the
+   * kernel, whatever was believed about it before. Returns '' or what the kernel says.
+   */
+  function recheck(env, base, text) {
+    const report = audit(env, text);
+    if (!report) return `there is no declaration ${text}`;
+    const wanted = new Set(report.local);
+    const { found, release } = sessionConstants(env);
+    const pairs = found.filter(([shown]) => wanted.has(shown))
+      .map(([, info, name]) => heap.constructor(0, [inc(name), inc(info)]));
+    release();
+    if (pairs.length !== wanted.size) return 'a constant it rests on is not where the kernel keeps constants';
+    const map = call(
+      'l_Std_HashMap_ofList___redArg', inc(heap.global('l_Lean_Name_instBEq')), inc(heap.global('l_Lean_instHashableName')),
+      heap.list(pairs),
+    );
+    try {
+      const checked = unwrap(call('l_Lean_Environment_replay', map, inc(base)));
+      const before = resolve(env, text);
+      const after = find(checked, before.name);
+      if (!after) return `the kernel did not take ${text}`;
+      const same = terms.canonical(typeOf(after), { fvar: names.key }).text
+        === terms.canonical(typeOf(before.info), { fvar: names.key }).text;
+      dec(after);
+      dec(checked);
+      return same ? '' : `the kernel took another ${text}`;
+    } catch (error) {
+      if (!(error instanceof LeanException)) throw error;
+      return heap.takeString(call('lean_io_error_to_string', error.object));
+    }
+  }
+
+  // The last listing, since pages follow each other; it keeps its environment alive.
+  let listing = { key: '', env: 0, local: 0, rows: [] };
+
+  /** Rows { name, info (both borrowed), owner, text } sorted by name. */
+  function list(header, session, prefix, module) {
+    const rows = [];
+    const seen = new Set(); // a few generated names are in more than one module
+    const take = (name, info, owner) => {
+      const text = names.show(name);
+      if (text.startsWith(prefix) && !seen.has(text) && !truth('l_Lean_Name_isInternalDetail', inc(name))) {
+        seen.add(text);
+        rows.push({ name, info, owner, text });
+      }
+    };
+    const modules = readArray(field(header, HEADER.modules));
+    readArray(field(header, HEADER.moduleData)).forEach((data, i) => {
+      const owner = names.show(field(field(modules[i], 0), 0));
+      if (module && owner !== module && !owner.startsWith(`${module}.`)) return;
+      const constants = readArray(field(data, MODULE_DATA.constants));
+      readArray(field(data, MODULE_DATA.constNames)).forEach((name, j) => take(name, constants[j], owner));
+    });
+    if (!module) for (const [, info, name] of session.found) take(name, info, null);
+    return rows.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+  }
+
+  /** Declarations of the imported modules and of this session: { items, total }. */
+  function declarations(commandState, env, { prefix, module, offset, limit, types }) {
+    const key = JSON.stringify([env, prefix, module]);
+    const session = sessionConstants(env);
+    const header = call('l_Lean_Environment_header', inc(env));
+    if (listing.key !== key || listing.local !== session.found.length) {
+      if (listing.env) dec(listing.env);
+      listing = { key, env: inc(env), local: session.found.length, rows: list(header, session, prefix, module) };
+    }
+    const { rows: shown } = listing;
+    const page = shown.slice(offset, offset + limit);
+    const printer = types ? typePrinter(commandState) : null;
+    const items = page.map(({ name, info, owner, text }) => ({
+      name: text,
+      kind: tag(info) === 0 && owner !== null ? originalKind(env, name) : KINDS[tag(info)],
+      module: owner,
+      type: printer ? printer.print(typeOf(info)) : null,
+    }));
+    if (printer) printer.release();
+    session.release();
+    dec(header);
+    return { items, total: shown.length };
+  }
+
+  /** Prints closed types in an environment. */
+  function typePrinter(commandState) {
+    const monad = elaborator.inTermElab(commandState, (m) => ({
+      meta: inc(m.meta), metaRef: makeRef(inc(heap.refValue(m.metaRef))),
+      core: inc(m.core), coreRef: makeRef(inc(heap.refValue(m.coreRef))),
+    }));
+    return {
+      print: (e) => goals.print(e, monad),
+      release: () => { for (const key of ['meta', 'metaRef', 'core', 'coreRef']) dec(monad[key]); },
+    };
+  }
+
+  return { find, resolve, typeOf, audit, statement, recheck, declarations, sessionConstants, KINDS };
+}
+
+module.exports = { createEnvironment };

@@ -1,0 +1,20 @@
+'use strict';
+/**
+ * Called from the patched lean.js when Lean's own main opens the file it was told to compile:
+ * the runtime, the search path and the task manager are up by then. Never returns.
+ */
+const { createServer, createReader, write } = require('./server.js');
+const { lockFileSystem } = require('./sandbox.js');
+
+function serve(host) {
+  lockFileSystem(host.FS);
+  const server = createServer(host);
+  write(1, `${JSON.stringify({ ready: true, ms: Math.round(performance.now()) })}\n`);
+  const read = createReader(0);
+  for (let line = read(); line !== null; line = read()) {
+    if (line.trim() !== '') write(1, `${JSON.stringify(server.answer(line))}\n`);
+  }
+  process.exit(0);
+}
+
+module.exports = { serve };

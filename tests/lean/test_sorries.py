@@ -1,0 +1,133 @@
+"""Every `sorry`, found by elaboration; and a proof in the place of exactly one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lean.conftest import state
+from treewright.kernel.errors import UsageError
+from treewright.lean.replay import Replayer
+from treewright.lean.sorries import extract, extract_project, lean_files, replace
+from treewright.lean.types import CheckResult
+from treewright.lean.wasm.session import WasmSession
+
+pytestmark = pytest.mark.xdist_group("lean-sandbox")
+
+SOURCE = """\
+import Init
+-- a sorry in a comment
+/- and /- a nested sorry -/ here -/
+namespace Α
+variable {β : Type}
+
+def text := "sorry"
+
+theorem first (a b : Nat) (h : a = b) : b = a := by
+  have k : a + 0 = b := by
+    sorry
+  exact k.symm
+
+theorem second [Inhabited β] (x : β) : x = x := sorry
+
+macro "todo" : tactic => `(tactic| sorry)
+
+theorem third : True ∧ True := ⟨by todo, by admit⟩
+
+theorem fourth (p q : Prop) (hp : p) (hq : q) : p ∧ q := by
+  constructor <;> sorry
+
+example : ∀ n : Nat, n = n := fun n => sorry
+end Α
+"""
+
+
+def test_every_sorry_is_found_where_it_stands(lean: WasmSession) -> None:
+    found = extract(lean, SOURCE)
+    data = SOURCE.encode()
+    assert [data[s.start : s.end].decode() for s in found] == [
+        "sorry", "sorry", "todo", "admit", "sorry", "sorry",
+    ]  # fmt: skip
+    assert [s.declaration.split(".")[-1] for s in found[:5]] == [
+        "first", "second", "third", "third", "fourth",
+    ]  # fmt: skip
+    assert (found[0].line, found[0].column) == (11, 4)
+    assert [s.tactic for s in found] == [True, False, True, True, True, False]
+    assert found[0].imports == ("Init",)
+    assert found[0].goal.pretty == "a b : Nat\nh : a = b\n⊢ a + 0 = b"
+    assert [h.name for h in found[1].goal.hypotheses] == ["β", "inst✝", "x"]
+    assert [g.target for g in found[4].goals] == ["p", "q"]
+    assert found[5].goal.pretty == "β : Type\nn : Nat\n⊢ n = n"
+
+
+def test_the_states_of_a_sorry_can_be_proved(lean: WasmSession) -> None:
+    found = extract(lean, SOURCE)
+    assert state(lean.run_tactic(found[0].states[0], "simpa using h")).complete
+    used_instance = "have : β := default\nrfl"
+    assert state(lean.run_tactic(found[1].states[0], used_instance)).complete
+    assert [state(lean.run_tactic(s, "assumption")).complete for s in found[4].states] == [True] * 2
+
+
+PROOFS = ["simpa using h", "rfl", "trivial", "trivial", "assumption", "rfl"]
+
+
+def test_one_replacement_changes_nothing_else(lean: WasmSession) -> None:
+    for index, proof in enumerate(PROOFS):
+        found = extract(lean, SOURCE)
+        changed = replace(SOURCE, found[index], proof)
+        before, after = SOURCE.encode(), changed.encode()
+        assert after.startswith(before[: found[index].start])
+        assert after.endswith(before[found[index].end :])
+        assert len(extract(lean, changed)) == len(found) - 1
+
+
+def test_all_of_them_replaced_make_a_checked_file(lean: WasmSession, replayer: Replayer) -> None:
+    text = SOURCE
+    for proof in reversed(PROOFS):
+        text = replace(text, extract(lean, text)[-1], proof)
+    result = lean.check(text)
+    assert isinstance(result, CheckResult)
+    assert result.ok, result.diagnostics
+    assert replayer.text(SOURCE, text).proved
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "theorem t (a b : Nat) : a + b = b + a := by sorry\n",
+        "theorem t (a b : Nat) : a + b = b + a := by\n  sorry\n",
+        "theorem t (a b : Nat) : a + b = b + a := by\n  · sorry\n",
+        "theorem t (a b : Nat) : a + b = b + a := sorry\n",
+        "theorem t (a b : Nat) : a + b = b + a := by\n  first | sorry | skip\n",
+        "theorem t (a b : Nat) : a + b = b + a := by\n  induction a with\n"
+        "  | zero => omega\n  | succ n ih => sorry\n",
+        "theorem τ (α β : Nat) : α + β = β + α := by /- ∀ -/ sorry\n",
+        "theorem t (a b : Nat) : a + b = b + a := by\r\n  sorry\r\n",
+    ],
+)
+def test_scripts_of_several_lines_fit_wherever_they_stand(lean: WasmSession, source: str) -> None:
+    script = "have h : 1 = 1 := by\n  rfl\nomega"
+    text = replace(source, extract(lean, source)[0], script)
+    result = lean.check(text)
+    assert isinstance(result, CheckResult)
+    assert result.ok, (text, result.diagnostics)
+
+
+def test_a_project_is_walked_and_bad_files_are_named(lean: WasmSession, tmp_path: Path) -> None:
+    (tmp_path / "A.lean").write_text("theorem a : 1 = 1 := by sorry\n")
+    (tmp_path / "B.lean").write_text("import Mathlib\ntheorem b : 1 = 1 := by sorry\n")
+    (tmp_path / "C.lean").write_bytes(b"\xff\xfe")
+    (tmp_path / ".lake").mkdir()
+    (tmp_path / ".lake" / "D.lean").write_text("theorem d : 1 = 1 := by sorry\n")
+    reports = {r.path.name: r for r in extract_project(lean, tmp_path)}
+    assert list(reports) == ["A.lean", "B.lean", "C.lean"]
+    assert len(reports["A.lean"].sorries) == 1
+    assert "Mathlib" in reports["B.lean"].error
+    assert "UTF-8" in reports["C.lean"].error
+    with pytest.raises(UsageError):
+        lean_files(tmp_path / "nothing")
+
+
+def test_a_file_without_sorries_has_none(lean: WasmSession) -> None:
+    assert extract(lean, "theorem a : 1 = 1 := rfl\nexample := `(sorry)\n") == ()
