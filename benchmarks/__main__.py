@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.coordinator import growth, overhead
 from benchmarks.measure import Table, render
+from benchmarks.parallel import coordinator_cpu, memory, speedup
 from benchmarks.startup import startup
 from benchmarks.worktrees import worktrees
 
@@ -19,6 +20,9 @@ BENCHMARKS: dict[str, Callable[[bool], Table]] = {
     "growth": growth,
     "worktrees": worktrees,
     "startup": startup,
+    "parallel": speedup,
+    "coordinator-cpu": coordinator_cpu,
+    "memory": memory,
 }
 
 

@@ -13,11 +13,19 @@ from treewright.tree.coordinator import Coordinator
 from treewright.tree.creation import Shape
 from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.evaluation import EvalRequest
+from treewright.tree.housekeeping import Retention
 from treewright.tree.model import EvalError, EvalOutcome
 from treewright.tree.parallel import Parallelism
 from treewright.tree.runner import RunRequest, open_run
 
-DRY = Shape(ideas_per_node=5, beam_width=3, max_depth=2, sweep_config_limit=8, dry_run=True)
+DRY = Shape(
+    ideas_per_node=5,
+    beam_width=3,
+    max_depth=2,
+    sweep_config_limit=8,
+    dedupe_scope="none",  # every node tries all ideas, so that depths are wide
+    dry_run=True,
+)
 REAL = Shape(ideas_per_node=4, beam_width=2, max_depth=2, sweep_config_limit=8, confirm_configs=4)
 REAL_FLAGS = (
     "--ideas-per-node", "4", "--beam-width", "2", "--max-depth", "2",
@@ -34,6 +42,7 @@ def search(
     make_executor: Callable[[Work], object] | None = None,
     policy: FailurePolicy | None = None,
     parallelism: Parallelism | None = None,
+    retention: Retention | None = None,
     observer: Callable[[object], None] = lambda _: None,
 ) -> Path:
     """Runs to the end and returns the run directory."""
@@ -41,6 +50,7 @@ def search(
         repo,
         run_id,
         shape=shape,
+        retention=retention or Retention(),
         policy=policy or FailurePolicy(first_backoff_seconds=0.0),
         parallelism=parallelism or Parallelism(),
     )

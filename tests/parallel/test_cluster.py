@@ -21,8 +21,10 @@ from tests.parallel.cluster import Cluster, Isolation, cluster, isolation
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository
 from treewright.kernel import proctree
-from treewright.tree.housekeeping import process_owner
+from treewright.tree import remote
+from treewright.tree.housekeeping import Retention, process_owner
 from treewright.tree.parallel import Parallelism
+from treewright.tree.validation import validate
 
 pytestmark = pytest.mark.xdist_group("cluster")
 SLOW = "touch {gate}/pid-$$; while [ -e {gate}/hold ]; do sleep 0.05; done; sh sweep.sh"
@@ -136,6 +138,30 @@ def test_the_same_tree_for_any_number_of_workers(machines, toy, workers, caplog)
     pids = {process.pid for process in machines.workers.values()}
     assert {int(name.rpartition(":")[2]) for name in names} <= pids
     assert ("room for 3 evaluations at once" in caplog.text) == (workers == 8)
+
+
+def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):
+    serial = expected(toy)
+    monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
+    packed: list[str] = []
+    real = remote._pack
+
+    def pack(request, name):
+        packed.append(request.parent_node_id)
+        return real(request, name)
+
+    monkeypatch.setattr(remote, "_pack", pack)
+    on_cluster = Parallelism(3, "dask", machines.address)
+    run_dir = search(
+        toy.path, "run", REAL, parallelism=on_cluster, retention=Retention(rejected_worktrees=True)
+    )
+    assert decisions(run_dir) == serial
+    assert len(packed) == len(set(packed)) > 1
+    rejected = {e for e, v in serial["evaluations"].items() if v["candidate_commit"]} - {
+        n["artifacts"]["promoted_from_eval_id"] for n in serial["nodes"].values()
+    }
+    assert {path.name for path in (run_dir / "cand").iterdir()} == rejected
+    assert validate(run_dir, toy.path) == []
 
 
 def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them(

@@ -41,7 +41,7 @@ class Tree:
     def expand(self, node_id: str, depth: int) -> list[str]:
         """Expands a node and records it; the titles of the chosen ideas."""
         expander = Expander(self.toy.path, self.run_dir, self.config)
-        event = expander.expand(self.manifest, node_id, depth)
+        event = expander.expand(self.manifest, node_id, depth, self.manifest.ideas_per_node)
         state.apply(self.manifest, event)
         return [idea_text.title((self.run_dir / idea.path).read_text())[-1] for idea in event.ideas]
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from rich.console import Console
@@ -10,19 +14,54 @@ from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from treewright.tree import events as ev
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import EvalOutcome, Manifest
 
 _LONGEST_TITLE = 60
+
+
+@dataclass
+class Pace:
+    """How long evaluations take, and how many run at once: the ground of an estimate."""
+
+    most_at_once: int = 1
+    count: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
+
+    def left(self, elapsed: Sequence[float], waiting: int) -> float | None:
+        """Until all are done, if each takes as long as those before it did on average."""
+        if not self.count:
+            return None
+        mean = self.seconds / self.count
+        open_ends = [max(0.0, mean - taken) for taken in elapsed]
+        shared = (sum(open_ends) + waiting * mean) / self.most_at_once
+        return max(shared, max(open_ends, default=0.0))
+
+
+class _Eta(ProgressColumn):
+    max_refresh = 0.5
+
+    def __init__(self, estimate: Callable[[TaskID], float | None]) -> None:
+        super().__init__()
+        self._of = estimate
+
+    def render(self, task: Task) -> Text:
+        left = self._of(task.id)
+        return Text("" if left is None else f"ETA {timedelta(seconds=round(left))}")
 
 
 class SearchProgress:
@@ -35,18 +74,17 @@ class SearchProgress:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[done]}"),
             TimeElapsedColumn(),
-            TextColumn("ETA"),
-            TimeRemainingColumn(),
+            _Eta(self._estimate),
             console=self.console,
             transient=True,
             disable=not self.console.is_terminal,
-            speed_estimate_period=3600,
         )
-        self._depth = self._bars.add_task("", total=None, visible=False)
-        self._queued_evals = 0
-        self._running: dict[str, TaskID] = {}
+        self._depth = self._bars.add_task("", total=None, visible=False, done="")
+        self._queued_evals = self._finished_evals = 0
+        self._running: dict[str, tuple[TaskID, float]] = {}
+        self._pace = Pace()
 
     def __enter__(self) -> SearchProgress:
         handler = RichHandler(
@@ -84,8 +122,7 @@ class SearchProgress:
                 self._ended(event.eval_id)
                 self.say(f"  {event.eval_id}  back in the queue: {event.reason}")
             case ev.Completed() | ev.Failed():
-                self._ended(event.eval_id)
-                self._bars.advance(self._depth)
+                self._ended(event.eval_id, finished=True)
                 self.say(f"  {event.eval_id}  {_verdict(event.outcome)}  {self._title(event)}")
             case ev.Confirmed():
                 self.say(f"  {event.eval_id}  {_confirmation(event)}")
@@ -111,21 +148,41 @@ class SearchProgress:
     def _queued(self, event: ev.Queued) -> None:
         self._read_title(event.eval_id, event.idea_path)
         self._queued_evals += 1
-        self._bars.update(
-            self._depth,
-            total=self._queued_evals,
-            visible=True,
-            description=f"depth {event.depth}",
-        )
+        self._bars.update(self._depth, visible=True, description=f"depth {event.depth}")
+        self._count()
 
     def _started(self, event: ev.Started) -> None:
         label = escape(f"  {event.eval_id} {self._title(event)}")
-        self._running[event.eval_id] = self._bars.add_task(label, total=None)
+        task = self._bars.add_task(label, total=None, done="")
+        self._running[event.eval_id] = (task, time.monotonic())
+        self._pace.most_at_once = max(self._pace.most_at_once, len(self._running))
 
-    def _ended(self, eval_id: str) -> None:
-        task = self._running.pop(eval_id, None)
-        if task is not None:
-            self._bars.remove_task(task)
+    def _ended(self, eval_id: str, *, finished: bool = False) -> None:
+        running = self._running.pop(eval_id, None)
+        if running is not None:
+            self._bars.remove_task(running[0])
+        if finished:
+            if running is not None:
+                self._pace.add(time.monotonic() - running[1])
+            self._finished_evals += 1
+            self._count()
+
+    def _count(self) -> None:
+        self._bars.update(
+            self._depth,
+            total=self._queued_evals,
+            completed=self._finished_evals,
+            done=f"{self._finished_evals}/{self._queued_evals}",
+        )
+
+    def _estimate(self, task: TaskID) -> float | None:
+        """Seconds until the depth is evaluated, or None where there is nothing to say."""
+        if task != self._depth:
+            return None
+        now = time.monotonic()
+        elapsed = [now - started for _, started in self._running.values()]
+        waiting = self._queued_evals - self._finished_evals - len(elapsed)
+        return self._pace.left(elapsed, waiting)
 
     def _title(self, event: ev.Started | ev.Completed | ev.Failed) -> str:
         return self._titles.get(event.eval_id, "")
@@ -135,7 +192,7 @@ class SearchProgress:
         said = f"promoted {', '.join(promoted)}" if promoted else "nothing promoted"
         stop = f"; stop: {event.stop_reason}" if event.stop_reason else ""
         self.say(f"depth {event.depth}: {said}{stop}")
-        self._queued_evals = 0
+        self._queued_evals = self._finished_evals = 0
         self._bars.reset(self._depth, visible=False)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from treewright.kernel import proctree
 from treewright.kernel.capped_log import CappedLog
-from treewright.kernel.containment import NO_LIMITS, Limits, contain
+from treewright.kernel.containment import NO_LIMITS, Container, Limits, contain
 from treewright.kernel.deadline import check
 from treewright.kernel.watchdog import watchdog
 
@@ -31,6 +31,7 @@ no_grace = threading.Event()
 """Set when this process must end at once: children that are being ended are killed."""
 _CHUNK = 1 << 16
 _TICK_SECONDS = 0.05
+_CANCEL_TICK_SECONDS = 0.25
 _DRAIN_SECONDS = 1.0
 
 
@@ -115,8 +116,7 @@ def run(
                 proctree.kill(child.pid, marker)
                 child.wait()
                 raise
-            proctree.end(child.pid, marker, grace_seconds if reason else 0, no_grace.is_set)
-            container.kill()
+            _end_all(child, marker, container, grace_seconds if reason else 0.0)
             child.wait()
             _drain(child, log)
         return ProcessResult(
@@ -126,6 +126,16 @@ def run(
             cancelled=reason == "cancel",
             output_bytes=log.seen,
         )
+
+
+def _end_all(
+    child: subprocess.Popen[bytes], marker: str, container: Container, grace_seconds: float
+) -> None:
+    """Ends what is left. Behind a command that ended by itself its cgroup says all there is
+    to know; the search through /proc for its marker is for where there is none."""
+    if container.cgroup is None or grace_seconds:
+        proctree.end(child.pid, marker, grace_seconds, no_grace.is_set)
+    container.kill()
 
 
 def _can_start(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
@@ -152,7 +162,7 @@ def _pump(
             selector.register(ended, selectors.EVENT_READ)
         open_pipe = True
         while True:
-            left = _TICK_SECONDS if cancel or ended is None else 3600.0
+            left = _TICK_SECONDS if ended is None else _CANCEL_TICK_SECONDS if cancel else 3600.0
             if deadline is not None:
                 left = min(left, deadline - time.monotonic())
                 if left <= 0:

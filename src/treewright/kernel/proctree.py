@@ -115,8 +115,7 @@ def kill(group: int, marker: str) -> None:
     """SIGKILL until nothing is left: a process may fork between the look and the signal."""
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while True:
-        _signal(group, marker, signal.SIGKILL)
-        if not marked(marker) or time.monotonic() > deadline:
+        if not _signal(group, marker, signal.SIGKILL) or time.monotonic() > deadline:
             return
         time.sleep(_POLL_SECONDS)
 
@@ -138,12 +137,15 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
     return sorted(set(killed))
 
 
-def _signal(group: int, marker: str, number: signal.Signals) -> None:
+def _signal(group: int, marker: str, number: signal.Signals) -> list[int]:
+    """Returns whom it found by the marker."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    for pid in marked(marker):
+    found = marked(marker)
+    for pid in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+    return found
 
 
 def _watch() -> None:

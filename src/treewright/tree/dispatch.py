@@ -52,6 +52,10 @@ class FailurePolicy:
     max_per_node: int | None = None
     first_backoff_seconds: float = _FIRST_BACKOFF_SECONDS
 
+    def __post_init__(self) -> None:
+        if self.retry_timeouts and not self.retries:
+            raise UsageError("--retry-timeouts needs --eval-retries: it says what they cover")
+
     def retries_for(self, error: EvalError) -> int:
         """How often this kind of failure is tried again. An answer is never asked twice."""
         if error.code == WORKER_LOST:
@@ -178,10 +182,8 @@ class Dispatcher:
         return None
 
     def _was_interrupted(self, error: EvalError) -> bool:
-        """Once we are told to stop, a fault says nothing: we may have caused it."""
-        return error.code == "cancelled" or (
-            self.cancel.is_set() and error.code in (WORKER_LOST, INTERNAL_ERROR)
-        )
+        """What ran may have been hit by the same Ctrl-C: a failure then is not an answer."""
+        return error.code == "cancelled" or self.cancel.is_set()
 
     def _requeue(self, request: EvalRequest, reason: str, outcome: EvalOutcome) -> None:
         self.store.record(

@@ -72,8 +72,9 @@ def _local_cluster(workers: int, directory: str) -> Any:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address="",
+        dashboard_address="127.0.0.1:0",  # its web server cannot be left out, but kept at home
         local_directory=directory,
+        preload=["treewright.kernel.executors.local_worker"],
         silence_logs=logging.CRITICAL + 1,
     )
 

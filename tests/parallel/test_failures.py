@@ -1,0 +1,221 @@
+"""What is tried again and what is an answer; strictness; fairness; wrong flags."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.decisions import decisions, events, repeated_evaluations
+from tests.parallel.harness import DRY, REAL_FLAGS, Shuffled, search
+from tests.toy import ToyRepository, idea
+from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.tree.creation import Shape
+from treewright.tree.dispatch import FailurePolicy
+from treewright.tree.model import EvalError, EvalOutcome
+from treewright.tree.runner import RunRequest, open_run
+
+ONE_DEPTH = Shape(ideas_per_node=4, beam_width=2, max_depth=1, sweep_config_limit=8, dry_run=True)
+
+
+class Failing(Shuffled):
+    """The second evaluation never succeeds, in one given way."""
+
+    def __init__(self, work, problem) -> None:
+        super().__init__(work, seed=0, capacity=2, faults=0.0)
+        self._problem = problem
+
+    def next_done(self, timeout: float | None = None) -> Done | None:
+        for request in self._waiting:
+            if request.eval_id == "e000002":
+                self._waiting.remove(request)
+                if isinstance(self._problem, Exception):
+                    return Done(request, None, self._problem)
+                return Done(request, EvalOutcome(error=self._problem))
+        return super().next_done(timeout)
+
+
+def attempts(toy: ToyRepository, problem, **policy) -> tuple[int, str]:
+    run_dir = search(
+        toy.path, "run", ONE_DEPTH,
+        make_executor=lambda work: Failing(work, problem),
+        policy=FailurePolicy(first_backoff_seconds=0.0, **policy),
+    )  # fmt: skip
+    of_it = [e for e in events(run_dir) if e.get("eval_id") == "e000002"]
+    assert of_it[-1]["type"] == "failed"
+    error = of_it[-1]["outcome"]["error"]
+    assert set(error) >= {"code", "message", "retryable"}
+    return sum(e["type"] == "started" for e in of_it), error["code"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "policy", "tries"),
+    [
+        (EvalError("tests_failed", "no", retryable=False), {"retries": 5}, 1),
+        (EvalError("patch_failed", "no", retryable=False), {"retries": 5}, 1),
+        (EvalError("sweep_timeout", "late", retryable=False), {"retries": 5}, 1),
+        (EvalError("llm_unavailable", "busy", retryable=True), {"retries": 2}, 3),
+        (EvalError("llm_unavailable", "busy", retryable=True), {}, 1),
+        (EvalError("eval_timeout", "late", retryable=True), {"retries": 2}, 1),
+        (EvalError("eval_timeout", "l", retryable=True), {"retries": 2, "retry_timeouts": True}, 3),
+        (WorkerLost("gone"), {}, 4),
+        (WorkerLost("gone"), {"retries": 5}, 6),
+        (OSError("disk"), {"retries": 1}, 2),
+    ],
+)
+def test_only_what_can_pass_is_tried_again(toy, problem, policy, tries):
+    assert attempts(toy, problem, **policy)[0] == tries
+
+
+def test_a_rejected_patch_and_failing_tests_are_answers(toy, treewright):
+    toy.write("ideas/00_broken.md", idea("Broken", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-no\n+yes\n"))
+    toy.write("tests.sh", "grep -q 'A 1.0' params.txt\n")
+    toy.commit()
+    done = treewright(
+        "tree", *REAL_FLAGS, "--max-depth", "1", "--tree-run-id", "run", "--repo", str(toy.path),
+        "--max-parallel-evals", "3", "--eval-retries", "3",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = events(toy.run_dir("run"))
+    codes = {e["outcome"]["error"]["code"] for e in found if e["type"] == "failed"}
+    assert "tests_failed" in codes
+    assert len(codes) == 2
+    assert [e for e in found if e["type"] == "requeued"] == []
+
+
+def test_backoff_doubles_up_to_a_minute():
+    policy = FailurePolicy(retries=9)
+    assert [policy.backoff(n) for n in (1, 2, 3, 9)] == [1, 2, 4, 60]
+
+
+def test_a_long_backoff_does_not_keep_a_cancelled_run_waiting(toy):
+    cancel = threading.Event()
+    policy = FailurePolicy(retries=3, first_backoff_seconds=60.0)
+    request = RunRequest(toy.path, "run", shape=ONE_DEPTH, policy=policy)
+    problem = EvalError("llm_unavailable", "busy", retryable=True)
+
+    def observe(event) -> None:
+        if type(event).__name__ == "Requeued":
+            threading.Timer(0.3, cancel.set).start()
+
+    began = time.monotonic()
+    with open_run(request, observe, cancel) as coordinator:
+        coordinator.make_executor = lambda work: Failing(work, problem)
+        with pytest.raises(KeyboardInterrupt):
+            coordinator.advance()
+    assert time.monotonic() - began < 20
+
+
+def test_a_lost_worker_does_not_use_up_a_retry(toy):
+    problems = [WorkerLost("gone"), WorkerLost("gone"), OSError("disk")]
+
+    class Unlucky(Failing):
+        def next_done(self, timeout=None):
+            self._problem = problems[0] if problems else None
+            if self._problem is None:
+                return Shuffled.next_done(self, timeout)
+            done = Failing.next_done(self, timeout)
+            if done is not None and done.error is not None:
+                problems.pop(0)
+            return done
+
+    run_dir = search(
+        toy.path, "run", ONE_DEPTH,
+        make_executor=lambda work: Unlucky(work, None),
+        policy=FailurePolicy(retries=1, first_backoff_seconds=0.0),
+    )  # fmt: skip
+    of_it = [e for e in events(run_dir) if e.get("eval_id") == "e000002"]
+    assert [e["reason"] for e in of_it if e["type"] == "requeued"] == [
+        "worker_lost", "worker_lost", "internal_error",
+    ]  # fmt: skip
+    assert of_it[-1]["outcome"]["error"] is None or of_it[-1]["attempt"] == 4
+
+
+def test_strict_drains_stops_with_one_line_and_goes_on(toy, treewright):
+    toy.write("tests.sh", "grep -q 'A 1.0' params.txt\n")
+    toy.commit()
+    arguments = [
+        "tree", *REAL_FLAGS, "--tree-run-id", "run", "--repo", str(toy.path),
+        "--max-parallel-evals", "2", "--strict-fail",
+    ]  # fmt: skip
+    done = treewright(*arguments)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("treewright: e000001 failed (tests_failed: ")
+    assert "Traceback" not in done.stderr
+    found = events(toy.run_dir("run"))
+    count = {kind: sum(e["type"] == kind for e in found) for kind in ("started", "requeued")}
+    settled = sum(e["type"] in ("completed", "failed") for e in found)
+    assert count["started"] == settled < 4, "what was under way was finished, nothing else begun"
+    again = treewright(*arguments[:-1])
+    assert again.returncode == 0, again.stderr
+    assert repeated_evaluations(toy.run_dir("run")) == []
+    lenient = search(toy.path, "lenient", Shape(4, 2, 2, 8, confirm_configs=4))
+    strict, other = decisions(toy.run_dir("run")), decisions(lenient)
+    assert _shape_of(strict) == _shape_of(other)
+
+
+def _shape_of(found: dict) -> list:
+    return [(n["tree"], n["idea_chain"]) for n in found["nodes"].values()]
+
+
+def test_no_parent_has_more_under_way_than_its_share_and_none_starves(toy):
+    under_way: dict[str, int] = {}
+    together: list[set[str]] = []
+
+    class Counting(Shuffled):
+        def submit(self, request):
+            super().submit(request)
+            under_way[request.parent_node_id] = under_way.get(request.parent_node_id, 0) + 1
+            assert under_way[request.parent_node_id] <= 2
+            together.append({r.parent_node_id for r in self._waiting})
+
+        def next_done(self, timeout=None):
+            done = super().next_done(timeout)
+            if done is not None:
+                under_way[done.request.parent_node_id] -= 1
+            return done
+
+    search(
+        toy.path, "run", DRY,
+        make_executor=lambda work: Counting(work, 5, 6, 0.0),
+        policy=FailurePolicy(max_per_node=2),
+    )  # fmt: skip
+    assert max(len(parents) for parents in together) > 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--cluster", "tcp://h:1"], "--cluster and --cluster-remote need --parallel-backend dask"),
+        (["--cluster-remote", "origin"], "need --parallel-backend dask"),
+        (["--max-parallel-evals", "0"], "max-parallel-evals"),
+        (["--max-parallel-per-node", "0"], "max-parallel-per-node"),
+        (["--eval-retries", "-1"], "eval-retries"),
+        (["--eval-timeout-seconds", "0"], "eval-timeout-seconds"),
+        (["--parallel-backend", "ray"], "parallel-backend"),
+        (["--retry-timeouts"], "--retry-timeouts needs --eval-retries"),
+    ],
+)
+def test_flags_that_mean_nothing_are_refused_before_anything_is_made(toy, treewright, flags, said):
+    done = treewright("tree", "--repo", str(toy.path), *flags)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (toy.path / ".treewright").exists()
+
+
+def test_a_missing_extra_is_named(toy):
+    script = (
+        "import sys; sys.modules['distributed'] = None\n"
+        "from treewright.cli.main import main\n"
+        f"sys.argv = ['treewright', 'tree', '--repo', {str(toy.path)!r},"
+        " '--parallel-backend', 'dask']\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'treewright[dask]'" in done.stderr

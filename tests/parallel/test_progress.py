@@ -1,0 +1,41 @@
+"""The estimate on the terminal, and what the report says about times and workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parallel.harness import REAL, search
+from treewright.cli.progress import Pace
+from treewright.tree.parallel import Parallelism
+from treewright.tree.report import write_report
+from treewright.tree.store import load
+
+
+def test_no_estimate_before_the_first_outcome():
+    assert Pace().left([3.0], 7) is None
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "waiting", "left"),
+    [
+        ([], 0, 0.0),
+        ([2.0, 2.0], 0, 8.0),  # both have eight seconds to go
+        ([0.0, 0.0], 4, 30.0),  # three rounds of ten
+        ([25.0], 0, 0.0),  # overdue: any moment
+    ],
+)
+def test_the_estimate_counts_what_runs_and_what_waits(elapsed, waiting, left):
+    pace = Pace(most_at_once=2)
+    pace.add(8.0)
+    pace.add(12.0)
+    assert pace.left(elapsed, waiting) == left
+
+
+def test_the_report_has_times_attempts_wait_worker_and_a_picture_of_each_depth(toy):
+    run_dir = search(toy.path, "run", REAL, parallelism=Parallelism(3))
+    text = write_report(run_dir, load(run_dir)).read_text()
+    for column in ("attempts", "waited", "took", "worker"):
+        assert column in text
+    assert "thread-" in text
+    pictures = sorted(path.name for path in run_dir.rglob("gantt_depth_*.svg"))
+    assert pictures == ["gantt_depth_1.svg", "gantt_depth_2.svg"]
