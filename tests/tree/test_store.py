@@ -159,9 +159,10 @@ def test_a_replaced_owner_can_neither_record_nor_snapshot(run_dir: Path) -> None
     successor = Owned(run_dir, force=True)
     before = (run_dir / "events.jsonl").read_bytes(), (run_dir / "manifest.json").read_bytes()
     with pytest.raises(LeaseLost):
-        stalled.store.record(queued(4))
-    with pytest.raises(LeaseLost):
         stalled.store.snapshot()
+    with pytest.raises(LeaseLost):
+        stalled.store.record(queued(4))
+    stalled.store.snapshot()
     assert len(stalled.store.manifest.evaluations) == 3, "and believes nothing it could not write"
     after = (run_dir / "events.jsonl").read_bytes(), (run_dir / "manifest.json").read_bytes()
     assert after == before
