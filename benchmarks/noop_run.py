@@ -54,10 +54,12 @@ def do_nothing(request: EvalRequest) -> EvalOutcome:
 
 
 @contextlib.contextmanager
-def opened(repo: Path, run_id: str, evaluations: int) -> Iterator[Coordinator]:
+def opened(
+    repo: Path, run_id: str, evaluations: int, beam_width: int = BEAM_WIDTH
+) -> Iterator[Coordinator]:
     shape = Shape(
         ideas_per_node=IDEAS_PER_NODE,
-        beam_width=BEAM_WIDTH,
+        beam_width=beam_width,
         max_depth=evaluations,
         max_total_idea_evals=evaluations,
         dry_run=True,
@@ -69,8 +71,8 @@ def opened(repo: Path, run_id: str, evaluations: int) -> Iterator[Coordinator]:
         yield coordinator
 
 
-def run(repo: Path, run_id: str, evaluations: int) -> None:
-    with opened(repo, run_id, evaluations) as coordinator:
+def run(repo: Path, run_id: str, evaluations: int, beam_width: int = BEAM_WIDTH) -> None:
+    with opened(repo, run_id, evaluations, beam_width) as coordinator:
         while coordinator.advance():
             pass
         assert len(coordinator.manifest.evaluations) == evaluations

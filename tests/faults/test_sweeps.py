@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.faults.running import RUN, evaluations, finish, nothing_runs, search
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 
@@ -45,10 +43,9 @@ EXPECTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory) -> tuple[ToyRepository, dict, str]:
-    """One run over all of them and one good idea: repository, evaluations by name, stderr."""
-    toy = ToyRepository.create(tmp_path_factory.mktemp("sweeps") / "target repo")
+def run_them(place: Path) -> tuple[ToyRepository, dict[str, dict]]:
+    """One run over all of them and one good idea: the repository, evaluations by name."""
+    toy = ToyRepository.create(place)
     toy.write("behave.sh", "true\n# keep\n")
     toy.write("data/rows.txt", "data\n")
     sweep = (toy.path / "sweep.sh").read_text()
@@ -70,7 +67,7 @@ def ran(tmp_path_factory) -> tuple[ToyRepository, dict, str]:
     toy.write("ideas/zz_good.md", set_parameter("A", 2.0))
     toy.commit("ways to misbehave")
     count = str(len(BEHAVIOURS) + 1)
-    done = search(
+    search(
         toy, "--ideas-per-node", count, "--max-depth", "1", "--sweep-config-limit", "6",
         "--keep-failed-artifacts",
     )  # fmt: skip
@@ -82,67 +79,51 @@ def ran(tmp_path_factory) -> tuple[ToyRepository, dict, str]:
         ideas[eval_id].splitlines()[0].removeprefix("# "): evaluation
         for eval_id, evaluation in evaluations(toy).items()
     }
-    return toy, named, done.err
+    return toy, named
 
 
-@pytest.mark.xdist_group("sweeps")
-@pytest.mark.parametrize("name", BEHAVIOURS)
-def test_misbehaviour_is_recorded_and_not_promoted(ran, name: str) -> None:
-    evaluation = ran[1][name]
-    codes = EXPECTED[name].split()
+def test_misbehaviour_is_recorded_ended_and_cleaned_up(tmp_path: Path) -> None:
+    toy, named = run_them(tmp_path / "target repo")
+    for name, codes in EXPECTED.items():
+        check_record(name, named[name], codes.split())
+    check_what_was_measured(toy.run_dir(RUN), named)
+    assert nothing_runs(toy)
+    check_nothing_is_left(toy)
+    assert finish(toy)["stop_reason"] == "max_depth_reached"
+    documents = list((toy.run_dir(RUN) / "eval").glob("*/experiment/summary.json"))
+    assert len(documents) == len(BEHAVIOURS) + 1
+    for path in documents:
+        assert "recommendation" in json.loads(path.read_text())["scoring_summary"]
+
+
+def check_record(name: str, evaluation: dict, codes: list[str]) -> None:
+    assert evaluation["status"] == ("failed" if codes else "completed"), name
+    fate = evaluation["decision"]["fate"]
     if codes:
-        assert evaluation["status"] == "failed"
-        assert evaluation["error"]["code"] in codes
+        assert evaluation["error"]["code"] in codes, name
         assert evaluation["error"]["message"]
-        assert evaluation["decision"]["fate"] == "evaluation_failed"
-    else:
-        assert evaluation["status"] == "completed"
-    assert evaluation["decision"]["fate"] != "promoted" or name in (
-        "leaves_children",
-        "prints",
-        "large_csv",
-    )
+        assert fate == "evaluation_failed"
+    assert fate != "promoted" or name in ("leaves_children", "prints", "large_csv")
 
 
-@pytest.mark.xdist_group("sweeps")
-def test_what_was_measured_says_so(ran) -> None:
-    named = ran[1]
+def check_what_was_measured(run_dir: Path, named: dict[str, dict]) -> None:
     assert "unreadable_results" in named["no_csv"]["parent_relative"]["reasons"]
     assert "non_finite_metric" in named["nan"]["parent_relative"]["reasons"]
     assert not named["nan"]["decision"]["gate"]["passed"]
     assert named["large_csv"]["results_csv"]["bytes"] > 50_000_000
     assert named["hangs"]["timings"]["sweep"] < TIME_LIMIT + 15
-
-
-@pytest.mark.xdist_group("sweeps")
-def test_logs_are_there_and_small(ran) -> None:
-    toy, named, _ = ran
-    run_dir = toy.run_dir(RUN)
     assert "broken" in (run_dir / named["fails"]["error"]["log_path"]).read_text()
     printed = run_dir / named["prints"]["experiment_dir"] / "sweep.log"
-    assert 1_000_000 < printed.stat().st_size < 10_000_000
+    assert 1_000_000 < printed.stat().st_size < 10_000_000, "the log is capped"
 
 
-@pytest.mark.xdist_group("sweeps")
-def test_nothing_is_left_behind(ran) -> None:
-    toy = ran[0]
-    assert nothing_runs(toy)
+def check_nothing_is_left(toy: ToyRepository) -> None:
     assert list((toy.run_dir(RUN) / "cand").iterdir()) == []
     branches = toy.git("for-each-ref", "--format=%(refname)", "refs/heads/treewright").split()
     assert all("/node/" in branch for branch in branches)
     assert len(toy.git("worktree", "list").splitlines()) == 1 + len(branches)
     assert toy.git("status", "--porcelain") == ""
     assert toy.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
-
-
-@pytest.mark.xdist_group("sweeps")
-def test_the_run_ends_like_any_other(ran) -> None:
-    toy = ran[0]
-    assert finish(toy)["stop_reason"] == "max_depth_reached"
-    documents = list((toy.run_dir(RUN) / "eval").glob("*/experiment/summary.json"))
-    assert len(documents) == len(BEHAVIOURS) + 1
-    for path in documents:
-        assert "recommendation" in json.loads(path.read_text())["scoring_summary"]
 
 
 def test_an_agent_that_removes_git_does_not_reach_the_users_repository(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ def write(path: Path, epoch: int, *lines: bytes) -> int:
 
 def kinds(path: Path, offset: int = 0, epoch: int = 0) -> list[tuple[str, int]]:
     return [(found.type, found.epoch) for found in journal.read(path, offset, epoch)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_disk() -> Iterator[None]:
+    """Thousands of small journals need not reach the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ import pytest
 
 from tests.waiting import gone, until
 from treewright.kernel import process, proctree
+from treewright.kernel.deadline import Deadline, Fence
+from treewright.kernel.errors import LeaseLost
 
 # Ignores SIGTERM, leaves its session and group, and stays.
 STUBBORN = """
@@ -233,3 +235,13 @@ def test_a_marker_is_matched_whole(tmp_path: Path, owner: str) -> None:
         child.kill()
         child.wait()
     assert not proctree.is_alive(child.pid, proctree.start_time(child.pid))
+
+
+def test_a_fence_is_asked_as_soon_as_the_command_has_ended(tmp_path: Path, owner: str) -> None:
+    def replaced() -> None:
+        raise LeaseLost("replaced")
+
+    fence = Deadline(Fence(threading.Event(), replaced), 60)
+    with pytest.raises(LeaseLost):
+        run("sleep 600 & echo done", tmp_path, cancel=fence, owner=owner)
+    assert proctree.marked(owner, prefix=True) == []

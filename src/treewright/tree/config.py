@@ -22,7 +22,8 @@ FILL_IN = "FILL_IN"
 """What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
+"""Not infinite: an infinite weight or tolerance would silently decide everything."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 

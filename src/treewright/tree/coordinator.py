@@ -29,14 +29,8 @@ from treewright.tree.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.expansion import Expander
 from treewright.tree.housekeeping import Retention
-from treewright.tree.model import (
-    Dedupe,
-    Evaluation,
-    Manifest,
-    Node,
-    NodeArtifacts,
-    StopReason,
-)
+from treewright.tree.model import Evaluation, Manifest, Node
+from treewright.tree.promotion import new_node, stop_reason
 from treewright.tree.simulation import simulate
 from treewright.tree.store import RunStore
 from treewright.tree.worktrees import Worktrees
@@ -56,6 +50,7 @@ class Coordinator:
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
     _expander: Expander = field(init=False)
+    _contexts: dict[str, str] = field(default_factory=dict, init=False)
     _fence: Fence = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,10 +107,21 @@ class Coordinator:
                 yield self.manifest.evaluations[eval_id]
 
     def _expand(self, depth: int) -> None:
-        for node_id in sorted(self.manifest.frontier):
+        """Chooses ideas for the frontier; no more than the budget lets be tried."""
+        manifest = self.manifest
+        budget = Budget(manifest.max_total_idea_evals)
+        queued = len(list(self._of_depth()))
+        for node_id in sorted(manifest.frontier):
             self._stop_if_cancelled()
-            if self.manifest.nodes[node_id].expanded_for_depth != depth:
-                self.store.record(self._expander.expand(self.manifest, node_id, depth))
+            if manifest.nodes[node_id].expanded_for_depth != depth:
+                planned = sum(
+                    idea.depth == depth
+                    for n in manifest.frontier
+                    for idea in manifest.nodes[n].ideas
+                )
+                wanted = budget.allow(manifest.ideas_per_node, manifest.spent, planned - queued)
+                if wanted:
+                    self.store.record(self._expander.expand(manifest, node_id, depth, wanted))
 
     def _queue(self, depth: int) -> None:
         """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""
@@ -170,7 +176,7 @@ class Coordinator:
             parent_node_id=parent.node_id,
             parent_commit=parent.commit,
             idea_path=evaluation.idea_path,
-            parent_context=describe_node(run_dir, manifest, parent),
+            parent_context=self._context(parent),
             repo=str(self.repo),
             run_dir=str(run_dir),
             config=self.config,
@@ -186,13 +192,25 @@ class Coordinator:
             root_commit=manifest.root_commit,
         )
 
+    def _context(self, node: Node) -> str:
+        """Made once a node: its children are told the same."""
+        if node.node_id not in self._contexts:
+            self._contexts = {
+                node_id: self._contexts[node_id]
+                for node_id in self.manifest.frontier
+                if node_id in self._contexts
+            }
+            self._contexts[node.node_id] = describe_node(self.store.run_dir, self.manifest, node)
+        return self._contexts[node.node_id]
+
     def _decide(self, depth: int) -> None:
         """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
         manifest = self.manifest
         evaluations = list(self._of_depth())
         selection = self._select(evaluations)
+        now = timestamp()
         nodes = [
-            self._new_node(manifest.evaluations[eval_id], len(manifest.nodes) + place)
+            new_node(manifest, manifest.evaluations[eval_id], len(manifest.nodes) + place, now)
             for place, eval_id in enumerate(selection.promoted)
         ]
         decisions = dict(selection.decisions)
@@ -209,7 +227,7 @@ class Coordinator:
                 decisions=decisions,
                 nodes=nodes,
                 frontier=frontier,
-                stop_reason=self._stop_reason(depth, bool(nodes)),
+                stop_reason=stop_reason(manifest, depth, promoted=bool(nodes)),
             )
         )
         if not manifest.dry_run:
@@ -239,46 +257,3 @@ class Coordinator:
                 self.store.record(confirmer.measure_node(manifest, evaluation.parent_node_id))
             request = self._request(evaluation, evaluation.attempt)
             self.store.record(confirmer.confirm(manifest, request))
-
-    def _new_node(self, evaluation: Evaluation, number: int) -> Node:
-        manifest = self.manifest
-        parent = manifest.nodes[evaluation.parent_node_id]
-        assert evaluation.candidate_commit is not None
-        assert evaluation.candidate_tree is not None
-        assert evaluation.results_csv is not None
-        node_id = f"n{number:04d}"
-        heldout = evaluation.confirmation.results_csv if evaluation.confirmation else None
-        return Node(
-            node_id=node_id,
-            parent_node_id=parent.node_id,
-            depth=evaluation.depth,
-            commit=evaluation.candidate_commit,
-            tree=evaluation.candidate_tree,
-            ref=None if manifest.dry_run else self._worktrees.node_ref(node_id),
-            worktree_path=None if manifest.dry_run else f"wt/{node_id}",
-            baseline_results_csv_path=evaluation.results_csv.path,
-            sweep_config_limit=manifest.sweep_config_limit,
-            idea_chain=[*parent.idea_chain, evaluation.idea_path],
-            status="frontier",
-            created_at=timestamp(),
-            node_ideas_dir=f"node_ideas/{node_id}",
-            root_relative=evaluation.root_relative,
-            parent_relative=evaluation.parent_relative,
-            dedupe=Dedupe(manifest.dedupe_scope),
-            artifacts=NodeArtifacts(
-                baseline=evaluation.results_csv,
-                heldout=heldout,
-                promoted_from_eval_id=evaluation.eval_id,
-            ),
-        )
-
-    def _stop_reason(self, depth: int, promoted: bool) -> StopReason | None:
-        manifest = self.manifest
-        left = Budget(manifest.max_total_idea_evals).evals_left(manifest.spent)
-        if left == 0:
-            return "max_total_idea_evals"
-        if not promoted and manifest.stop_on_empty_frontier:
-            return "empty_frontier"
-        if depth >= manifest.max_depth:
-            return "max_depth_reached"
-        return None

@@ -31,10 +31,10 @@ INTERNAL_ERROR = "internal_error"
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 _LOST_WORKERS_FORGIVEN = 3
-_CANCEL_TICK_SECONDS = 0.2
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
+_CANCEL_TICK_SECONDS = 0.2
 
 
 class StrictFailure(TreewrightError):

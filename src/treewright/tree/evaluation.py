@@ -20,7 +20,6 @@ from treewright.kernel import artifacts, atomic
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
-from treewright.kernel.process import ProcessResult
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
@@ -30,13 +29,12 @@ from treewright.tree.git import GitError
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
 from treewright.tree.sweep import CommandContext, ConfigRange
+from treewright.tree.wording import explain_end, some_of
 from treewright.tree.worktrees import Commit, Worktrees
 
 PROTECTED_PATH_CHANGED = "protected_path_changed"
 WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
-_LAST_BYTES = 4096
-_LONGEST_QUOTE = 160
 
 
 class EvalRequest(msgspec.Struct, frozen=True):
@@ -183,7 +181,7 @@ class _Evaluation:
         protected = worktrees.protected_changes(changed, request.protected_paths)
         if protected:
             raise _Rejected(
-                PROTECTED_PATH_CHANGED, f"changes protected {_some(protected)}; nothing was run"
+                PROTECTED_PATH_CHANGED, f"changes protected {some_of(protected)}; nothing was run"
             )
         title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
@@ -201,7 +199,7 @@ class _Evaluation:
             code = "tests_timeout" if done.timed_out else "tests_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "tests.log"
-            raise _Rejected(code, _explain(done, "the test command", log), log, done.cancelled)
+            raise _Rejected(code, explain_end(done, "the test command", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while the tests ran")
         # The sweep starts from the commit, whatever the tests left.
         self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
@@ -215,7 +213,7 @@ class _Evaluation:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
             log = self._experiment / "sweep.log"
-            raise _Rejected(code, _explain(done, "the sweep", log), log, done.cancelled)
+            raise _Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while it was swept")
         return results
 
@@ -233,7 +231,7 @@ class _Evaluation:
             self._request.protected_paths,
         )
         if changed:
-            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(_some(changed)))
+            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(some_of(changed)))
 
     def _score(self, results: Path) -> None:
         request = self._request
@@ -314,17 +312,3 @@ class _Evaluation:
             yield
         finally:
             self._timings[phase] = time.monotonic() - started
-
-
-def _explain(done: ProcessResult, what: str, log: Path) -> str:
-    """How a command ended, with the last line it said."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
-        lines = file.read().decode("utf-8", "replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
-
-
-def _some(paths: list[str]) -> str:
-    shown = ", ".join(paths[:3])
-    return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown

@@ -35,8 +35,8 @@ class Expander:
     owner: str = ""
     cancel: threading.Event | None = None
 
-    def expand(self, manifest: Manifest, node_id: str, depth: int) -> ev.NodeExpanded:
-        """Chooses up to `ideas_per_node` new ideas and writes their files."""
+    def expand(self, manifest: Manifest, node_id: str, depth: int, most: int) -> ev.NodeExpanded:
+        """Chooses up to `most` new ideas and writes their files."""
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
         self._remove_unrecorded(directory, node)
@@ -51,7 +51,7 @@ class Expander:
         skipped: list[SkippedIdea] = []
         usage = Usage()
         for source in map(make_source, self.config.ideas):
-            wanted = manifest.ideas_per_node - len(chosen)
+            wanted = most - len(chosen)
             if wanted <= 0:
                 break
             context = self._context(manifest, node, depth, lineage, wanted)
@@ -65,7 +65,7 @@ class Expander:
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
                 if duplicate_of is not None and manifest.dedupe_scope != "none":
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
-                elif len(chosen) < manifest.ideas_per_node:
+                elif len(chosen) < most:
                     chosen.append((idea, key))
         return ev.NodeExpanded(
             node_id=node_id,

@@ -41,18 +41,13 @@ def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, s
     env = {key: value for key, value in os.environ.items() if key not in _INHERITED_LOCATION}
     env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     if date is not None:
-        env |= {"GIT_AUTHOR_DATE": f"{date} +0000", "GIT_COMMITTER_DATE": f"{date} +0000"}
+        env |= {"GIT_AUTHOR_DATE": f"@{date} +0000", "GIT_COMMITTER_DATE": f"@{date} +0000"}
         env |= {"GIT_AUTHOR_NAME": "Treewright", "GIT_COMMITTER_NAME": "Treewright"}
         env |= {"GIT_AUTHOR_EMAIL": "treewright@localhost"}
         env |= {"GIT_COMMITTER_EMAIL": "treewright@localhost"}
     if cwd is not None:
         env["GIT_CEILING_DIRECTORIES"] = str(cwd.absolute().parent)
     return env
-
-
-def command(*args: str) -> list[str]:
-    """What to run, for those who cannot use `attempt`."""
-    return ["git", *_SETTINGS, *_WITHOUT_USER_IGNORES, *args]
 
 
 def require_space(stderr: str, cwd: Path) -> None:
@@ -62,6 +57,12 @@ def require_space(stderr: str, cwd: Path) -> None:
             f"no space left while git worked in {cwd}; free some and run the same command again: "
             "what was recorded before is kept"
         )
+
+
+def command(*args: str, user_ignores: bool = False) -> list[str]:
+    """What to run, for those who cannot use `attempt`."""
+    ignores = () if user_ignores else _WITHOUT_USER_IGNORES
+    return ["git", *_SETTINGS, *ignores, *args]
 
 
 def git(
@@ -94,10 +95,9 @@ def attempt(
     In a session of its own: a Ctrl-C in the terminal is for us to act on, and must not
     make a git command of some evaluation fail.
     """
-    ignores = () if user_ignores else _WITHOUT_USER_IGNORES
     try:
         done = subprocess.run(
-            ["git", *_SETTINGS, *ignores, *args],
+            command(*args, user_ignores=user_ignores),
             cwd=cwd,
             env={**environment(date, None if look_above else cwd), **(env or {})},
             input=stdin,

@@ -75,20 +75,20 @@ def prune(
     run has no `trees`."""
     decided = list(evaluations)
     if trees is not None:
-        _prune_candidates(decided, trees, retention)
+        kept = [e for e in decided if retention.rejected_worktrees and not _promoted(e)]
+        trees.remove_candidates({e.eval_id for e in decided} - {e.eval_id for e in kept})
+        for evaluation in kept:
+            _keep_candidate(evaluation, trees)
     for evaluation in decided:
         if evaluation.status == "failed" and not retention.failed_artifacts:
             _prune_failure(run_dir / evaluation.experiment_dir)
 
 
-def _prune_candidates(decided: list[Evaluation], trees: Worktrees, retention: Retention) -> None:
-    unwanted = {e.eval_id for e in decided if _promoted(e) or not retention.rejected_worktrees}
-    trees.remove_candidates(unwanted)
-    for evaluation in decided:
-        kept = evaluation.eval_id not in unwanted and evaluation.candidate_commit is not None
-        if kept and not trees.candidate_path(evaluation.eval_id).exists():
-            # it was evaluated on another machine: only its commit came back
-            trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit or "")
+def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
+    """Of one that was evaluated on another machine only the commit came back."""
+    missing = not trees.candidate_path(evaluation.eval_id).exists()
+    if evaluation.candidate_commit is not None and missing:
+        trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
 
 
 def _promoted(evaluation: Evaluation) -> bool:

@@ -73,7 +73,8 @@ def open_run(
     """Yields the coordinator of a run this process owns; its state is safe whatever happens."""
     repo = find_repository(request.repo)
     runs = runs_directory(repo)
-    run_id = rundir.validate_run_id(request.run_id or rundir.new_run_id(runs))
+    run_id = rundir.new_run_id(runs) if request.run_id is None else request.run_id
+    rundir.validate_run_id(run_id)
     run_dir = runs / run_id
     new_run = None
     if not store.exists(run_dir):

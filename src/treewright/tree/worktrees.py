@@ -32,6 +32,7 @@ class Worktrees:
     def __init__(self, repo: Path, run_dir: Path, run_id: str) -> None:
         self.repo = repo
         self.run_dir = run_dir
+        self._run_id = run_id
         self._prefix = f"treewright/{run_id}"
 
     def candidate_path(self, eval_id: str) -> Path:
@@ -41,7 +42,7 @@ class Worktrees:
         return self.run_dir / "wt" / node_id
 
     def node_ref(self, node_id: str) -> str:
-        return f"refs/heads/{self._prefix}/node/{node_id}"
+        return node_ref(self._run_id, node_id)
 
     def _candidate_branch(self, eval_id: str) -> str:
         return f"{self._prefix}/cand/{eval_id}"
@@ -93,8 +94,10 @@ class Worktrees:
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         for eval_id in sorted(present.intersection(eval_ids)):
             self._remove(self.candidate_path(eval_id))
-        pinned = {name for kind, name in self._refs() if kind == "cand"}
-        branches = [self._candidate_branch(name) for name in sorted(pinned.intersection(eval_ids))]
+        pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
+        if pinned - present:
+            git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
+        branches = [self._candidate_branch(name) for name in sorted(pinned)]
         for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
             some = branches[start : start + _BRANCHES_PER_COMMAND]
             attempt(self.repo, "branch", "-D", "--quiet", *some)
@@ -149,6 +152,11 @@ class Worktrees:
         if done.returncode != 0 or path.exists():
             shutil.rmtree(path, ignore_errors=True)
             git(self.repo, "worktree", "prune")
+
+
+def node_ref(run_id: str, node_id: str) -> str:
+    """The branch that keeps a promoted commit reachable."""
+    return f"refs/heads/treewright/{run_id}/node/{node_id}"
 
 
 def resolve(cwd: Path, revision: str) -> Commit:

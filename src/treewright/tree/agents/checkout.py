@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.git import attempt, environment, require_space
+from treewright.tree.git import attempt, command, environment, require_space
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +106,13 @@ class Checkout:
 def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
     """Runs git, bytes out: text mode would turn the CRLF of a diff into LF."""
     done = subprocess.run(
-        [
-            "git",
-            *("-c", "core.fsmonitor=false"),
-            *("-c", "core.hooksPath=/dev/null"),
-            *("-c", "core.excludesFile=/dev/null"),
-            *arguments,
-        ],
+        command(*arguments),
         cwd=worktree,
         env=environment(cwd=worktree) | ({"GIT_INDEX_FILE": str(index)} if index else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
+        start_new_session=True,
     )
     if done.returncode != 0:
         words = done.stderr.decode("utf-8", "replace")

@@ -20,6 +20,7 @@ _REASONS = {
     "duplicate_config_id": "a config_id occurs twice in its results",
     "bad_config_id": "a row of its results has no usable config_id",
     "missing_column": "its results lack a required column",
+    "duplicate_column": "its results have a required column twice",
     "unreadable_results": "its results CSV is missing or unreadable",
     "heldout_not_better": "its gain did not show on the held-out configs",
     "no_changes": "the implementation changed no tracked file",
@@ -49,7 +50,7 @@ _REASONS = {
     "edit_outside_worktree": "an edit reached outside its worktree",
     "review_not_approved": "the reviewer did not approve it within the allowed rounds",
     "script_missing": "the scripted agent has no reply for it",
-    "worktree_damaged": "its git worktree was damaged while it was implemented",
+    "worktree_damaged": "its git worktree was damaged while it was implemented or measured",
 }
 
 _FATES = {

@@ -1,0 +1,26 @@
+"""Sentences about what went wrong with a candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel.process import ProcessResult
+
+_LAST_BYTES = 4096
+_LONGEST_QUOTE = 160
+_SHOWN = 3
+
+
+def explain_end(done: ProcessResult, what: str, log: Path) -> str:
+    """How a command ended, with the last line it said."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
+
+
+def some_of(paths: list[str]) -> str:
+    """The first few, and how many more there are."""
+    shown = ", ".join(paths[:_SHOWN])
+    return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown

@@ -1,0 +1,157 @@
+"""A wrong configuration: the path of the key, what is wrong with it, what was meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.toy import CONFIG
+from treewright.kernel.errors import UsageError
+from treewright.tree import config
+
+SOUND: dict = {
+    "baseline_csv": "b.csv",
+    "sweep": {"command": "sh sweep.sh"},
+    "tests": {"command": "true"},
+    "limits": {},
+    "metrics": [{"name": "loss", "direction": "minimize", "primary": True}],
+    "ideas": [{"source": "directory", "path": "ideas"}],
+    "agents": {"coder": {"backend": "patch"}},
+}
+ENDPOINT = {"base_url": "http://localhost", "model": "m"}
+
+
+def said(tmp_path: Path, **changes) -> str:
+    path = tmp_path / "treewright.json"
+    path.write_text(json.dumps(SOUND | changes))
+    with pytest.raises(UsageError) as caught:
+        config.load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    return text.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"baselin_csv": 1}, "unknown key `baselin_csv`; did you mean `baseline_csv`?"),
+        (
+            {"sweep": {"command": "x", "timeout_second": 1}},
+            "unknown key `sweep.timeout_second`; did you mean `timeout_seconds`?",
+        ),
+        ({"sweep": {"comand": "x"}}, "unknown key `sweep.comand`; did you mean `command`?"),
+        ({"sweep": {}}, "missing key `sweep.command`"),
+        ({"sweep": {"command": ""}}, "`sweep.command`: "),
+        ({"sweep": {"command": "x", "timeout_seconds": 0}}, "`sweep.timeout_seconds`: "),
+        ({"sweep": {"command": "x", "timeout_seconds": "1"}}, "`sweep.timeout_seconds`: "),
+        (
+            {"tests": {"command": "x", "timeout": 3}},
+            "unknown key `tests.timeout`; did you mean `timeout_seconds`?",
+        ),
+        (
+            {"limits": {"memory": 3}},
+            "unknown key `limits.memory`; did you mean `memory_mb`?",
+        ),
+        ({"limits": {"memory_mb": 0}}, "`limits.memory_mb`: "),
+        ({"metrics": []}, "`metrics`: "),
+        (
+            {"metrics": [{"name": "a", "direction": "minimise", "primary": True}]},
+            "`metrics[0].direction`: ",
+        ),
+        (
+            {"metrics": [{"name": "a", "direction": "minimize", "wieght": 1}]},
+            "unknown key `metrics[0].wieght`; did you mean `weight`?",
+        ),
+        ({"metrics": [{"name": "a", "direction": "minimize"}]}, "exactly one metric must have"),
+        ({"metrics": SOUND["metrics"] * 2}, "metrics have the same name twice"),
+        (
+            {"metrics": [{"name": "a", "direction": "minimize", "weight": -1}]},
+            "`metrics[0].weight`: ",
+        ),
+        ({"ideas": []}, "`ideas`: "),
+        ({"ideas": [{"path": "x"}]}, "missing key `ideas[0].source`"),
+        ({"ideas": [{"source": "magic"}]}, "`ideas[0].source`: "),
+        (
+            {"ideas": [{"source": "directory", "pth": "x"}]},
+            "unknown key `ideas[0].pth`; did you mean `path`?",
+        ),
+        (
+            {"ideas": [{"source": "mutate", "files": []}]},
+            "`ideas[0].files`: ",
+        ),
+        (
+            {"ideas": [{"source": "llm", "endpoint": {**ENDPOINT, "api_key": "k"}}]},
+            "unknown key `ideas[0].endpoint.api_key`; did you mean `api_key_env`?",
+        ),
+        (
+            {"agents": {"coder": {"backend": "command"}}},
+            "`agents.coder`: give either preset or command",
+        ),
+        (
+            {"agents": {"coder": {"backend": "command", "preset": "clod"}}},
+            "`agents.coder.preset`: ",
+        ),
+        ({"agents": {"coder": {"backend": "patched"}}}, "`agents.coder.backend`: "),
+        (
+            {"agents": {"reviwer": {"backend": "none"}}},
+            "unknown key `agents.reviwer`; did you mean `reviewer`?",
+        ),
+        (
+            {"agents": {"coder": {"backend": "openai", "endpoint": {"model": "m"}}}},
+            "missing key `agents.coder.endpoint.base_url`",
+        ),
+        ({"protected_paths": ["a", 1]}, "`protected_paths[1]`: "),
+        ({"protected_paths": [""]}, "`protected_paths[0]`: "),
+        ({"max_review_rounds": 0}, "`max_review_rounds`: "),
+        ({"seed": 1.5}, "`seed`: "),
+    ],
+)
+def test_the_key_and_what_is_wrong_with_it(tmp_path: Path, changes, words: str) -> None:
+    assert said(tmp_path, **changes).startswith(words)
+
+
+def toml(tmp_path: Path, text: str) -> config.Config:
+    path = tmp_path / "treewright.toml"
+    path.write_text(text)
+    return config.load(path)
+
+
+def test_toml_and_json_are_the_same(tmp_path: Path) -> None:
+    found = toml(tmp_path, CONFIG)
+    assert found.primary.name == "loss"
+    assert found.protected_paths == ["sweep.sh", "tests.sh"]
+    path = tmp_path / "treewright.json"
+    path.write_text(json.dumps(SOUND))
+    assert config.load(path).sweep.command == "sh sweep.sh"
+
+
+def test_unknown_keys_of_toml_have_their_path_too(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown key `sweep\.comand`; did you mean `command`"):
+        toml(tmp_path, CONFIG.replace("command = ", "comand = ", 1))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("key", ["tolerance", "weight"])
+def test_numbers_that_are_none_are_refused(tmp_path: Path, key: str, value: str) -> None:
+    text = CONFIG.replace("primary = true", f"primary = true\n{key} = {value}")
+    with pytest.raises(UsageError, match=rf"metrics\[0\]\.{key}"):
+        toml(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["a = ", "\0", "[[metrics]]\n[metrics]\n"])
+def test_what_is_not_toml(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="not valid toml"):
+        toml(tmp_path, text)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no configuration at .*treewright init"):
+        config.load(tmp_path / "none.toml")
+    with pytest.raises(UsageError, match="cannot read"):
+        config.load(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b'baseline_csv = "\xe4"\n')
+    with pytest.raises(UsageError, match="not valid toml"):
+        config.load(tmp_path / "latin.toml")

@@ -1,0 +1,274 @@
+"""Worktrees of candidates and nodes: isolated, exact, and gone when they should be."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository
+from treewright.kernel.errors import UsageError
+from treewright.tree import worktrees
+from treewright.tree.git import GitError, attempt, git, hide_from_status, require_clean
+from treewright.tree.worktrees import Worktrees, protected_changes, stage_all, tampered
+
+
+class Place:
+    """A repository with the worktrees of one run."""
+
+    def __init__(self, toy: ToyRepository) -> None:
+        self.toy = toy
+        hide_from_status(toy.path, ".treewright")
+        run_dir = toy.run_dir("run")
+        run_dir.mkdir(parents=True)
+        self.trees = Worktrees(toy.path, run_dir, "run")
+        self.head = toy.git("rev-parse", "HEAD").strip()
+
+    def candidate(self, name: str = "e1") -> Path:
+        return self.trees.add_candidate(name, self.head)
+
+    def branches(self) -> set[str]:
+        listed = self.toy.git("for-each-ref", "--format=%(refname:short)", "refs/heads")
+        return set(listed.split()) - {"main"}
+
+    def listed(self) -> int:
+        return len(self.toy.git("worktree", "list").splitlines()) - 1
+
+
+@pytest.fixture
+def place(toy: ToyRepository) -> Place:
+    return Place(toy)
+
+
+def test_a_candidate_from_birth_to_removal(place: Place) -> None:
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    (path / "new dir").mkdir()
+    (path / "new dir" / "ü file").write_text("x")
+    assert sorted(stage_all(path)) == ["new dir/ü file", "params.txt"]
+    done = place.trees.commit_candidate("e1", "Title\n\n# not a comment\n", 1_700_000_000)
+    raw = place.toy.git("cat-file", "commit", done.commit)
+    assert f"tree {done.tree}\nparent {place.head}\n" in raw
+    assert "author Treewright <treewright@localhost> 1700000000 +0000" in raw
+    assert "# not a comment" in raw
+    assert place.branches() == {"treewright/run/cand/e1"}
+    place.trees.remove_candidate("e1")
+    assert (place.branches(), place.listed(), path.exists()) == (set(), 0, False)
+    place.trees.remove_candidate("e1")
+    assert place.toy.git("status", "--porcelain") == ""
+
+
+def test_what_is_ignored_does_not_survive_into_the_measurement(place: Place) -> None:
+    place.toy.write(".gitignore", "*.cache\nbuild/\n")
+    place.head = place.toy.commit("ignores")
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    (path / "results.cache").write_text("forged")
+    (path / "build").mkdir()
+    (path / "build" / "left").write_text("x")
+    stage_all(path)
+    place.trees.commit_candidate("e1", "x", 1)
+    assert not (path / "results.cache").exists()
+    assert not (path / "build").exists()
+    assert attempt(path, "status", "--porcelain", "--ignored").stdout == ""
+
+
+def test_a_pristine_candidate_is_exactly_the_commit(place: Place) -> None:
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    stage_all(path)
+    done = place.trees.commit_candidate("e1", "x", 1)
+    (path / "params.txt").write_text("A 9.0\n")
+    (path / "left behind").write_text("x")
+    (path / "sweep.sh").unlink()
+    place.trees.pristine_candidate("e1", done.commit)
+    assert (path / "params.txt").read_text() == "A 2.0\n"
+    assert (path / "sweep.sh").exists()
+    assert not (path / "left behind").exists()
+    shutil.rmtree(path)
+    place.trees.pristine_candidate("e1", done.commit)
+    assert (path / "params.txt").read_text() == "A 2.0\n"
+
+
+@pytest.mark.parametrize("left", ["directory", "branch", "worktree", "files", "half"])
+def test_a_candidate_can_be_made_again_whatever_is_left_of_it(place: Place, left: str) -> None:
+    path = place.trees.candidate_path("e1")
+    if left in ("directory", "half"):
+        path.mkdir(parents=True)
+    elif left == "branch":
+        place.toy.git("branch", "treewright/run/cand/e1", place.head)
+    else:
+        place.candidate()
+        (path / "params.txt").write_text("half")
+    if left == "files":
+        (path / ".git").unlink()
+    if left == "half":
+        (path / ".git").write_text("gitdir: /nonexistent\n")
+    assert place.candidate() == path
+    assert (path / "params.txt").read_text() != "half"
+    assert place.listed() == 1
+
+
+def test_repair_removes_strays_and_restores_nodes(place: Place) -> None:
+    place.candidate("e1")
+    place.candidate("e2")
+    (place.trees.candidate_path("e3")).mkdir()
+    place.toy.git("branch", "treewright/run/cand/e4", place.head)
+    shutil.rmtree(place.trees.candidate_path("e2"))
+    place.trees.repair({"n0000": place.head}, ["e1"])
+    assert place.branches() == {"treewright/run/cand/e1", "treewright/run/node/n0000"}
+    assert place.listed() == 2
+    assert [path.name for path in (place.trees.run_dir / "cand").iterdir()] == ["e1"]
+    assert (place.trees.node_path("n0000") / "params.txt").exists()
+    shutil.rmtree(place.trees.node_path("n0000"))
+    place.trees.repair({"n0000": place.head}, [])
+    assert (place.trees.node_path("n0000") / "params.txt").exists()
+    with pytest.raises(GitError, match="of node n0001 is not in"):
+        place.trees.repair({"n0001": "f" * 40}, [])
+
+
+def test_other_runs_and_other_worktrees_are_left_alone(place: Place, tmp_path: Path) -> None:
+    place.toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine"))
+    place.toy.git("branch", "treewright/run2/cand/e1")
+    place.trees.repair({}, [])
+    assert place.branches() == {"mine", "treewright/run2/cand/e1"}
+    assert place.listed() == 1
+
+
+PROTECTED = ["sweep.sh", "tests/", "./data", "conf/*.toml", "**/golden.csv", "/top.txt"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sweep.sh", "tests/a.py", "tests/deep/er/b.py", "data", "data/x.csv", "data/sub/y.csv",
+        "conf/a.toml", "conf/sub/a.toml", "golden.csv", "a/golden.csv", "a/b/golden.csv",
+        "top.txt", "sweep.sh/inside",
+    ],
+)  # fmt: skip
+def test_protected(path: str) -> None:
+    assert protected_changes([path], PROTECTED) == [path]
+
+
+@pytest.mark.parametrize(
+    "path", ["sweep.shx", "sub/sweep.sh", "mytests/a.py", "datax", "conf/a.yml", "sub/top.txt"]
+)
+def test_not_protected(path: str) -> None:
+    assert protected_changes([path], PROTECTED) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "touched"),
+    [
+        ("mv sweep.sh renamed.sh", ["sweep.sh"]),
+        ("mv params.txt data/params.txt", ["data/params.txt"]),
+        ("rm -r data; ln -s ideas data", ["data", "data/rows.txt"]),
+        ("ln -s ../params.txt data/link", ["data/link"]),
+        ("chmod +x data/rows.txt", ["data/rows.txt"]),
+        ("mkdir data/new; echo > data/new/file", ["data/new/file"]),
+        ("rm sweep.sh; mkdir sweep.sh; echo > sweep.sh/x", ["sweep.sh", "sweep.sh/x"]),
+        ("echo '*.txt eol=crlf' > sub.txt; echo > ordinary", []),
+    ],
+)
+def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) -> None:
+    place.toy.write("data/rows.txt", "data\n")
+    place.head = place.toy.commit("data")
+    path = place.candidate()
+    subprocess.run(change, shell=True, cwd=path, check=True)
+    assert sorted(protected_changes(stage_all(path), ["sweep.sh", "data"])) == touched
+
+
+@pytest.mark.parametrize(
+    ("script", "seen"),
+    [
+        ("echo x >> sweep.sh", ["sweep.sh"]),
+        ("rm sweep.sh", ["sweep.sh"]),
+        ("echo x >> sweep.sh; git add sweep.sh", ["sweep.sh"]),
+        ("echo x >> sweep.sh; git -c user.name=x -c user.email=x commit -qam x", ["sweep.sh"]),
+        ("git update-index --assume-unchanged sweep.sh; echo x >> sweep.sh", ["sweep.sh"]),
+        ("rm .git; echo x >> sweep.sh", ["sweep.sh"]),
+        ("rm .git; git init -q .; git add -A; echo x >> sweep.sh", ["sweep.sh"]),
+        ("mv data other; ln -s other data; echo x > other/rows.txt", ["data/rows.txt"]),
+        ("chmod +x data/rows.txt", ["data/rows.txt"]),
+        ("touch sweep.sh; echo x > data/new; echo x >> params.txt", []),
+        ("git checkout -q --detach; git branch other", []),
+    ],
+)
+def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen) -> None:
+    place.toy.write("data/rows.txt", "data\n")
+    place.head = place.toy.commit("data")
+    path = place.candidate()
+    subprocess.run(script, shell=True, cwd=path, check=True)
+    assert tampered(place.toy.path, path, place.head, ["sweep.sh", "data"]) == seen
+    assert place.toy.git("status", "--porcelain") == ""
+    assert place.toy.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+
+
+def test_a_worktree_without_git_is_not_taken_for_the_repository_around_it(place: Place) -> None:
+    path = place.candidate()
+    (path / ".git").unlink()
+    with pytest.raises(GitError, match="not a git repository"):
+        git(path, "rev-parse", "HEAD")
+    with pytest.raises(GitError):
+        stage_all(path)
+
+
+def test_the_root_must_be_clean(toy: ToyRepository) -> None:
+    require_clean(toy.path)
+    toy.write("params.txt", "x")
+    with pytest.raises(UsageError, match="Root working tree must be clean"):
+        require_clean(toy.path)
+    toy.git("checkout", "-q", "--detach")
+    with pytest.raises(UsageError, match="Root working tree must be clean"):
+        require_clean(toy.path)
+    toy.git("checkout", "-q", "params.txt")
+    require_clean(toy.path)
+
+
+def test_what_the_user_ignores_everywhere_does_not_make_the_root_dirty(
+    toy: ToyRepository, tmp_path: Path, monkeypatch
+) -> None:
+    (tmp_path / "ignores").write_text("*.swp\n")
+    (tmp_path / "config").write_text(f"[core]\nexcludesFile = {tmp_path / 'ignores'}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    toy.write("a.swp", "")
+    require_clean(toy.path)
+
+
+def test_hiding_the_state_directory_edits_only_the_repositorys_own_excludes(toy) -> None:
+    exclude = toy.path / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_bytes(b"mine \xff")
+    for _ in range(2):
+        hide_from_status(toy.path, ".treewright")
+    assert exclude.read_bytes() == b"mine \xff\n/.treewright/\n"
+    toy.write(".treewright/x", "")
+    assert toy.git("status", "--porcelain") == ""
+
+
+def test_ten_thousand_files(tmp_path: Path) -> None:
+    toy = ToyRepository(tmp_path / "large repo")
+    toy.path.mkdir()
+    toy.git("init", "-q", "-b", "main")
+    files = "".join(
+        f'M 644 inline "package {number // 100}/file {number % 100}.txt"\ndata 5\n{number:05d}\n'
+        for number in range(10_000)
+    )
+    who = "committer Test <test@localhost> 0 +0000"
+    stream = f"commit refs/heads/main\n{who}\ndata 4\nmany\n{files}\n"
+    subprocess.run(
+        ["git", "fast-import", "--quiet"], cwd=toy.path, input=stream.encode(), check=True
+    )
+    place = Place(toy)
+    path = place.candidate()
+    (path / "package 7" / "file 3.txt").write_text("changed\n")
+    assert stage_all(path) == ["package 7/file 3.txt"]
+    done = place.trees.commit_candidate("e1", "x", 1)
+    (path / "package 99" / "file 99.txt").write_text("tampered\n")
+    protected = ["package 9*"]
+    assert tampered(toy.path, path, done.commit, protected) == ["package 99/file 99.txt"]
+    assert worktrees.resolve(toy.path, done.commit).tree == done.tree
+    place.trees.remove_candidate("e1")
+    assert not path.exists()
