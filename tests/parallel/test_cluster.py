@@ -21,6 +21,7 @@ from tests.parallel.cluster import Cluster, Isolation, cluster, isolation
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository
 from treewright.kernel import proctree
+from treewright.kernel.executors import dask
 from treewright.tree import remote
 from treewright.tree.housekeeping import Retention, process_owner
 from treewright.tree.parallel import Parallelism
@@ -289,7 +290,10 @@ def test_a_remote_that_does_not_exist_is_said_at_once(machines, toy):
 
 
 def test_no_scheduler_at_the_address_is_one_line(toy, monkeypatch):
-    done = run(toy, "tcp://127.0.0.1:9")
-    assert done.returncode == 1
-    assert "no dask scheduler answers at tcp://127.0.0.1:9" in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
+    nobody = Parallelism(2, "dask", "tcp://127.0.0.1:9")
+    with pytest.raises(
+        dask.ClusterError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"
+    ):
+        search(toy.path, "run", REAL, parallelism=nobody)
+    assert started(toy) == []

@@ -50,7 +50,7 @@ def serial(repository: ToyRepository) -> dict[str, bytes]:
 
 
 @settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     shape=st.sampled_from(sorted(SHAPES)),
@@ -97,7 +97,7 @@ def test_real_evaluations_in_threads(repository, serial, workers):
     assert as_bytes(run_dir) == serial["real"]
 
 
-@pytest.mark.xdist_group("cluster")
+@pytest.mark.xdist_group("local-cluster")
 def test_a_local_cluster_decides_the_same(repository, serial, treewright):
     done = treewright(
         "tree", *REAL_FLAGS, "--tree-run-id", "local-dask", "--repo", str(repository.path),

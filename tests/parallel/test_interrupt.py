@@ -21,7 +21,7 @@ from treewright.tree.housekeeping import process_owner
 DEAF = "trap '' TERM INT; "
 BACKENDS = [
     "threadpool",
-    pytest.param("dask", marks=pytest.mark.xdist_group("cluster")),
+    pytest.param("dask", marks=pytest.mark.xdist_group("local-cluster")),
 ]
 
 
@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_nothing_running_and_the_run_goes_on(
     assert repeated_evaluations(toy.run_dir("run")) == []
 
 
-@pytest.mark.xdist_group("cluster")
+@pytest.mark.xdist_group("local-cluster")
 def test_a_local_cluster_ends_with_its_killed_coordinator(toy, tmp_path):
     gate = tmp_path / "gate"
     gated(toy, gate)
