@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.toy import ToyRepository, idea
+from tests.toy import ToyRepository, diff_of_line, idea
 
 FORGED = 'echo "config_id,status,loss,cost" > "$TREEWRIGHT_RESULTS_CSV"'
 
@@ -24,10 +24,10 @@ def only_idea(toy: ToyRepository, text: str) -> None:
     toy.commit("one idea")
 
 
-def search(toy: ToyRepository, treewright) -> dict:
+def search(toy: ToyRepository, treewright, *flags: str) -> dict:
     done = treewright(
         "tree", "--tree-run-id", "run", "--ideas-per-node", "1", "--max-depth", "1",
-        "--sweep-config-limit", "8", "--repo", str(toy.path),
+        "--sweep-config-limit", "8", "--repo", str(toy.path), *flags,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -65,3 +65,16 @@ def test_what_the_tests_leave_behind_is_not_there_in_the_sweep(
     evaluation = search(toy, treewright)
     assert evaluation["decision"]["fate"] == "gate_failed"
     assert evaluation["parent_relative"]["primary_gain"] == 0.0
+
+
+def test_code_that_changes_protected_files_only_in_the_held_out_sweep_is_not_confirmed(
+    toy: ToyRepository, treewright
+) -> None:
+    toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "\n[ ! -f x.sh ] || . ./x.sh\n")
+    toy.commit("the sweep runs the code")
+    change = '[ "$TREEWRIGHT_SWEEP_CONFIG_START" = 0 ] || echo >> tests.sh'
+    patch = new_file("x.sh", change) + diff_of_line("params.txt", "A 1.0", "A 2.0", 1)
+    only_idea(toy, idea("Better, at first", patch))
+    evaluation = search(toy, treewright, "--confirm-configs", "4")
+    assert evaluation["decision"]["fate"] == "not_confirmed"
+    assert evaluation["confirmation"]["reasons"] == ["protected_path_changed"]

@@ -19,11 +19,11 @@ from treewright.tree import events as ev
 from treewright.tree import gate, scoring, simulation, sweep
 from treewright.tree.config import Config
 from treewright.tree.creation import heldout_ids
-from treewright.tree.evaluation import EvalRequest
+from treewright.tree.evaluation import PROTECTED_PATH_CHANGED, EvalRequest
 from treewright.tree.model import Manifest, Recommendation
 from treewright.tree.results import Results, read_results
 from treewright.tree.sweep import CommandContext, ConfigRange
-from treewright.tree.worktrees import Worktrees
+from treewright.tree.worktrees import Worktrees, tampered
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Confirmer:
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
             worktree = self.worktrees.add_candidate(name, node.commit)
-            artifact, problem = self._sweep(manifest, worktree, log_dir, name)
+            artifact, problem = self._sweep(manifest, worktree, node.commit, log_dir, name)
         finally:
             self.worktrees.remove_candidate(name)
         if artifact is None:
@@ -92,7 +92,9 @@ class Confirmer:
                 request.eval_id, evaluation.candidate_commit
             )
             log_dir = self.run_dir / evaluation.experiment_dir
-            artifact, problem = self._sweep(manifest, worktree, log_dir, name)
+            artifact, problem = self._sweep(
+                manifest, worktree, evaluation.candidate_commit, log_dir, name
+            )
         heldout = self._compare(manifest, artifact, baseline, problem)
         confirmation = gate.confirm(evaluation.parent_relative, heldout, ids[0], ids[-1] + 1)
         confirmation = msgspec.structs.replace(
@@ -115,7 +117,7 @@ class Confirmer:
         ).recommendation
 
     def _sweep(
-        self, manifest: Manifest, worktree: Path, log_dir: Path, name: str
+        self, manifest: Manifest, worktree: Path, commit: str, log_dir: Path, name: str
     ) -> tuple[Artifact | None, str]:
         ids = heldout_ids(manifest)
         context = CommandContext(
@@ -133,6 +135,8 @@ class Confirmer:
             raise KeyboardInterrupt
         if not done.ok or not results.is_file():
             return None, "sweep_timeout" if done.timed_out else "sweep_failed"
+        if tampered(self.worktrees.repo, worktree, commit, manifest.protected_paths):
+            return None, PROTECTED_PATH_CHANGED
         kept = artifacts.keep(results, self.run_dir, f"{name}.csv", f"held-out sweep {name}")
         results.unlink()
         return kept, ""
