@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -26,6 +25,7 @@ from rich.text import Text
 from treewright.tree import events as ev
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import EvalOutcome, Manifest
+from treewright.tree.scoring import OF_METRICS
 
 _LONGEST_TITLE = 60
 
@@ -64,6 +64,18 @@ class _Eta(ProgressColumn):
         return Text("" if left is None else f"ETA {timedelta(seconds=round(left))}")
 
 
+class _Notes(logging.Handler):
+    """What the search logs becomes lines among the others."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = "warning: " if record.levelno >= logging.WARNING else ""
+        self._say(prefix + record.getMessage())
+
+
 class SearchProgress:
     """An observer of events; `resume` tells it of the run once that is known."""
 
@@ -87,11 +99,9 @@ class SearchProgress:
         self._pace = Pace()
 
     def __enter__(self) -> SearchProgress:
-        handler = RichHandler(
-            console=self.console, show_time=False, show_path=False, show_level=False
-        )
-        handler.setFormatter(logging.Formatter("warning: %(message)s"))
-        logging.getLogger("treewright").handlers = [handler]
+        logger = logging.getLogger("treewright")
+        logger.handlers, logger.propagate = [_Notes(self.say)], False
+        logger.setLevel(logging.INFO)
         self._bars.start()
         return self
 
@@ -112,8 +122,9 @@ class SearchProgress:
                     + (", dry run" if shape.dry_run else "")
                 )
             case ev.NodeExpanded():
-                skipped = f", {len(event.skipped)} duplicates skipped" if event.skipped else ""
-                self.say(f"depth {event.depth}: {event.node_id}: {len(event.ideas)} ideas{skipped}")
+                skipped = f", {_many(event.skipped, 'duplicate')} skipped" if event.skipped else ""
+                ideas = _many(event.ideas, "idea")
+                self.say(f"depth {event.depth}: {event.node_id}: {ideas}{skipped}")
             case ev.Queued():
                 self._queued(event)
             case ev.Started():
@@ -136,9 +147,17 @@ class SearchProgress:
     def resume(self, run_dir: Path, manifest: Manifest) -> None:
         """Tells of the run; its evaluations that were queued before are shown as such."""
         self._run_dir = run_dir
+        if manifest.stop_reason is not None:
+            self.say(f"run {manifest.tree_run_id} is over: {manifest.stop_reason}")
         for evaluation in manifest.evaluations.values():
             if evaluation.decision is None:
                 self._read_title(evaluation.eval_id, evaluation.idea_path)
+                self._queued_evals += 1
+                self._finished_evals += evaluation.status in ("completed", "failed")
+        if self._queued_evals:
+            depth = manifest.current_depth + 1
+            self._bars.update(self._depth, visible=True, description=f"depth {depth}")
+            self._count()
 
     def _read_title(self, eval_id: str, idea_path: str) -> None:
         if self._run_dir is not None:
@@ -192,8 +211,19 @@ class SearchProgress:
         said = f"promoted {', '.join(promoted)}" if promoted else "nothing promoted"
         stop = f"; stop: {event.stop_reason}" if event.stop_reason else ""
         self.say(f"depth {event.depth}: {said}{stop}")
+        fates = [decision.fate for decision in event.decisions.values()]
+        if fates.count("evaluation_failed") == len(fates):
+            self.say(f"warning: every evaluation of depth {event.depth} failed; look at their logs")
+        if event.stop_reason == "empty_frontier":
+            self.say(
+                "  (a run with --no-stop-on-empty-frontier tries more ideas on the same nodes)"
+            )
         self._queued_evals = self._finished_evals = 0
         self._bars.reset(self._depth, visible=False)
+
+
+def _many(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
 def _verdict(outcome: EvalOutcome) -> str:
@@ -204,7 +234,10 @@ def _verdict(outcome: EvalOutcome) -> str:
     assert outcome.parent_relative is not None
     parent = outcome.parent_relative
     why = "" if parent.should_explore else f"  ({', '.join(parent.reasons)})"
-    return f"{parent.grade:<10} root {recommendation.score:+.2%}{why}"
+    if not OF_METRICS.issuperset(parent.reasons):
+        return f"{parent.grade:<10} not comparable{why}"
+    gains = f"{parent.score:+.2%} on its parent, {recommendation.score:+.2%} on the root"
+    return f"{parent.grade:<10} {gains}{why}"
 
 
 def _confirmation(event: ev.Confirmed) -> str:

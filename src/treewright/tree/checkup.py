@@ -12,8 +12,8 @@ from pathlib import Path
 
 from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.tree import baseline, git, sweep, worktrees
 from treewright.tree import config as configuration
-from treewright.tree import creation, git, sweep, worktrees
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
@@ -197,7 +197,7 @@ def _baseline(repo: Path, config: Config) -> Check:
             "`treewright tree --make-baseline` sweeps the root commit to make it",
         )
     try:
-        creation.check_baseline(path, config, None, path)
+        baseline.check_baseline(path, config, None, path)
     except TreewrightError as error:
         return Check("repository", "baseline_csv", "failed", str(error))
     return Check("repository", "baseline_csv", "ok", f"{config.baseline_csv} is complete")

@@ -6,6 +6,7 @@ promoted it is swept on held-out configs and compared with its parent there.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from treewright.tree.model import Manifest, Recommendation
 from treewright.tree.results import Results, read_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Worktrees, tampered
+
+_log = logging.getLogger("treewright")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Confirmer:
             text = simulation.baseline_csv(ids, self.config.metrics)
             return ev.HeldoutMeasured(node_id=node_id, artifact=self._keep_text(name, text))
         started = time.monotonic()
+        _log.info("measuring %s on the held-out configs", node_id)
         log_dir = self.run_dir / "eval" / name
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
@@ -66,8 +70,8 @@ class Confirmer:
         if missing:
             raise sweep.SweepError(
                 f"the held-out sweep of node {node_id} has no sound row for config_id "
-                f"{missing[0]}; the sweep must honour TREEWRIGHT_SWEEP_CONFIG_START and "
-                f"TREEWRIGHT_SWEEP_CONFIG_LIMIT, see {log_dir}"
+                f"{missing[0]} of {ids[0]} to {ids[-1]}; lower --confirm-configs if the sweep has "
+                "no such config, or let it honour TREEWRIGHT_SWEEP_CONFIG_START and _LIMIT"
             )
         return ev.HeldoutMeasured(
             node_id=node_id, artifact=artifact, seconds=time.monotonic() - started
@@ -88,6 +92,7 @@ class Confirmer:
             text = simulation.heldout_csv(request, baseline, ids)
             artifact, problem = self._keep_text(name, text), ""
         else:
+            _log.info("  %s  measured again on the held-out configs", request.eval_id)
             worktree = self.worktrees.pristine_candidate(
                 request.eval_id, evaluation.candidate_commit
             )

@@ -38,8 +38,8 @@ def confirm(
     The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
     reasons = [reason for reason in heldout.reasons if reason not in OF_METRICS]
-    if heldout.rows_used != heldout.rows_expected and not reasons:
-        reasons.append(INCOMPLETE_ROWS)
+    if heldout.rows_used != heldout.rows_expected:
+        reasons = reasons or [INCOMPLETE_ROWS]
     elif PRIMARY_REGRESSED in heldout.reasons:
         reasons.append(PRIMARY_REGRESSED)
     elif selection.should_explore and not (heldout.primary_gain or 0.0) > 0:

@@ -21,6 +21,8 @@ _SETTINGS = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
     "-c", "core.quotePath=false",
+    "-c", "core.autocrlf=false",
+    "-c", "core.attributesFile=/dev/null",
     "-c", "i18n.commitEncoding=UTF-8",
     "-c", "advice.detachedHead=false",
     "-c", "user.name=Treewright",
@@ -123,6 +125,9 @@ def find_repository(path: Path) -> Path:
     """The root of the repository that contains `path`."""
     if not path.is_dir():
         raise UsageError(f"no directory {path}; give the target repository with --repo")
+    if os.pathsep in str(path.resolve()):
+        # GIT_CEILING_DIRECTORIES, which keeps git inside a candidate, cannot name it.
+        raise UsageError(f"{path.resolve()} has a {os.pathsep!r} in its path; rename a directory")
     done = attempt(path, "rev-parse", "--show-toplevel", look_above=True)
     if done.returncode != 0:
         raise UsageError(f"{path} is not inside a git repository; give one with --repo")
@@ -136,13 +141,16 @@ def head_commit(repo: Path) -> str:
     return done.stdout.strip()
 
 
-def require_clean(repo: Path) -> None:
-    """Every node is an immutable commit, so the root must be one too."""
-    changes = git(repo, "status", "--porcelain", "--untracked-files=normal", user_ignores=True)
-    if changes.strip():
-        first = changes.splitlines()[0]
+def require_clean(repo: Path, but_for: str = "") -> None:
+    """Every node is an immutable commit, so the root must be one too.
+
+    `but_for` may lie there untracked: the baseline that --make-baseline has written.
+    """
+    status = git(repo, "status", "--porcelain", "--untracked-files=all", user_ignores=True)
+    changes = [line for line in status.splitlines() if line != f"?? {but_for}"]
+    if changes:
         raise UsageError(
-            f"Root working tree must be clean to start a run (first change: {first}). "
+            f"Root working tree must be clean to start a run (first change: {changes[0]}). "
             "Commit or stash local changes, then retry."
         )
 

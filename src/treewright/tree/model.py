@@ -287,6 +287,7 @@ class Manifest(msgspec.Struct):
     environment: RunEnvironment
     format_version: int = FORMAT_VERSION
     kind: Literal["tree"] = "tree"
+    baseline_doubt: str | None = None
     current_depth: int = 0
     stop_reason: StopReason | None = None
     frontier: list[str] = []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,20 +14,24 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel import journal, rundir
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
 from treewright.tree import events as ev
 from treewright.tree import housekeeping, store
-from treewright.tree.config import Config
+from treewright.tree.agents.base import Role
+from treewright.tree.agents.factory import probe_backend
+from treewright.tree.config import BackendConfig, Config
+from treewright.tree.confirmation import Confirmer
 from treewright.tree.coordinator import Coordinator
-from treewright.tree.creation import NewRun, Shape
+from treewright.tree.creation import ROOT_NODE, NewRun, Shape
 from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.git import find_repository, hide_from_status
 from treewright.tree.housekeeping import Retention
 from treewright.tree.model import Manifest
 from treewright.tree.parallel import Parallelism, executors
 from treewright.tree.store import RunStore
+from treewright.tree.worktrees import Worktrees
 
 STATE_DIR = ".treewright"
 RUNS_DIR = "tree_runs"
@@ -72,6 +78,7 @@ def open_run(
 ) -> Iterator[Coordinator]:
     """Yields the coordinator of a run this process owns; its state is safe whatever happens."""
     repo = find_repository(request.repo)
+    _check_backend(request.parallelism)
     runs = runs_directory(repo)
     run_id = rundir.new_run_id(runs) if request.run_id is None else request.run_id
     rundir.validate_run_id(run_id)
@@ -94,8 +101,7 @@ def open_run(
         cancel = cancel or threading.Event()
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
-            owner = housekeeping.process_owner(run_dir, lease.epoch)
-            owned.record(ev.RunCreated(manifest=new_run.build(owner, cancel)))
+            _create(owned, new_run, cancel)
         else:
             request.shape.check_against(owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
@@ -121,6 +127,24 @@ def open_run(
         owned.snapshot()
 
 
+def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
+    """Records a run, or leaves nothing of it: also what confirmation needs is measured first."""
+    owner = housekeeping.process_owner(owned.run_dir, owned.lease.epoch)
+    trees = Worktrees(new_run.repo, owned.run_dir, new_run.run_id)
+    try:
+        manifest = new_run.build(owner, cancel)
+        if manifest.confirm_configs:
+            confirmer = Confirmer(owned.run_dir, new_run.config, trees, owner, cancel)
+            measured = confirmer.measure_node(manifest, ROOT_NODE)
+            manifest.nodes[ROOT_NODE].artifacts.heldout = measured.artifact
+        owned.record(ev.RunCreated(manifest=manifest))
+    except (TreewrightError, KeyboardInterrupt):
+        owned.lease.check()
+        shutil.rmtree(owned.run_dir, ignore_errors=True)
+        raise
+    owned.snapshot()
+
+
 def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> NewRun:
     config_path = _config_path(request, repo)
     hide_from_status(repo, STATE_DIR)
@@ -134,7 +158,29 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> New
         make_baseline=request.make_baseline,
     )
     new_run.check()
+    if not request.shape.dry_run:
+        _check_agents(new_run.config, repo)
     return new_run
+
+
+def _check_backend(parallelism: Parallelism) -> None:
+    """Said before a run exists that could not go on."""
+    if parallelism.backend == "dask" and importlib.util.find_spec("distributed") is None:
+        raise MissingExtra("--parallel-backend dask", "dask")
+
+
+def _check_agents(config: Config, repo: Path) -> None:
+    """What is not there would fail every evaluation; better to say it before the first."""
+    agents = config.agents
+    roles: list[tuple[Role, BackendConfig]] = [
+        ("planner", agents.planner),
+        ("coder", agents.coder),
+        ("reviewer", agents.reviewer),
+    ]
+    for role, backend in roles:
+        ok, message = probe_backend(role, backend, repo)
+        if not ok:
+            raise UsageError(f"agents.{role}: {message}")
 
 
 def _config_path(request: RunRequest, repo: Path) -> Path:
@@ -149,6 +195,8 @@ def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest)
     try:
         same = msgspec.to_builtins(configuration.load(path)) == manifest.agent_config
     except UsageError:
+        if request.config_path is not None:
+            raise
         return
     if not same:
         _log.warning(

@@ -7,15 +7,25 @@ Every operation can be repeated after a crash at any point inside it.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import fnmatch
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.git import GitError, attempt, git
 
+_DURABLE = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsync",
+    "GIT_CONFIG_VALUE_0": "loose-object,reference",
+    "GIT_CONFIG_KEY_1": "core.fsyncMethod",
+    "GIT_CONFIG_VALUE_1": "batch",
+}
+"""A commit that the journal will name must survive a power cut as the journal does."""
 _MOST_PATHSPECS = 500
 _BRANCHES_PER_COMMAND = 500
 
@@ -52,9 +62,10 @@ class Worktrees:
         path = self.candidate_path(eval_id)
         branch = self._candidate_branch(eval_id)
         add = ("worktree", "add", "--quiet", "-B", branch, str(path), commit)
-        if path.exists() or attempt(self.repo, *add).returncode != 0:
-            self.remove_candidate(eval_id)
-            git(self.repo, *add)
+        with self._alone():
+            if path.exists() or attempt(self.repo, *add).returncode != 0:
+                self._remove_candidate(eval_id)
+                git(self.repo, *add)
         return path
 
     def commit_candidate(self, eval_id: str, message: str, date: int) -> Commit:
@@ -70,6 +81,7 @@ class Worktrees:
             "-m",
             message,
             date=date,
+            env=_DURABLE,
         )
         git(path, "clean", "-ffdxq")
         return resolve(path, "HEAD")
@@ -85,22 +97,27 @@ class Worktrees:
 
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
+        with self._alone():
+            self._remove_candidate(eval_id)
+
+    def _remove_candidate(self, eval_id: str) -> None:
         self._remove(self.candidate_path(eval_id))
         attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
-        directory = self.run_dir / "cand"
-        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
-        for eval_id in sorted(present.intersection(eval_ids)):
-            self._remove(self.candidate_path(eval_id))
-        pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
-        if pinned - present:
-            git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
-        branches = [self._candidate_branch(name) for name in sorted(pinned)]
-        for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
-            some = branches[start : start + _BRANCHES_PER_COMMAND]
-            attempt(self.repo, "branch", "-D", "--quiet", *some)
+        with self._alone():
+            directory = self.run_dir / "cand"
+            present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+            for eval_id in sorted(present.intersection(eval_ids)):
+                self._remove(self.candidate_path(eval_id))
+            pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
+            if pinned - present:
+                git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
+            branches = [self._candidate_branch(name) for name in sorted(pinned)]
+            for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
+                some = branches[start : start + _BRANCHES_PER_COMMAND]
+                attempt(self.repo, "branch", "-D", "--quiet", *some)
 
     def add_node(self, node_id: str, commit: str) -> None:
         """Pins the commit by a branch and checks it out, unless that is so already."""
@@ -108,12 +125,14 @@ class Worktrees:
         branch = self.node_ref(node_id).removeprefix("refs/heads/")
         if (path / ".git").exists() and attempt(path, "rev-parse", "HEAD").stdout.strip() == commit:
             return
-        self._remove(path)
-        git(self.repo, "worktree", "add", "--quiet", "-B", branch, str(path), commit)
+        with self._alone():
+            self._remove(path)
+            git(self.repo, "worktree", "add", "--quiet", "-B", branch, str(path), commit)
 
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
         """After a crash: promoted nodes are there, and no candidate but those given."""
-        git(self.repo, "worktree", "prune")
+        with self._alone():
+            git(self.repo, "worktree", "prune")
         refs = self._refs()
         directory = self.run_dir / "cand"
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
@@ -124,6 +143,20 @@ class Worktrees:
             if not (pinned and (self.node_path(node_id) / ".git").exists()):
                 self._require_commit(node_id, commit)
                 self.add_node(node_id, commit)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """git's own worktree commands trip over each other; one at a time in a repository,
+        whichever thread, process or run they come from."""
+        with (self._common_directory() / "treewright.lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _common_directory(self) -> Path:
+        plain = self.repo / ".git"
+        if plain.is_dir():
+            return plain
+        return self.repo / git(self.repo, "rev-parse", "--git-common-dir").rstrip("\n")
 
     def _refs(self) -> dict[tuple[str, str], str]:
         """(`cand` or `node`, id) -> commit, for every branch of this run."""

@@ -119,7 +119,8 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
     parent = manifest.nodes[evaluation.parent_node_id]
     baseline = parent.artifacts.heldout
     if recorded.results_csv is None or baseline is None:
-        heldout = scoring.rejection([], len(ids))
+        # Nothing was measured; why, no file can tell.
+        heldout = scoring.rejection(recorded.reasons, len(ids))
     else:
         heldout = scoring.compare(
             _read(subject, baseline.path),

@@ -1,0 +1,155 @@
+"""The root's results, against which a whole run is measured: found, made, and doubted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import artifacts, atomic
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.tree import simulation, sweep
+from treewright.tree.config import Config, DirectoryIdeas
+from treewright.tree.git import git
+from treewright.tree.results import read_results
+from treewright.tree.sweep import CommandContext, ConfigRange
+from treewright.tree.wording import explain_end, some_of
+from treewright.tree.worktrees import Worktrees, protected_changes
+
+ROOT_BASELINE = "root_baseline.csv"
+_CONFIGS_OF_A_DRY_RUN = 12
+
+_log = logging.getLogger("treewright")
+
+
+@dataclass(frozen=True, slots=True)
+class RootBaseline:
+    """Where a new run gets its baseline from. `make` is --make-baseline."""
+
+    repo: Path
+    run_dir: Path
+    run_id: str
+    config: Config
+    config_path: Path
+    limit: int | None
+    heldout: int
+    dry_run: bool
+    make: bool
+
+    def obtain(
+        self, root_commit: str, owner: str, cancel: threading.Event | None
+    ) -> tuple[Artifact, str | None]:
+        """The baseline, kept as an artifact, and why it may not be this commit's, if so."""
+        source = self.repo / self.config.baseline_csv
+        doubt = stale_because(self.repo, self.config, self.config_path)
+        if self.dry_run and not source.is_file():
+            return self._invented(), None
+        if self.make and (doubt is not None or not source.is_file()):
+            self._sweep_root(root_commit, source, owner, cancel)
+            doubt = None
+        elif not source.is_file():
+            raise UsageError(
+                f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
+                "commit, or set baseline_csv"
+            )
+        kept = artifacts.keep(source, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
+        check_baseline(self.run_dir / kept.path, self.config, self.limit, source)
+        if doubt is not None:
+            _log.warning("%s; --make-baseline sweeps this commit instead", doubt)
+        return kept, doubt
+
+    def _invented(self) -> Artifact:
+        count = self.limit or _CONFIGS_OF_A_DRY_RUN
+        path = self.run_dir / "invented_baseline.csv"
+        atomic.write_text(path, simulation.baseline_csv(range(count), self.config.metrics))
+        try:
+            return artifacts.keep(path, self.run_dir, ROOT_BASELINE, "invented for a dry run")
+        finally:
+            path.unlink()
+
+    def _sweep_root(
+        self, root_commit: str, target: Path, owner: str, cancel: threading.Event | None
+    ) -> None:
+        """Sweeps the root commit in a worktree of its own; writes only sound results."""
+        _log.info("sweeping the root commit for %s", self.config.baseline_csv)
+        trees = Worktrees(self.repo, self.run_dir, self.run_id)
+        log_dir = self.run_dir / "eval" / "root_baseline"
+        log_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            worktree = trees.add_candidate("root_baseline", root_commit)
+            context = CommandContext(
+                worktree,
+                log_dir,
+                self.config.seed,
+                owner,
+                cancel,
+                hidden_variables=sweep.secret_variables(self.config),
+                limits=sweep.limits(self.config),
+            )
+            stop = None if self.limit is None else self.limit + self.heldout
+            done, results = sweep.run_sweep(self.config.sweep, context, ConfigRange(0, stop))
+            if done.cancelled:
+                raise KeyboardInterrupt
+            log = log_dir / "sweep.log"
+            if not done.ok:
+                raise TreewrightError(explain_end(done, "the baseline sweep", log))
+            if not results.is_file():
+                raise TreewrightError(
+                    "the baseline sweep wrote no results to TREEWRIGHT_RESULTS_CSV"
+                )
+            check_baseline(results, self.config, self.limit, Path("the baseline sweep"))
+            atomic.make_directory(target.parent)
+            atomic.write_bytes(target, results.read_bytes())
+            _log.info("wrote %s; commit it, so that later runs can use it", target)
+        finally:
+            trees.remove_candidate("root_baseline")
+
+
+def stale_because(repo: Path, config: Config, config_path: Path) -> str | None:
+    """Why a committed baseline may not be the root's: code has changed since.
+
+    Prose, idea directories, the configuration and the baseline itself do not count.
+    """
+    measured_at = git(repo, "log", "-1", "--format=%H", "--", config.baseline_csv).strip()
+    if not measured_at:
+        return _older_than_head(repo, config)
+    harmless = [config.baseline_csv, "*.md", ".gitignore"]
+    harmless += [source.path for source in config.ideas if isinstance(source, DirectoryIdeas)]
+    if config_path.is_relative_to(repo):
+        harmless.append(config_path.relative_to(repo).as_posix())
+    listed = git(repo, "diff", "--name-only", "--no-renames", "-z", measured_at, "HEAD").split("\0")
+    changed = [path for path in listed if path and not protected_changes([path], harmless)]
+    if not changed:
+        return None
+    return (
+        f"{config.baseline_csv} is of commit {measured_at[:12]} and {some_of(changed)} changed "
+        "since: gains may be measured against other code"
+    )
+
+
+def _older_than_head(repo: Path, config: Config) -> str | None:
+    """Of a file that is not committed only its time can be compared."""
+    path = repo / config.baseline_csv
+    committed = int(git(repo, "show", "-s", "--format=%ct", "HEAD"))
+    if not path.is_file() or path.stat().st_mtime >= committed:
+        return None
+    return f"{config.baseline_csv} is not committed and older than the root commit"
+
+
+def check_baseline(path: Path, config: Config, limit: int | None, source: Path) -> None:
+    """A baseline that is itself incomplete would make every candidate look better or worse."""
+    results = read_results(
+        path, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
+    )
+    if limit is not None:
+        missing = [i for i in range(limit) if i not in results.sound_ids]
+        if missing and not results.problems.examples:
+            raise UsageError(
+                f"{source}: config_id {missing[0]} is missing; the baseline must have all "
+                f"config_id < {limit}. Re-run the sweep at the root, or lower --sweep-config-limit"
+            )
+    if results.problems.examples or not results.sound_ids:
+        problem = (results.problems.examples or ["it has no usable row"])[0]
+        raise UsageError(f"{source}: not usable as a baseline: {problem}")

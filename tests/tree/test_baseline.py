@@ -1,0 +1,105 @@
+"""The baseline: made, checked before it is written, doubted when the code has moved on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.toy import PARAMS, ToyRepository
+
+SEARCH = ("tree", "--tree-run-id", "run", "--ideas-per-node", "1", "--max-depth", "1")
+
+
+def search(toy: ToyRepository, treewright, *flags: str):
+    return treewright(*SEARCH, "--sweep-config-limit", "8", *flags, "--repo", str(toy.path))
+
+
+def manifest(toy: ToyRepository) -> dict:
+    return json.loads((toy.run_dir("run") / "manifest.json").read_text())
+
+
+def without_baseline(toy: ToyRepository) -> None:
+    (toy.path / "baseline.csv").unlink()
+    toy.commit("no baseline yet")
+
+
+def test_a_baseline_of_older_code_is_doubted_in_words_and_in_the_report(toy, treewright) -> None:
+    toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
+    toy.commit("better code, old baseline")
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    assert "params.txt changed since" in done.stderr
+    assert "params.txt" in manifest(toy)["baseline_doubt"]
+    assert "Doubtful baseline" in (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
+
+
+def test_make_baseline_replaces_a_doubtful_one(toy, treewright) -> None:
+    toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
+    toy.commit("better code, old baseline")
+    done = search(toy, treewright, "--make-baseline")
+    assert done.returncode == 0, done.stderr
+    assert manifest(toy)["baseline_doubt"] is None
+    assert ",13.500000," in (toy.path / "baseline.csv").read_text()
+
+
+@pytest.mark.parametrize("path", ["README.md", "ideas/05_more.md", "treewright.toml"])
+def test_prose_ideas_and_configuration_do_not_make_a_baseline_doubtful(
+    toy, treewright, path: str
+) -> None:
+    old = (toy.path / path).read_text() if (toy.path / path).exists() else ""
+    toy.write(path, old + "\n# more\n")
+    toy.commit("words")
+    assert search(toy, treewright).returncode == 0
+    assert manifest(toy)["baseline_doubt"] is None
+
+
+def test_a_made_baseline_that_is_not_sound_is_not_written(toy, treewright) -> None:
+    without_baseline(toy)
+    sweep = (toy.path / "sweep.sh").read_text().replace('"%d,ok,', '"%d,error,')
+    toy.write("sweep.sh", sweep)
+    toy.commit("a sweep whose rows fail")
+    done = search(toy, treewright, "--make-baseline")
+    assert done.returncode == 2
+    assert "status 'error'" in done.stderr
+    assert not (toy.path / "baseline.csv").exists()
+    assert not toy.run_dir("run").exists()
+
+
+def test_a_made_baseline_does_not_make_the_tree_dirty_for_the_next_run(toy, treewright) -> None:
+    without_baseline(toy)
+    assert search(toy, treewright, "--make-baseline").returncode == 0
+    again = treewright(
+        "tree", "--tree-run-id", "next", "--ideas-per-node", "1", "--max-depth", "1",
+        "--sweep-config-limit", "8", "--repo", str(toy.path),
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--sweep-config-limit", "99"),
+        ("--sweep-config-limit", "8", "--confirm-configs", "40"),
+    ],
+)
+def test_a_run_that_cannot_start_leaves_nothing(toy, treewright, flags: tuple[str, ...]) -> None:
+    sweep = (toy.path / "sweep.sh").read_text()
+    toy.write("sweep.sh", sweep.replace("END {", "END { if (stop > 16) stop = 16;"))
+    toy.commit("a sweep of sixteen configs")
+    done = treewright(*SEARCH, *flags, "--repo", str(toy.path))
+    assert done.returncode != 0
+    assert "config_id 16" in done.stderr
+    assert not toy.run_dir("run").exists()
+    assert toy.git("for-each-ref", "refs/heads/treewright") == ""
+
+
+def test_an_agent_that_is_not_installed_is_said_before_the_run_starts(toy, treewright) -> None:
+    config = (toy.path / "treewright.toml").read_text()
+    agent = '\n[agents.coder]\nbackend = "command"\ncommand = ["no-such-agent"]\n'
+    toy.write("treewright.toml", config + agent)
+    toy.commit("an agent")
+    done = search(toy, treewright)
+    assert done.returncode == 2
+    assert "no-such-agent" in done.stderr
+    assert not toy.run_dir("run").exists()
