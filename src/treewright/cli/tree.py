@@ -128,7 +128,7 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.tree.housekeeping import Retention
     from treewright.tree.parallel import Parallelism
     from treewright.tree.report import write_report
-    from treewright.tree.runner import RunRequest, open_run
+    from treewright.tree.runner import RunRequest, open_run, runs_directory
 
     request = RunRequest(
         repo=flags["repo"],
@@ -163,24 +163,19 @@ def _search(flags: dict[str, Any]) -> None:
     ):
         progress.resume(coordinator.store.run_dir, coordinator.manifest)
         if coordinator.manifest.dry_run:
-            progress.say(_estimate(coordinator))
+            progress.say(
+                outcome.estimate(
+                    coordinator.manifest,
+                    runs_directory(coordinator.repo),
+                    flags["max_parallel_evals"],
+                )
+            )
         while coordinator.advance() and flags["until_done"]:
             pass
         report = write_report(coordinator.store.run_dir, coordinator.manifest)
         progress.say(f"report: {report}")
         document = outcome.describe(coordinator.manifest, coordinator.store.run_dir)
     _print_json(document)
-
-
-def _estimate(coordinator: Any) -> str:
-    from treewright.tree import outcome
-    from treewright.tree.runner import runs_directory
-
-    most = outcome.most_evaluations(coordinator.manifest)
-    each = outcome.past_seconds_per_evaluation(runs_directory(coordinator.repo))
-    if each is None:
-        return f"a real run: at most {most} evaluations; no past timings to tell how long"
-    return f"a real run: at most {most} evaluations, about {most * each:.0f} s ({each:.1f} s each)"
 
 
 def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:

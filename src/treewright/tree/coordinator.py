@@ -228,6 +228,7 @@ class Coordinator:
                 nodes=nodes,
                 frontier=frontier,
                 stop_reason=stop_reason(manifest, depth, promoted=bool(nodes)),
+                rejected_worktrees_kept=self.retention.rejected_worktrees,
             )
         )
         if not manifest.dry_run:

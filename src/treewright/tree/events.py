@@ -124,6 +124,7 @@ class Decided(_Event, tag="decided"):
     nodes: list[Node]
     frontier: list[str]
     stop_reason: StopReason | None
+    rejected_worktrees_kept: bool = False
 
 
 class Stopped(_Event, tag="stopped"):

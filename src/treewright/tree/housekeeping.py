@@ -50,14 +50,14 @@ def remove_temporaries(run_dir: Path) -> None:
 
 def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Retention) -> None:
     """After a crash: nodes are checked out, and what should have been pruned is."""
-    undecided = [
+    needed = [
         e.eval_id
         for e in manifest.evaluations.values()
         if e.status in ("completed", "failed")
-        and (e.decision is None or (retention.rejected_worktrees and not _promoted(e)))
+        and (e.decision is None or (_kept_then(manifest, e) and not _promoted(e)))
     ]
     if not manifest.dry_run:
-        trees.repair({node.node_id: node.commit for node in manifest.nodes.values()}, undecided)
+        trees.repair({node.node_id: node.commit for node in manifest.nodes.values()}, needed)
     if manifest.current_depth and not retention.failed_artifacts:
         for eval_id in manifest.depths[manifest.current_depth - 1].eval_ids:
             evaluation = manifest.evaluations[eval_id]
@@ -89,6 +89,11 @@ def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
     missing = not trees.candidate_path(evaluation.eval_id).exists()
     if evaluation.candidate_commit is not None and missing:
         trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
+
+
+def _kept_then(manifest: Manifest, evaluation: Evaluation) -> bool:
+    """Whether its depth was decided by an owner that had been asked to keep worktrees."""
+    return manifest.depths[evaluation.depth - 1].rejected_worktrees_kept
 
 
 def _promoted(evaluation: Evaluation) -> bool:

@@ -254,6 +254,7 @@ class DepthRecord(msgspec.Struct):
     promoted: list[str] = []
     started_at: str | None = None
     finished_at: str | None = None
+    rejected_worktrees_kept: bool = False
 
 
 class SnapshotMark(msgspec.Struct):

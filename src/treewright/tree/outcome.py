@@ -64,6 +64,18 @@ def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
 _STATUSES = ("pending", "running", "completed", "failed")
 
 
+def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
+    """How much a real run of this shape would evaluate and, from past ones, how long."""
+    most = most_evaluations(manifest)
+    sweeps = f" and {manifest.beam_width * manifest.max_depth} or more held-out sweeps"
+    what = f"a real run: at most {most} evaluations" + (sweeps if manifest.confirm_configs else "")
+    each = past_seconds_per_evaluation(runs)
+    if each is None:
+        return f"{what}; no past timings to tell how long"
+    seconds = most * each / min(workers, most)
+    return f"{what}, about {seconds:.0f} s at {workers} at once ({each:.1f} s each)"
+
+
 def most_evaluations(manifest: Manifest) -> int:
     """How many evaluations a run of this shape makes if every frontier is full."""
     first = manifest.ideas_per_node

@@ -165,6 +165,7 @@ def _decided(manifest: Manifest, event: ev.Decided) -> None:
     record = depth_record(manifest, event.depth)
     record.promoted = [node.node_id for node in event.nodes]
     record.finished_at = event.at
+    record.rejected_worktrees_kept = event.rejected_worktrees_kept
     manifest.current_depth = event.depth
     manifest.frontier = list(event.frontier)
     for node_id in event.frontier:
