@@ -102,6 +102,17 @@ def test_c_symbols_are_no_way_out(lean: WasmSession, symbol: str, door: str) -> 
     assert f"the sandbox has no {door}" in said
 
 
+def test_no_socket_can_be_opened(home: LeanHome) -> None:
+    """Neither by the C function nor by Lean's own library for it."""
+    with WasmSession(home) as session:
+        door = '@[export socket, extern "socket"] opaque door (a b c : Nat) : Nat\n#eval door 2 1 0'
+        assert "the sandbox has no __syscall_socket" in outcome(session, door)
+    with WasmSession(home, imports=("Std.Internal.UV.TCP",)) as session:
+        said = outcome(session, show("discard Std.Internal.UV.TCP.Socket.new"))
+        assert "DONE" not in said
+        assert "something else" not in said, "what C++ prints must not reach the protocol"
+
+
 def test_the_environment_is_scrubbed(lean: WasmSession, monkeypatch: pytest.MonkeyPatch) -> None:
     said = outcome(
         lean,

@@ -9,10 +9,12 @@ const { lockFileSystem } = require('./sandbox.js');
 function serve(host) {
   lockFileSystem(host.FS);
   const server = createServer(host);
-  write(1, `${JSON.stringify({ ready: true, ms: Math.round(performance.now()) })}\n`);
+  // Not stdout: whatever Lean's C++ prints there by itself must never look like a reply.
+  const replies = Number(process.env.TREEWRIGHT_REPLY_FD);
+  write(replies, `${JSON.stringify({ ready: true, ms: Math.round(performance.now()) })}\n`);
   const read = createReader(0);
   for (let line = read(); line !== null; line = read()) {
-    if (line.trim() !== '') write(1, `${JSON.stringify(server.answer(line))}\n`);
+    if (line.trim() !== '') write(replies, `${JSON.stringify(server.answer(line))}\n`);
   }
   process.exit(0);
 }

@@ -1,6 +1,6 @@
 'use strict';
 /**
- * The server inside Lean: JSON lines on stdin and stdout, one reply per request, in order.
+ * The server inside Lean: JSON lines on stdin, replies on a pipe of their own, one reply per request, in order.
  *
  * request  { id, op, limit?: ms, … }
  * reply    { id, ok: true, … } | { id, ok: false, kind, error } and always { ms, heap }

@@ -123,6 +123,8 @@ class LeanProcess:
         cancel_read, self._cancel_fd = os.pipe()
         self._stack.callback(os.close, self._cancel_fd)
         os.set_blocking(cancel_read, False)
+        self._replies, replies_write = os.pipe()
+        self._stack.callback(os.close, self._replies)
         self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         try:
             child = self._child = subprocess.Popen(
@@ -142,32 +144,32 @@ class LeanProcess:
                     "PATH": "/usr/bin:/bin",
                     "TREEWRIGHT_RUNTIME": str(RUNTIME),
                     "TREEWRIGHT_CANCEL_FD": str(cancel_read),
+                    "TREEWRIGHT_REPLY_FD": str(replies_write),
                     proctree.MARKER: self._marker,
                 },
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdout=self._stderr,
                 stderr=self._stderr,
-                pass_fds=(cancel_read,),
+                pass_fds=(cancel_read, replies_write),
                 start_new_session=True,
             )
         finally:
             os.close(cancel_read)
+            os.close(replies_write)
         self._stack.enter_context(watchdog.guarding(child.pid, self._marker))
         assert child.stdin is not None
-        assert child.stdout is not None
         self._stdin = child.stdin.fileno()
-        self._stdout = child.stdout.fileno()
         os.set_blocking(self._stdin, False)
-        os.set_blocking(self._stdout, False)
+        os.set_blocking(self._replies, False)
         self._reader = self._stack.enter_context(selectors.DefaultSelector())
-        self._reader.register(self._stdout, selectors.EVENT_READ)
+        self._reader.register(self._replies, selectors.EVENT_READ)
         self._writer = self._stack.enter_context(selectors.DefaultSelector())
         self._writer.register(self._stdin, selectors.EVENT_WRITE)
 
     def _await_ready(self, deadline: float) -> None:
         try:
             while not self._read_line(deadline).startswith(b'{"ready"'):
-                pass  # the package reports its own start-up on stdout
+                pass
         except ProcessLost as lost:
             raise LeanError(f"Lean did not start: {lost}") from lost
 
@@ -245,7 +247,7 @@ class LeanProcess:
             searched = len(self._buffer)
             self._wait(self._reader, deadline)
             try:
-                chunk = os.read(self._stdout, _CHUNK)
+                chunk = os.read(self._replies, _CHUNK)
             except BlockingIOError:
                 continue
             if not chunk:
@@ -301,10 +303,9 @@ class LeanProcess:
             self._cancel_fd = -1
         if self._child is not None:
             self._child.wait()
-            for stream in (self._child.stdin, self._child.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
+            if self._child.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._child.stdin.close()
         self._stack.close()
         _living.discard(self)
 
