@@ -42,7 +42,7 @@ class GeneratorSource:
             cancel=context.cancel,
             owner=context.owner,
         )
-        said = transcript.scrub(log)
+        said = transcript.redact(transcript.scrub(log))
         if not done.ok:
             raise IdeaSourceError(_explain(done, said, log))
         return Proposals(read_ideas(output, origin="command"))
