@@ -47,9 +47,7 @@ def apply(patch: str, worktree: Path) -> str:
         if _git_apply(patch, worktree, "--unidiff-zero") is None:
             return " (it has no context lines: placed by its line numbers)"
         if _git_apply(patch, worktree, "--unidiff-zero", "--recount") is None:
-            return (
-                " (it has no context lines: placed by its line numbers, its lengths counted again)"
-            )
+            return " (it has no context lines: placed by its line numbers, lengths counted again)"
     raise AgentFailure("patch_failed", f"the patch does not apply: {refused}")
 
 
