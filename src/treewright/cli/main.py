@@ -19,6 +19,10 @@ COMMANDS = {
 }
 
 
+# The help in place of a missing command; older versions of click just print it.
+_HELP: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
 class LazyGroup(click.Group):
     """Imports a command's module only when that command runs."""
 
@@ -58,7 +62,7 @@ def main() -> None:
         sys.exit(cli.main(prog_name="treewright", standalone_mode=False))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
+    except _HELP as error:
         error.show()
         sys.exit(error.exit_code)
     except click.ClickException as error:
