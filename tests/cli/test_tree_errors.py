@@ -190,8 +190,29 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout
 
 
-def test_commands_are_found_and_unknown_ones_are_not(treewright) -> None:
-    done = treewright("forest")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("forest",), "No such command 'forest'; see `treewright --help`"),
+        (("--frost",), "No such option '--frost'; see `treewright --help`"),
+        (("tree", "--max-dept", "3"), "No such option '--max-dept'. Did you mean"),
+        (
+            ("tree", "--max-depth", "x"),
+            "Invalid value for '--max-depth': 'x' is not a valid integer range; "
+            "see `treewright tree --help`",
+        ),
+        (("tree", "--beam-width"), "Option '--beam-width' requires an argument; see"),
+        (("lean", "check"), "Missing argument 'FILES...'; see `treewright lean check --help`"),
+    ],
+)
+def test_a_wrong_call_is_one_line(treewright, arguments: tuple[str, ...], words: str) -> None:
+    done = treewright(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"treewright: {words}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_command_at_all_is_answered_with_the_help(treewright) -> None:
+    done = treewright()
     assert done.returncode == 2
-    assert "No such command" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Commands:" in done.stderr

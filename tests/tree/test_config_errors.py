@@ -58,8 +58,13 @@ def said(tmp_path: Path, **changes) -> str:
         ({"limits": {"memory_mb": 0}}, "`limits.memory_mb`: "),
         ({"metrics": []}, "`metrics`: "),
         (
-            {"metrics": [{"name": "a", "direction": "minimise", "primary": True}]},
-            "`metrics[0].direction`: ",
+            {"metrics": [{"name": "a", "direction": "min", "primary": True}]},
+            "`metrics[0].direction`: 'min' is not one of `minimize`, `maximize`; "
+            "did you mean `minimize`?",
+        ),
+        (
+            {"metrics": {"name": "a"}},
+            "`metrics`: must be a list: write `[[metrics]]`, with two brackets",
         ),
         (
             {"metrics": [{"name": "a", "direction": "minimize", "wieght": 1}]},
@@ -73,7 +78,11 @@ def said(tmp_path: Path, **changes) -> str:
         ),
         ({"ideas": []}, "`ideas`: "),
         ({"ideas": [{"path": "x"}]}, "missing key `ideas[0].source`"),
-        ({"ideas": [{"source": "magic"}]}, "`ideas[0].source`: "),
+        (
+            {"ideas": [{"source": "magic"}]},
+            "`ideas[0].source`: 'magic' is not one of `directory`, `command`, `llm`, `mutate`",
+        ),
+        ({"ideas": [{"source": ""}]}, "`ideas[0].source`: '' is not one of `directory`"),
         (
             {"ideas": [{"source": "directory", "pth": "x"}]},
             "unknown key `ideas[0].pth`; did you mean `path`?",
@@ -91,10 +100,23 @@ def said(tmp_path: Path, **changes) -> str:
             "`agents.coder`: give either preset or command",
         ),
         (
-            {"agents": {"coder": {"backend": "command", "preset": "clod"}}},
-            "`agents.coder.preset`: ",
+            {"agents": {"coder": {"backend": "command", "preset": "cluade"}}},
+            "`agents.coder.preset`: 'cluade' is not one of `claude`, `codex`, `gemini`, `aider`; "
+            "did you mean `claude`?",
         ),
-        ({"agents": {"coder": {"backend": "patched"}}}, "`agents.coder.backend`: "),
+        (
+            {"agents": {"coder": {"backend": "patched"}}},
+            "`agents.coder.backend`: 'patched' is not one of `none`, `patch`, `command`, "
+            "`openai`, `scripted`; did you mean `patch`?",
+        ),
+        (
+            {"agents": {"coder": {"backend": "command", "command": "claude -p"}}},
+            "`agents.coder.command`: must be a list, not a string: write `command = [",
+        ),
+        (
+            {"protected_paths": "sweep.py"},
+            "`protected_paths`: must be a list, not a string: write `protected_paths = [",
+        ),
         (
             {"agents": {"reviwer": {"backend": "none"}}},
             "unknown key `agents.reviwer`; did you mean `reviewer`?",

@@ -19,6 +19,10 @@ COMMANDS = {
 }
 
 
+# The help in place of a missing command; older versions of click just print it.
+_HELP: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
 class LazyGroup(click.Group):
     """Imports a command's module only when that command runs."""
 
@@ -42,14 +46,27 @@ def cli() -> None:
     """Grow search trees over work that is slow, costly and easy to lose."""
 
 
+def _one_line(error: click.ClickException) -> str:
+    """What is wrong with the call, and where to look it up."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if not isinstance(error, click.UsageError):
+        return message
+    named = [name for name in sys.argv[1:2] if name in COMMANDS]
+    path = error.ctx.command_path if error.ctx else " ".join(["treewright", *named])
+    return f"{message}; see `{path} --help`"
+
+
 def main() -> None:
     """Entry point of the console script. Exit codes are documented in docs/cli.md."""
     try:
-        sys.exit(cli.main(standalone_mode=False))
+        sys.exit(cli.main(prog_name="treewright", standalone_mode=False))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.ClickException as error:
+    except _HELP as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.echo(f"treewright: {_one_line(error)}", err=True)
         sys.exit(error.exit_code)
     except TreewrightError as error:
         click.echo(f"treewright: {error}", err=True)

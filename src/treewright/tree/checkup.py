@@ -219,7 +219,7 @@ def _roles(repo: Path, config: Config) -> Iterator[Check]:
 
 def _keys(config: Config) -> Iterator[Check]:
     """Only whether they are set: values are never read into a message."""
-    for name in sorted(sweep.secret_variables(config)):
+    for name in sorted(sweep.named_keys(config)):
         if os.environ.get(name):
             yield Check("repository", name, "ok", "set (an API key)")
         else:

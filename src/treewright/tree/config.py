@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+import typing
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -237,7 +238,7 @@ def unfilled(value: object, path: str = "") -> list[str]:
 
 
 def explain(message: str) -> str:
-    """msgspec's message with the key's path first and a suggestion for unknown keys."""
+    """msgspec's message with the key's path first, what is allowed, and what may be meant."""
     text, _, location = message.partition(" - at `")
     key_path = location.rstrip("`").removeprefix("$").removeprefix(".")
     unknown = re.fullmatch(r"Object contains unknown field `(.+)`", text)
@@ -249,14 +250,40 @@ def explain(message: str) -> str:
     if missing:
         key = f"{key_path}.{missing[1]}".lstrip(".")
         return f"missing key `{key}`"
+    name = key_path.rpartition(".")[2]
+    wrong = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", text, re.DOTALL)
+    if wrong and (choices := _choices(name)):
+        text = f"{wrong[1]!r} is not one of {', '.join(f'`{choice}`' for choice in choices)}"
+        near = [choice for choice in choices if wrong[1] and choice.startswith(wrong[1].lower())]
+        near = near or difflib.get_close_matches(wrong[1].lower(), choices, n=1)
+        text += f"; did you mean `{near[0]}`?" if near else ""
+    elif text.startswith(("Expected `array`, got `str`", "Expected `array | null`, got `str`")):
+        text = f'must be a list, not a string: write `{name} = ["..."]`'
+    elif text == "Expected `array`, got `object`":
+        text = f"must be a list: write `[[{name}]]`, with two brackets"
     return f"`{key_path}`: {text}" if key_path else text
 
 
+def _structs() -> list[type[msgspec.Struct]]:
+    found: list[type[msgspec.Struct]] = [_Table]
+    for struct in found:
+        found.extend(struct.__subclasses__())
+    return found
+
+
 def _all_keys() -> set[str]:
-    keys: set[str] = set()
-    pending: list[type[msgspec.Struct]] = [_Table]
-    while pending:
-        struct = pending.pop()
-        keys.update(struct.__struct_fields__)
-        pending.extend(struct.__subclasses__())
-    return keys
+    return {key for struct in _structs() for key in struct.__struct_fields__}
+
+
+def _choices(key: str) -> list[str]:
+    """The values that a key may have, where they are listed: `direction`, `backend`, ..."""
+    found: dict[str, None] = {}
+    for struct in _structs():
+        tables = struct.__struct_config__
+        if tables.tag_field == key and isinstance(tables.tag, str):
+            found[tables.tag] = None
+        kind = typing.get_type_hints(struct).get(key)
+        for part in (kind, *typing.get_args(kind)):
+            if typing.get_origin(part) is Literal:
+                found.update(dict.fromkeys(typing.get_args(part)))
+    return list(found)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from treewright.tree.expansion import ancestors, last_summary
 from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas.node_context import measured
 from treewright.tree.model import Manifest, Node
 
 
@@ -19,13 +20,5 @@ def describe_node(run_dir: Path, manifest: Manifest, node: Node) -> str:
         if ancestor.idea_chain:
             path = run_dir / ancestor.idea_chain[-1]
             lines.append(f"- {idea_text.title(path.read_text(encoding='utf-8'))}")
-    scores = last_summary(run_dir, manifest, node)
-    for name in ("parent_relative", "root_relative"):
-        metrics = (scores or {}).get(name, {}).get("metrics", [])
-        if metrics:
-            lines += ["", f"Measured, {name.replace('_', '-')}:"]
-        lines += [
-            f"- {m['name']}: {m['baseline_mean']:.6g} -> {m['candidate_mean']:.6g} ({m['verdict']})"
-            for m in metrics
-        ]
-    return "\n".join(lines)
+    lines += ["", *measured(last_summary(run_dir, manifest, node))]
+    return "\n".join(lines).rstrip("\n")

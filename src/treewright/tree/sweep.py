@@ -12,7 +12,8 @@ from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
 from treewright.tree.config import (
-    AgentsConfig,
+    BackendConfig,
+    CommandBackend,
     Config,
     LlmIdeas,
     OpenaiBackend,
@@ -24,6 +25,23 @@ RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
 CONFIG_LIMIT = "TREEWRIGHT_SWEEP_CONFIG_LIMIT"
 _CONTRACT = frozenset({RESULTS_CSV, CONFIG_START, CONFIG_LIMIT})
+_GIT_LOCATION = frozenset(
+    f"GIT_{name}"
+    for name in (
+        "DIR", "WORK_TREE", "INDEX_FILE", "COMMON_DIR", "PREFIX", "NAMESPACE",
+        "OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES",
+    )
+)  # fmt: skip
+"""Set inside a git hook; with them a candidate's git would work on another repository."""
+PROVIDER_KEYS = frozenset({
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+    "AZURE_OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY", "XAI_API_KEY",
+})  # fmt: skip
+"""What command-line agents find their key in."""
+_AWS_KEYS = frozenset({"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
+_USES_AWS = "CLAUDE_CODE_USE_BEDROCK"
 
 
 class SweepError(TreewrightError):
@@ -54,12 +72,9 @@ class CommandContext:
     limits: Limits = NO_LIMITS
 
     def environment(self, **extra: str) -> dict[str, str]:
-        """Ours, less keys and whatever a surrounding treewright had set."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in self.hidden_variables and name not in _CONTRACT
-        }
+        """Ours, less keys and whatever a surrounding treewright or git had set."""
+        dropped = self.hidden_variables | _CONTRACT | _GIT_LOCATION
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
         return {**kept, "TREEWRIGHT_SEED": str(self.seed), **extra}
 
 
@@ -84,15 +99,29 @@ def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
     return _run(config.command, config.timeout_seconds, context, "tests.log", {})
 
 
-def secret_variables(config: Config) -> frozenset[str]:
-    """Names of environment variables that hold API keys; generated code must not see them."""
-    agents: AgentsConfig = config.agents
-    endpoints = [
-        backend.endpoint
-        for backend in (agents.planner, agents.coder, agents.reviewer)
-        if isinstance(backend, OpenaiBackend)
-    ] + [source.endpoint for source in config.ideas if isinstance(source, LlmIdeas)]
+def named_keys(config: Config) -> frozenset[str]:
+    """Environment variables that the configuration says hold API keys."""
+    endpoints = [b.endpoint for b in _backends(config) if isinstance(b, OpenaiBackend)]
+    endpoints += [source.endpoint for source in config.ideas if isinstance(source, LlmIdeas)]
     return frozenset(e.api_key_env for e in endpoints if e.api_key_env)
+
+
+def secret_variables(config: Config) -> frozenset[str]:
+    """Environment variables with API keys, which generated code must not see.
+
+    A command-line agent's key has a well-known name. Keys of AWS are taken away only if
+    they are the agent's: a sweep may need them for its data.
+    """
+    found = named_keys(config)
+    if any(isinstance(backend, CommandBackend) for backend in _backends(config)):
+        found |= PROVIDER_KEYS
+        if os.environ.get(_USES_AWS):
+            found |= _AWS_KEYS
+    return found
+
+
+def _backends(config: Config) -> tuple[BackendConfig, ...]:
+    return (config.agents.planner, config.agents.coder, config.agents.reviewer)
 
 
 def limits(config: Config) -> Limits:

@@ -170,3 +170,26 @@ def test_files_shown_are_those_spoken_of_and_those_that_fit(make_repo):
     assert "image.bin:" not in shown
     assert "link.py:" not in shown
     assert "image.bin\n" in shown  # named in the list all the same
+
+
+def test_a_value_that_only_looks_like_a_secret_stays_in_the_code(
+    run, monkeypatch, tmp_path: Path, worktree: Path
+):
+    """Redaction is for logs: `PRIMARY_KEY=config_id` must not edit what the model wrote."""
+    monkeypatch.setenv("PRIMARY_KEY", "config_id")
+    monkeypatch.setenv("MODEL_ACCESS", KEY)
+    edit = EDIT.replace("RATE = 0.6", f"RATE = row['config_id']  # {KEY}")
+    with stand_in(Step(body=completion(edit))) as it:
+        run(it.url, ("coder",), api_key_env="MODEL_ACCESS")
+    written = (worktree / "model.py").read_text()
+    assert written.startswith("RATE = row['config_id']  # [redacted]\n")
+    assert "config_id" not in (tmp_path / "logs/coder_round_1.log").read_text()
+
+
+def test_a_failure_that_quotes_a_secret_is_recorded_without_it(run, monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", "hunter2-hunter2")
+    edit = EDIT.replace("model.py", "hunter2-hunter2/none.py")
+    with stand_in(Step(body=completion(edit))) as it, pytest.raises(AgentFailure) as caught:
+        run(it.url, ("coder",))
+    assert "[redacted]/none.py" in caught.value.message
+    assert str(caught.value) == caught.value.message

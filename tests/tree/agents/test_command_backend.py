@@ -46,6 +46,16 @@ def test_prompt_in_a_file(worktree: Path):
     assert ask(worktree, python(code, "{prompt_file}"), prompt="hello").text == "hello 0"
 
 
+def test_the_prompt_file_is_whole_while_it_is_read_and_scrubbed_after(worktree: Path, monkeypatch):
+    monkeypatch.setenv("PRIMARY_KEY", "config_id")
+    code = "import sys; print(open(sys.argv[1]).read())"
+    reply = ask(worktree, python(code, "{prompt_file}"), prompt="row['config_id']")
+    assert reply.text == "row['config_id']"
+    logs = worktree.parent / "the logs"
+    for name in ("coder_round_1.prompt.md", "coder_round_1.log"):
+        assert (logs / name).read_text().strip() == "row['[redacted]']"
+
+
 def test_missing_executable(worktree: Path):
     with pytest.raises(AgentFailure, match="`no-such-agent` is not on PATH") as caught:
         ask(worktree, CommandBackend(command=["no-such-agent"]))

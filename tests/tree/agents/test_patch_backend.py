@@ -77,3 +77,18 @@ def test_patch_applies_in_a_repository_with_whitespace_rules(worktree: Path, run
     run_git(worktree, "config", "apply.whitespace", "error")
     apply(rate("RATE = 0.5   "), worktree)
     assert (worktree / "model.py").read_text().startswith("RATE = 0.5   \n")
+
+
+@pytest.mark.parametrize("header", ["@@ -2 +2 @@", "@@ -2,4 +2,7 @@"])
+def test_a_patch_without_context_is_placed_by_its_lines_and_said(header: str, worktree: Path):
+    """What `git diff -U0` writes, and models that save words."""
+    patch = f"--- a/model.py\n+++ b/model.py\n{header}\n-DEPTH = 3\n+DEPTH = 4\n"
+    assert "no context lines" in code(f"```diff\n{patch}```\n", worktree)
+    assert (worktree / "model.py").read_text().startswith("RATE = 0.1\nDEPTH = 4\n\n")
+
+
+def test_a_patch_without_context_must_still_match(worktree: Path, run_git):
+    patch = "--- a/model.py\n+++ b/model.py\n@@ -2 +2 @@\n-DEPTH = 9\n+DEPTH = 4\n"
+    with pytest.raises(AgentFailure, match="does not apply"):
+        apply(patch, worktree)
+    assert run_git(worktree, "status", "--porcelain") == ""

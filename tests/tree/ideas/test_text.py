@@ -12,6 +12,9 @@ anything = st.text(max_size=60)
 lines = st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=8), max_size=8)
 
 
+PATCH = "--- a/model.py\n+++ b/model.py\n@@ -1 +1 @@\n-RATE = 0.1\n+RATE = 0.01\n"
+
+
 @given(anything)
 def test_normalising_twice_is_normalising_once(raw: str):
     assert text.normalise(text.normalise(raw)) == text.normalise(raw)
@@ -66,8 +69,18 @@ def test_blocks_that_are_no_patch():
     [
         ("# One\ntwo", "One"),
         ("words\n\n## Two #\n", "Two #"),
+        ("\ufeff# One\rtwo", "One"),
         ("only words\nmore", "only words"),
         ("", ""),
+        (f"```diff\n{PATCH}```\n", "Change model.py: RATE = 0.01"),
+        (f"```diff\n{PATCH}", "Change model.py: RATE = 0.01"),  # read in part
+        (f"~~~patch\r\n{PATCH}~~~\r\n", "Change model.py: RATE = 0.01"),
+        (f"```diff\n{PATCH}```\n\nLower the rate.\n", "Lower the rate."),
+        (f"```diff\n{PATCH}```\n## Lower\n", "Lower"),
+        ("```python\n# a comment\n```\nWords\n", "Words"),
+        ("```diff\n--- /dev/null\n+++ b/a b.py\t\n@@ -0,0 +1 @@\n+\n```", "Add a b.py"),
+        ("```diff\n--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n```", "Delete old.py"),
+        ("```python\nx = 1\n```\n", ""),
     ],
 )
 def test_title(markdown: str, expected: str):

@@ -21,7 +21,7 @@ import msgspec
 from treewright.tree.agents import chat_wire as wire
 from treewright.tree.agents import rate_limit
 from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
-from treewright.tree.agents.transcript import redact
+from treewright.tree.agents.transcript import redact, without_key
 from treewright.tree.config import EndpointConfig
 from treewright.tree.model import Usage
 
@@ -152,7 +152,7 @@ class ChatClient:
         if response.is_success:
             return data
         said, refused = wire.error_of(data)
-        reason = self._clean(said)
+        reason = redact(said, self._endpoint.api_key_env)
         what = f"answered {response.status_code}" + (f": {reason}" if reason else "")
         if response.status_code in wire.RETRIED:
             error = self._error("llm_unavailable", what, True)
@@ -183,15 +183,12 @@ class ChatClient:
                 "llm_failed", "answered with something else than a chat completion"
             ) from None
         return Answer(
-            text=self._clean(choice.message.content or ""),
+            text=without_key(choice.message.content or "", self._endpoint.api_key_env),
             usage=wire.priced(self._endpoint, completion.usage),
             finish_reason=choice.finish_reason or "",
             attempts=attempts,
             refused=refused,
         )
-
-    def _clean(self, text: str) -> str:
-        return redact(text, self._endpoint.api_key_env)
 
     def _error(self, code: str, what: str, retryable: bool = False) -> ChatError:
         return ChatError(code, f"{describe(self._endpoint)} {what}", retryable=retryable)

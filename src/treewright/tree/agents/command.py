@@ -28,7 +28,6 @@ class CommandAgent:
         stem = f"{request.role}_round_{request.round}"
         prompt_file = request.log_dir / f"{stem}.prompt.md"
         log = request.log_dir / f"{stem}.log"
-        transcript.write(prompt_file, request.prompt)
         template = arguments(self._config, request.role)
         replaced = [
             argument.replace("{prompt_file}", str(prompt_file.resolve())).replace(
@@ -39,17 +38,21 @@ class CommandAgent:
         if find_executable(replaced[0], request.worktree) is None:
             raise AgentFailure("agent_missing", missing(replaced[0], self._preset))
         on_stdin = not any("{prompt_file}" in argument for argument in template)
-        done = process.run(
-            replaced,
-            cwd=request.worktree,
-            log_path=log,
-            env=environment(request),
-            stdin=request.prompt.encode("utf-8", "surrogateescape") if on_stdin else b"",
-            timeout=self._config.timeout_seconds,
-            cancel=request.cancel,
-            owner=request.owner,
-        )
-        output = transcript.scrub(log)
+        transcript.write_for_use(prompt_file, request.prompt)
+        try:
+            done = process.run(
+                replaced,
+                cwd=request.worktree,
+                log_path=log,
+                env=environment(request),
+                stdin=request.prompt.encode("utf-8", "surrogateescape") if on_stdin else b"",
+                timeout=self._config.timeout_seconds,
+                cancel=request.cancel,
+                owner=request.owner,
+            )
+        finally:
+            transcript.scrub(prompt_file)
+            output = transcript.without_api_keys(transcript.scrub(log))
         self._clear_debris(request.worktree)
         return self._reply(done, output, log, request.role)
 

@@ -169,8 +169,10 @@ class _Loop:
         )
         try:
             reply = backend.run(request)
-        except AgentFailure:
+        except AgentFailure as failure:
             check(self._cancel)
+            failure.message = transcript.redact(failure.message)  # it is recorded, not used
+            failure.args = (failure.message,)
             with contextlib.suppress(AgentFailure):  # the first failure is the one to report
                 self._checkout.take_back_head()
             raise

@@ -34,7 +34,8 @@ def apply(patch: str, worktree: Path) -> str:
     """Applies a unified diff or changes nothing. Says in words if it had to be mended.
 
     People and models miscount the lines of a hunk; git can count them itself, so a
-    patch is refused only when its lines do not match the files.
+    patch is refused only when its lines do not match the files. Without context lines
+    it takes the patch to be for a whole file, unless told that context was left out.
     """
     patch = adapt(patch, worktree)
     refused = _git_apply(patch, worktree)
@@ -42,7 +43,25 @@ def apply(patch: str, worktree: Path) -> str:
         return ""
     if _git_apply(patch, worktree, "--recount") is None:
         return " (with its hunk lengths counted again)"
+    if _has_no_context(patch):
+        if _git_apply(patch, worktree, "--unidiff-zero") is None:
+            return " (it has no context lines: placed by its line numbers)"
+        if _git_apply(patch, worktree, "--unidiff-zero", "--recount") is None:
+            return " (it has no context lines: placed by its line numbers, lengths counted again)"
     raise AgentFailure("patch_failed", f"the patch does not apply: {refused}")
+
+
+def _has_no_context(patch: str) -> bool:
+    """Whether every hunk has added and removed lines only."""
+    in_hunk = found = False
+    for line in patch.rstrip("\r\n").split("\n"):
+        if line.startswith("@@"):
+            in_hunk = found = True
+        elif line.startswith("diff "):
+            in_hunk = False
+        elif in_hunk and not line.startswith(("+", "-", "\\")):
+            return False
+    return found
 
 
 def _git_apply(patch: str, worktree: Path, *options: str) -> str | None:

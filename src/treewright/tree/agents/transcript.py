@@ -2,7 +2,8 @@
 
 A key can come back: an endpoint quotes it in an error, a command-line agent prints its
 environment. So every value of a secret-looking environment variable is replaced
-before a text is kept, whoever wrote it.
+before a text is kept, whoever wrote it. Only then: such a value can be an ordinary word
+(`PRIMARY_KEY=config_id`), and a text that is used must say what its author wrote.
 """
 
 from __future__ import annotations
@@ -36,6 +37,20 @@ def redact(text: str, *names: str | None) -> str:
     return text
 
 
+def without_key(text: str, name: str | None) -> str:
+    """A text that will be used: of all secrets only the one it was asked with is taken out."""
+    key = os.environ.get(name, "").strip() if name else ""
+    return text.replace(key, REDACTED) if len(key) >= _SHORTEST_SECRET else text
+
+
+def without_api_keys(text: str) -> str:
+    """The same for a command-line agent, whose key can be in any `..._API_KEY`."""
+    for name in os.environ:
+        if name.upper().endswith("API_KEY"):
+            text = without_key(text, name)
+    return text
+
+
 def write(path: Path, text: str, *names: str | None) -> None:
     """Writes a log without secrets. `names` are variables known to hold one."""
     with storage_errors(path):
@@ -43,13 +58,19 @@ def write(path: Path, text: str, *names: str | None) -> None:
         path.write_bytes(redact(text, *names).encode("utf-8", "surrogateescape"))
 
 
+def write_for_use(path: Path, text: str) -> None:
+    """Writes what a child process is to read, as it is. `scrub` the file afterwards."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
 def scrub(path: Path, *names: str | None) -> str:
-    """Takes secrets out of a log that a child process wrote; returns the text."""
+    """Takes secrets out of a file that a child process used; returns what it said before."""
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
-    clean = redact(text, *names)
-    if clean != text:
-        write(path, clean)
-    return clean
+    if redact(text, *names) != text:
+        write(path, text, *names)
+    return text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from treewright.kernel.deadline import check
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.model import Usage
 
@@ -65,3 +66,10 @@ class IdeaSource(Protocol):
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
         """Proposes ideas; `taken` are keys (`text.key`) of ideas that would only be skipped."""
         ...
+
+
+def stop_if_cancelled(context: NodeContext) -> None:
+    """What failed because it was interrupted is no failure of the source."""
+    if context.cancel is not None and context.cancel.is_set():
+        check(context.cancel)  # a lost lease is the better reason
+        raise KeyboardInterrupt

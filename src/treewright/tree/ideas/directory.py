@@ -8,6 +8,8 @@ from pathlib import Path
 from treewright.tree.config import DirectoryIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
 
+_MEND = "save it as UTF-8 or take it out of the directory"
+
 
 class DirectorySource:
     """Proposes the same files at every node; the coordinator skips what was tried."""
@@ -19,8 +21,12 @@ class DirectorySource:
         return Proposals(read_ideas(context.repo / self._config.path, origin=self._config.path))
 
 
-def read_ideas(directory: Path, *, origin: str) -> list[Idea]:
-    """The `.md` files directly in `directory`, without empty ones, line endings kept."""
+def read_ideas(directory: Path, *, origin: str, mend: str = _MEND) -> list[Idea]:
+    """The `.md` files directly in `directory`, without empty ones, line endings kept.
+
+    One that is not UTF-8 is an error, not left out: somebody wants it tried. `mend` says
+    what to do about it.
+    """
     try:
         paths = sorted(
             path for path in directory.iterdir() if path.suffix == ".md" and path.is_file()
@@ -36,7 +42,10 @@ def read_ideas(directory: Path, *, origin: str) -> list[Idea]:
             # Bytes, because reading as text would turn CRLF in a patch into LF.
             text = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
-            raise IdeaSourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
+            raise IdeaSourceError(
+                f"{path} is not UTF-8 text (byte {error.start}); {mend}, "
+                "then run the same command again"
+            ) from None
         except OSError as error:
             raise IdeaSourceError(f"cannot read {path}: {error.strerror}") from error
         if text.strip():

@@ -16,7 +16,7 @@ from treewright.kernel import process
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
 from treewright.tree.ideas import node_context
-from treewright.tree.ideas.base import IdeaSourceError, NodeContext, Proposals
+from treewright.tree.ideas.base import IdeaSourceError, NodeContext, Proposals, stop_if_cancelled
 from treewright.tree.ideas.directory import read_ideas
 
 
@@ -42,10 +42,13 @@ class GeneratorSource:
             cancel=context.cancel,
             owner=context.owner,
         )
-        said = transcript.scrub(log)
+        said = transcript.redact(transcript.scrub(log))
         if not done.ok:
+            stop_if_cancelled(context)
             raise IdeaSourceError(_explain(done, said, log))
-        return Proposals(read_ideas(output, origin="command"))
+        return Proposals(
+            read_ideas(output, origin="command", mend="let the idea generator write UTF-8")
+        )
 
     def _command(self, context: NodeContext, output: Path, json_file: Path) -> str:
         if not self._config.pass_arguments:

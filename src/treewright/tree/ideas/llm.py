@@ -17,7 +17,13 @@ from treewright.tree.agents.endpoint import ChatError
 from treewright.tree.agents.source_view import show_files
 from treewright.tree.config import LlmIdeas
 from treewright.tree.ideas import node_context
-from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
+from treewright.tree.ideas.base import (
+    Idea,
+    IdeaSourceError,
+    NodeContext,
+    Proposals,
+    stop_if_cancelled,
+)
 from treewright.tree.ideas.text import blocks, key
 from treewright.tree.model import Usage
 
@@ -74,6 +80,7 @@ class LlmSource:
         try:
             return self._client.ask(messages, seed=seed, cancel=context.cancel)
         except ChatError as error:
+            stop_if_cancelled(context)
             raise IdeaSourceError(f"no ideas: {error.message}") from None
 
     def _log(self, messages: list[Message], context: NodeContext) -> None:

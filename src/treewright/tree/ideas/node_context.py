@@ -45,11 +45,19 @@ def as_markdown(context: NodeContext) -> str:
             "Nothing has been changed yet: this is the state that the search started from.",
             "",
         ]
-    for name in _COMPARISONS:
-        lines += _comparison(name, _table(_table(context.last_summary).get(name)))
+    lines += measured(context.last_summary)
     lines += ["Rules:", "", *(f"- {rule}" for rule in CONSTRAINTS)]
     lines += [f"- Do not touch `{path}`: it is protected." for path in context.protected_paths]
     return "\n".join(lines) + "\n"
+
+
+def measured(summary: dict[str, Any] | None) -> list[str]:
+    """How the node compares with its parent and with the root: grade, reasons, metrics."""
+    return [
+        line
+        for name in _COMPARISONS
+        for line in _comparison(name, _table(_table(summary).get(name)))
+    ]
 
 
 def reasons(summary: dict[str, Any] | None) -> dict[str, list[str]]:

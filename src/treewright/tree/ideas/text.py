@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from treewright.kernel.artifacts import sha256_text
 
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
+_LONGEST_QUOTE = 60
 _PATCH_LANGUAGES = frozenset({"diff", "patch"})
 
 
@@ -43,14 +44,40 @@ def key(text: str) -> str:
 
 
 def title(text: str) -> str:
-    """The first heading, or else the first line that says something."""
+    """The first heading, or else the first line that says something, or else the patch."""
+    fenced: set[int] = set()
+    for block in blocks(text):
+        fenced.update(range(block.line, block.line + block.body.count("\n") + 2))
     first = ""
-    for line in text.splitlines():
-        stripped = line.strip()
+    for index, line in enumerate(text.split("\n")):
+        stripped = (line.removeprefix("\ufeff").strip().splitlines() or [""])[0]
+        if index in fenced:
+            continue
         if re.match(r"#{1,6}\s+\S", stripped):
             return stripped.lstrip("#").strip()
+        if _FENCE.fullmatch(line.rstrip("\r")):
+            # Not closed: the file goes on as code, or was read only up to here.
+            return first or _title_of_patch("\n".join(text.split("\n")[index + 1 :]))
         first = first or stripped
-    return first
+    return first or _title_of_patch("".join(patches(text)))
+
+
+def _title_of_patch(patch: str) -> str:
+    """What it changes first: `Change model.py: RATE = 0.01`."""
+    lines = [line.rstrip() for line in patch.split("\n")]
+    starts = (index for index, line in enumerate(lines) if line.startswith("@@"))
+    start = next(starts, len(lines))
+    names = [line[4:].split("\t")[0] for line in lines[:start] if line.startswith(("--- ", "+++ "))]
+    name = next((n for n in reversed(names) if n not in ("", "/dev/null")), "")
+    if not name:
+        return ""
+    name = re.sub(r"^[ab]/", "", name.strip('"'))
+    verb = {"/dev/null": "Delete"}.get(names[-1], "Add" if names[0] == "/dev/null" else "Change")
+    added = (line[1:].strip() for line in lines[start:] if line.startswith("+"))
+    words = next((line for line in added if line), "")
+    if len(words) > _LONGEST_QUOTE:
+        words = words[: _LONGEST_QUOTE - 1].rstrip() + "…"
+    return f"{verb} {name}: {words}" if words and verb != "Delete" else f"{verb} {name}"
 
 
 def blocks(markdown: str) -> list[Block]:

@@ -1,0 +1,57 @@
+"""What generated code finds in its environment: no keys, no other repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.toy import CONFIG
+from treewright.tree import config, sweep
+
+CODER = '\n[agents.coder]\nbackend = "command"\ncommand = ["my-agent"]\n'
+
+
+def seen(tmp_path: Path, agents: str) -> set[str]:
+    """Names of the variables that a test command sees."""
+    path = tmp_path / "treewright.toml"
+    path.write_text(CONFIG.partition("[agents")[0] + agents)
+    loaded = config.load(path)
+    context = sweep.CommandContext(
+        tmp_path, tmp_path, seed=0, hidden_variables=sweep.secret_variables(loaded)
+    )
+    done = sweep.run_tests(config.TestsConfig(command="env | cut -d= -f1"), context)
+    assert done.ok
+    return set((tmp_path / "tests.log").read_text().split())
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY"):
+        monkeypatch.setenv(name, "a-secret-value")
+    monkeypatch.delenv("CLAUDE_CODE_USE_BEDROCK", raising=False)
+
+
+def test_keys_of_command_line_agents_are_hidden(tmp_path: Path) -> None:
+    found = seen(tmp_path, CODER)
+    assert not found & sweep.PROVIDER_KEYS
+    assert {"PATH", "TREEWRIGHT_SEED", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY"} <= found
+
+
+def test_aws_keys_are_hidden_if_the_agent_uses_them(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
+    assert "AWS_SECRET_ACCESS_KEY" not in seen(tmp_path, CODER)
+
+
+def test_without_such_an_agent_the_sweep_keeps_its_own_keys(tmp_path: Path) -> None:
+    assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} <= seen(tmp_path, "")
+
+
+def test_a_surrounding_git_is_left_behind(tmp_path: Path, monkeypatch) -> None:
+    location = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"}
+    for name in location:
+        monkeypatch.setenv(name, os.devnull)
+    found = seen(tmp_path, "")
+    assert not found & location
+    assert "GIT_CONFIG_GLOBAL" in found
