@@ -94,11 +94,7 @@ class Lease:
 
     def check(self) -> None:
         """Raises LeaseLost if somebody else has taken the run over."""
-        if self._next.exists():
-            raise LeaseLost(
-                f"this process lost the run to another one (epoch {self.epoch + 1}); "
-                "it stops here and has changed nothing since"
-            )
+        check_epoch(self._directory, self.epoch)
 
     def release(self) -> None:
         """Gives the run up, so that the next owner need not wait."""
@@ -113,6 +109,15 @@ class Lease:
         while not self._stop.wait(interval):
             with contextlib.suppress(OSError):  # a missed beat is not worth a run
                 os.utime(self._fd)
+
+
+def check_epoch(directory: Path, epoch: int) -> None:
+    """Raises LeaseLost if the owner of that epoch has a successor."""
+    if _path(directory, epoch + 1).exists():
+        raise LeaseLost(
+            f"this process lost the run to another one (epoch {epoch + 1}); "
+            "it stops here and has changed nothing since"
+        )
 
 
 def latest_epoch(directory: Path) -> int:

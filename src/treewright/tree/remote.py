@@ -22,6 +22,7 @@ import msgspec
 
 import treewright
 from treewright.kernel import artifacts
+from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.executors.dask import ClusterError, DaskExecutor, connect
@@ -54,6 +55,7 @@ class RemoteExecutor:
         dry_run: bool,
         remote: str | None,
         remote_url: str | None,
+        cancel: Fence,
         cancel_event: str,
     ) -> None:
         self.capacity = capacity
@@ -62,6 +64,7 @@ class RemoteExecutor:
         self._dry_run = dry_run
         self._remote = remote
         self._remote_url = remote_url
+        self._fence = cancel
         self._cancel_event = cancel_event
         self._bundles: dict[str, Any] = {}
 
@@ -91,7 +94,7 @@ class RemoteExecutor:
             return Done(request, None, done.error, done.worker)
         try:
             result = msgspec.msgpack.decode(done.outcome, type=RemoteResult)
-            return Done(request, receive(request, result), worker=done.worker)
+            return Done(request, receive(request, result, self._fence), worker=done.worker)
         except Exception as error:
             return Done(request, None, error, done.worker)
 
@@ -124,10 +127,12 @@ def _pack(request: EvalRequest, remote: str | None) -> bytes:
     raise GitError(f"cannot pack {request.parent_node_id}: {made.stderr.strip()}")
 
 
-def receive(request: EvalRequest, result: RemoteResult) -> EvalOutcome:
-    """Puts what a worker sent where a local evaluation would have left it."""
+def receive(request: EvalRequest, result: RemoteResult, fence: Fence) -> EvalOutcome:
+    """Puts what a worker sent where a local evaluation would have left it. Asks the fence
+    before each write: what is there may be a successor's by now."""
     run_dir = Path(request.run_dir)
     experiment = run_dir / "eval" / request.eval_id / "experiment"
+    fence.check()
     shutil.rmtree(experiment, ignore_errors=True)
     experiment.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
@@ -137,6 +142,7 @@ def receive(request: EvalRequest, result: RemoteResult) -> EvalOutcome:
         arrived = experiment / "arrived_results.csv"
         arrived.write_bytes(result.results_csv)
         name = Path(recorded.path).name
+        fence.check()
         kept = artifacts.keep(arrived, run_dir, name, recorded.source)
         arrived.unlink()
         if kept.sha256 != recorded.sha256:
@@ -146,6 +152,7 @@ def receive(request: EvalRequest, result: RemoteResult) -> EvalOutcome:
             path = Path(directory) / "candidate.bundle"
             path.write_bytes(result.bundle)
             branch = f"refs/heads/treewright/{request.tree_run_id}/cand/{request.eval_id}"
+            fence.check()
             git(Path(request.repo), "fetch", "-q", "--force", str(path), f"{SENT}:{branch}")
     return result.outcome
 
@@ -159,7 +166,7 @@ def cluster_executor(
     directory: Path,
     dry_run: bool,
     remote: str | None,
-    cancel: threading.Event,
+    cancel: Fence,
     event_name: str,
 ) -> Iterator[Callable[[object], RemoteExecutor]]:
     """Connects, and yields what makes the executors of a run's depths."""
@@ -178,6 +185,7 @@ def cluster_executor(
                 dry_run=dry_run,
                 remote=remote,
                 remote_url=remote_url,
+                cancel=cancel,
                 cancel_event=event_name,
             )
             yield lambda _work: make()
@@ -220,7 +228,7 @@ def _check_workers(client: Any, address: str, capacity: int) -> None:
 
 
 @contextlib.contextmanager
-def _forwarding(cancel: threading.Event, event: Any) -> Iterator[None]:
+def _forwarding(cancel: Fence, event: Any) -> Iterator[None]:
     """Tells the cluster of a cancellation. The wait is short so that the block can end."""
     finished = threading.Event()
 
