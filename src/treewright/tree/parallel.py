@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import secrets
 import shutil
 import threading
 from collections.abc import Iterator
@@ -51,7 +51,6 @@ def executors(
     if parallelism.backend == "dask":
         from treewright.tree.remote import cluster_executor
 
-        key = hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:12]
         fence = Fence(cancel, lambda: check_epoch(run_dir / LEASE_DIR, epoch))
         with (
             _cluster_directory(run_dir, epoch, fence) as directory,
@@ -63,7 +62,7 @@ def executors(
                 dry_run=manifest.dry_run,
                 remote=parallelism.cluster_remote,
                 cancel=fence,
-                event_name=f"treewright-cancel-{key}-{epoch}",
+                event_name=f"treewright-cancel-{secrets.token_hex(8)}",
             ) as factory,
         ):
             yield factory

@@ -34,6 +34,7 @@ from treewright.tree.remote_worker import (
     RemoteResult,
     RemoteTask,
     evaluate_here,
+    mark,
     parent_ref,
     version_here,
 )
@@ -88,9 +89,11 @@ class RemoteExecutor:
         if done is None:
             return None
         request = done.request
+        if isinstance(done.error, WorkerLost):
+            self._bundles.clear()  # the only copy of one may have been on that worker
+        else:
+            self._forget(request)
         if done.outcome is None:
-            if isinstance(done.error, WorkerLost):
-                self._bundles.clear()  # the only copy of one may have been on that worker
             return Done(request, None, done.error, done.worker)
         try:
             result = msgspec.msgpack.decode(done.outcome, type=RemoteResult)
@@ -100,6 +103,12 @@ class RemoteExecutor:
 
     def close(self) -> None:
         self._engine.close()
+
+    def _forget(self, request: EvalRequest) -> None:
+        import distributed
+
+        with contextlib.suppress(Exception):  # a mark that is left costs the scheduler a name
+            distributed.Event(mark(self._cancel_event, request), client=self._client).clear()
 
     def _bundle(self, request: EvalRequest) -> Any:
         """The parent's history, less what the named remote has; made once a parent. A large

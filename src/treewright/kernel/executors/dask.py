@@ -19,6 +19,7 @@ from treewright.kernel.executors.base import Done, Outcome, Request, Worker, Wor
 
 _CONNECT_SECONDS = 10
 _TICK_SECONDS = 0.5
+_RESULT_SECONDS = 30
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.comm.timeouts.connect": f"{_CONNECT_SECONDS}s",
@@ -118,7 +119,12 @@ class DaskExecutor(Generic[Request, Outcome]):
 
     def _finished(self, request: Request, future: Any) -> Done[Request, Outcome]:
         if future.status == "finished":
-            outcome, name, pid = future.result()
+            try:
+                outcome, name, pid = future.result(timeout=_RESULT_SECONDS)
+            except Exception:
+                self._check_connection()
+                lost = WorkerLost("the worker was lost before its result was fetched")
+                return Done(request, None, lost)
             return Done(request, outcome, worker=Worker(name, pid))
         self._check_connection()
         error = _failure(future)
@@ -147,6 +153,6 @@ def _failure(future: Any) -> BaseException:
         error = future.exception(timeout=_CONNECT_SECONDS)
     except (FutureCancelledError, TimeoutError):
         return WorkerLost("the cluster lost the evaluation")
-    if isinstance(error, KilledWorker | CommClosedError | TimeoutError):
+    if error is None or isinstance(error, KilledWorker | CommClosedError | TimeoutError):
         return WorkerLost("the worker running the evaluation was lost")
     return error
