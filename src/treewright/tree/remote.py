@@ -61,7 +61,7 @@ class RemoteExecutor:
     ) -> None:
         self.capacity = capacity
         self._client = client
-        self._engine: DaskExecutor[EvalRequest, bytes] = DaskExecutor(client, capacity)
+        self._engine: DaskExecutor[EvalRequest, bytes] = DaskExecutor(client, capacity, cancel)
         self._dry_run = dry_run
         self._remote = remote
         self._remote_url = remote_url
