@@ -27,10 +27,11 @@ class Request:
         self.run_dir = str(run_dir)
 
 
-def arrived() -> RemoteResult:
+def arrived(*entries: tarfile.TarInfo) -> RemoteResult:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz"):
-        pass
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for entry in entries:
+            tar.addfile(entry, io.BytesIO(b"x" * entry.size))
     return RemoteResult(EvalOutcome(), buffer.getvalue(), None, None)
 
 
@@ -67,3 +68,44 @@ def test_each_owners_workers_have_a_directory_that_no_earlier_owner_removes(
     assert not (tmp_path / "cluster").exists()
     first.release()
     second.release()
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, link
+    made.size = 3 if kind == tarfile.REGTYPE else 0
+    return made
+
+
+def take(run_dir: Path, *entries: tarfile.TarInfo) -> Path:
+    fence = Fence(threading.Event(), lambda: None)
+    remote.receive(Request(run_dir), arrived(*entries), fence)  # pyright: ignore[reportArgumentType]
+    return run_dir / "eval" / "e000001" / "experiment"
+
+
+def test_what_a_worker_sent_is_unpacked_without_the_filters_of_later_pythons(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.delattr(tarfile.TarFile, "extractall")
+    found = take(tmp_path, entry("logs", tarfile.DIRTYPE), entry("logs/a b.log"), entry("c"))
+    assert (found / "logs" / "a b.log").read_bytes() == (found / "c").read_bytes() == b"xxx"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        entry("/tmp/absolute"),
+        entry("../outside"),
+        entry("a/../../outside"),
+        entry("link", tarfile.SYMTYPE, "/etc/passwd"),
+        entry("hard", tarfile.LNKTYPE, "c"),
+        entry("pipe", tarfile.FIFOTYPE),
+    ],
+    ids=lambda made: made.name,
+)
+def test_nothing_but_plain_files_is_taken_from_a_worker(
+    tmp_path: Path, bad: tarfile.TarInfo
+) -> None:
+    with pytest.raises(OSError, match="not a plain file"):
+        take(tmp_path, entry("c"), bad)
+    assert not (tmp_path / "eval" / "e000001" / "outside").exists()
