@@ -160,6 +160,50 @@ def test_the_heartbeat_keeps_a_lease_from_becoming_stale(tmp_path: Path) -> None
     first.release()
 
 
+def test_a_healthy_owner_with_a_slow_heartbeat_is_not_stale_to_the_impatient(
+    tmp_path: Path,
+) -> None:
+    first = Lease.acquire(tmp_path, stale_seconds=120)
+    path = tmp_path / "000001.json"
+    for seconds_ago, stale in ((25, False), (31, True)):
+        elsewhere(path, seconds_ago)
+        if stale:
+            second = Lease.acquire(tmp_path, stale_seconds=5)
+            assert second.owner.takeover == "stale"
+            second.release()
+        else:
+            with pytest.raises(LockActive, match=r"become stale \(30 s\)"):
+                Lease.acquire(tmp_path, stale_seconds=5)
+    first.release()
+
+
+@pytest.mark.parametrize("namespace", ["another boot or container", ""])
+def test_an_id_of_another_pid_namespace_says_nothing(tmp_path: Path, namespace: str) -> None:
+    """Containers may share a host's name and a volume, and know nothing of each other's ids."""
+    first = Lease.acquire(tmp_path)
+    path = tmp_path / "000001.json"
+    owner = msgspec.json.decode(path.read_bytes(), type=Owner)
+    assert owner.pid_namespace == proctree.namespace() != ""
+    not_here = msgspec.structs.replace(owner, pid_namespace=namespace, process_start="1")
+    path.write_bytes(msgspec.json.encode(not_here))
+    with pytest.raises(LockActive):
+        Lease.acquire(tmp_path)
+    os.utime(path, (time.time() - 121, time.time() - 121))
+    second = Lease.acquire(tmp_path)
+    assert second.owner.takeover == "stale"
+    first.release()
+    second.release()
+
+
+def test_an_owner_written_by_an_earlier_version_is_read(tmp_path: Path) -> None:
+    (tmp_path / "000001.json").write_text(
+        json.dumps({"token": "t", "pid": 1, "process_start": "1", "host": socket.gethostname(),
+                    "acquired_at": "2026-01-01T00:00:00Z"})
+    )  # fmt: skip
+    with pytest.raises(LockActive):
+        Lease.acquire(tmp_path, stale_seconds=0.01)
+
+
 def test_a_failing_heartbeat_is_silent(tmp_path: Path, monkeypatch, capfd) -> None:
     beats = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -96,6 +97,18 @@ def test_a_missing_program_is_a_result_not_an_exception(tmp_path: Path, command)
 def test_a_missing_directory_is_a_result_too(tmp_path: Path) -> None:
     done = process.run("true", cwd=tmp_path / "none", log_path=tmp_path / "log")
     assert "none" in done.explain("it")
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE])
+def test_a_machine_without_a_process_to_spare_is_no_answer(
+    tmp_path: Path, monkeypatch, number: int
+) -> None:
+    def no_process(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(process.subprocess, "Popen", no_process)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        run("true", tmp_path)
 
 
 def test_a_hanging_command_is_ended_at_its_time_limit(tmp_path: Path, owner: str) -> None:

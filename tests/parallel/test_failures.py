@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
@@ -64,10 +65,16 @@ def attempts(toy: ToyRepository, problem, **policy) -> tuple[int, str]:
         (WorkerLost("gone"), {}, 4),
         (WorkerLost("gone"), {"retries": 5}, 6),
         (OSError("disk"), {"retries": 1}, 2),
+        (OSError(errno.EAGAIN, "no more processes"), {}, 4),
+        (OSError(errno.EMFILE, "too many files"), {"retries": 5}, 6),
     ],
 )
 def test_only_what_can_pass_is_tried_again(toy, problem, policy, tries):
     assert attempts(toy, problem, **policy)[0] == tries
+
+
+def test_a_machine_that_is_short_of_something_is_named(toy):
+    assert attempts(toy, OSError(errno.ENOMEM, "no memory"))[1] == "machine_busy"
 
 
 def test_a_rejected_patch_and_failing_tests_are_answers(toy, treewright):

@@ -61,15 +61,6 @@ class Container:
             with contextlib.suppress(OSError):
                 (self.cgroup / "cgroup.kill").write_text("1")
 
-    def is_empty(self) -> bool:
-        """Whether nothing is left in it (true also where there is no cgroup to ask)."""
-        if self.cgroup is None:
-            return True
-        try:
-            return "populated 0" in (self.cgroup / "cgroup.events").read_text()
-        except OSError:
-            return True
-
     def _limits_memory(self) -> bool:
         return self.cgroup is not None and (self.cgroup / "memory.max").exists()
 

@@ -30,6 +30,8 @@ from treewright.kernel.errors import LeaseLost, LockActive, StorageError
 DEFAULT_STALE_SECONDS = 120.0
 _HEARTBEATS_PER_STALE_PERIOD = 6
 _LONGEST_HEARTBEAT_SECONDS = 10.0
+_MISSED_HEARTBEATS = 3
+"""So many must be missed before anybody calls an owner stale, however impatient."""
 
 Takeover = Literal["none", "released", "dead", "stale", "forced"]
 
@@ -44,22 +46,22 @@ class Owner(msgspec.Struct, frozen=True):
     acquired_at: str
     takeover: Takeover = "none"
     released_at: str | None = None
+    heartbeat_seconds: float = _LONGEST_HEARTBEAT_SECONDS
+    pid_namespace: str = ""
+    """Where `pid` means something; unknown of owners of earlier versions."""
 
 
 class Lease:
     """Ownership of a run directory, from `acquire` to `release`."""
 
-    def __init__(self, directory: Path, epoch: int, owner: Owner, stale_seconds: float) -> None:
+    def __init__(self, directory: Path, epoch: int, owner: Owner) -> None:
         self.epoch = epoch
         self.owner = owner
         self._directory = directory
         self._next = _path(directory, epoch + 1)
         self._fd = os.open(_path(directory, epoch), os.O_RDONLY)
         self._stop = threading.Event()
-        interval = min(_LONGEST_HEARTBEAT_SECONDS, stale_seconds / _HEARTBEATS_PER_STALE_PERIOD)
-        self._heart = threading.Thread(
-            target=self._beat, args=(interval,), name="lease-heartbeat", daemon=True
-        )
+        self._heart = threading.Thread(target=self._beat, name="lease-heartbeat", daemon=True)
         self._heart.start()
 
     @classmethod
@@ -87,18 +89,18 @@ class Lease:
                 host=socket.gethostname(),
                 acquired_at=timestamp(),
                 takeover=takeover,
+                heartbeat_seconds=min(
+                    _LONGEST_HEARTBEAT_SECONDS, stale_seconds / _HEARTBEATS_PER_STALE_PERIOD
+                ),
+                pid_namespace=proctree.namespace(),
             )
             if atomic.create_exclusive(_path(directory, epoch + 1), msgspec.json.encode(owner)):
                 atomic.sweep_temporaries(directory)
-                return cls(directory, epoch + 1, owner, stale_seconds)
+                return cls(directory, epoch + 1, owner)
 
     def check(self) -> None:
         """Raises LeaseLost if somebody else has taken the run over."""
-        if self._next.exists():
-            raise LeaseLost(
-                f"this process lost the run to another one (epoch {self.epoch + 1}); "
-                "it stops here and has changed nothing since"
-            )
+        check_epoch(self._directory, self.epoch)
 
     def release(self) -> None:
         """Gives the run up, so that the next owner need not wait."""
@@ -109,10 +111,19 @@ class Lease:
             released = msgspec.structs.replace(self.owner, released_at=timestamp())
             atomic.write_bytes(_path(self._directory, self.epoch), msgspec.json.encode(released))
 
-    def _beat(self, interval: float) -> None:
-        while not self._stop.wait(interval):
+    def _beat(self) -> None:
+        while not self._stop.wait(self.owner.heartbeat_seconds):
             with contextlib.suppress(OSError):  # a missed beat is not worth a run
                 os.utime(self._fd)
+
+
+def check_epoch(directory: Path, epoch: int) -> None:
+    """Raises LeaseLost if the owner of that epoch has a successor."""
+    if _path(directory, epoch + 1).exists():
+        raise LeaseLost(
+            f"this process lost the run to another one (epoch {epoch + 1}); "
+            "it stops here and has changed nothing since"
+        )
 
 
 def latest_epoch(directory: Path) -> int:
@@ -136,8 +147,9 @@ def _may_take(directory: Path, epoch: int, stale_seconds: float, force: bool) ->
     owner = _read(path)
     if owner.released_at is not None:
         return "released"
-    if owner.host == socket.gethostname() and not proctree.is_alive(owner.pid, owner.process_start):
+    if _is_dead(owner):
         return "dead"
+    stale_seconds = max(stale_seconds, _MISSED_HEARTBEATS * owner.heartbeat_seconds)
     age = _filesystem_now(directory) - path.stat().st_mtime
     if age > stale_seconds:
         return "stale"
@@ -147,6 +159,14 @@ def _may_take(directory: Path, epoch: int, stale_seconds: float, force: bool) ->
         f"Run lock is active (not stale): pid {owner.pid} on {owner.host}, heartbeat "
         f"{max(age, 0):.0f} s ago. Wait for it to end or to become stale "
         f"({stale_seconds:.0f} s), or use --force."
+    )
+
+
+def _is_dead(owner: Owner) -> bool:
+    """Only where its process id is one of ours; of others the heartbeat is all that is known."""
+    here = (socket.gethostname(), proctree.namespace())
+    return (owner.host, owner.pid_namespace) == here and not proctree.is_alive(
+        owner.pid, owner.process_start
     )
 
 

@@ -8,6 +8,7 @@ not when this process is killed (the watchdog of `proctree` sees to that).
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import selectors
@@ -29,6 +30,8 @@ DEFAULT_LOG_BYTES = 4 * 1024 * 1024
 DEFAULT_GRACE_SECONDS = 2.0
 no_grace = threading.Event()
 """Set when this process must end at once: children that are being ended are killed."""
+SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""What a machine answers that is out of processes, memory or descriptors for now."""
 _CHUNK = 1 << 16
 _TICK_SECONDS = 0.05
 _CANCEL_TICK_SECONDS = 0.25
@@ -79,7 +82,8 @@ def run(
 
     `owner` prefixes the marker in the children's environment, so that whoever
     continues this owner's work can find what it left behind (`proctree.kill_marked`).
-    A `cancel` that is a fence is asked once the command has ended.
+    A `cancel` that is a fence is asked once the command has ended. A machine that has no
+    process or memory left for the command raises: that says nothing about the command.
     """
     marker = f"{owner}:{secrets.token_hex(8)}"
     environment = {**(os.environ if env is None else env), proctree.MARKER: marker}
@@ -102,6 +106,8 @@ def run(
                 start_new_session=True,
             )
         except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
             return ProcessResult(None, 0.0, error=f"{error.strerror}: {error.filename}")
         stack.callback(_close, child)
         with watchdog.guarding(child.pid, marker, container.cgroup):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+from treewright.kernel import process
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
 from treewright.tree import events as ev
@@ -27,10 +28,12 @@ ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
 """Makes an executor for a way of evaluating; one executor serves one depth."""
 
 WORKER_LOST = "worker_lost"
+MACHINE_BUSY = "machine_busy"
 INTERNAL_ERROR = "internal_error"
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
-_LOST_WORKERS_FORGIVEN = 3
+_FORGIVEN = (WORKER_LOST, MACHINE_BUSY)
+_TIMES_FORGIVEN = 3
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
@@ -58,8 +61,8 @@ class FailurePolicy:
 
     def retries_for(self, error: EvalError) -> int:
         """How often this kind of failure is tried again. An answer is never asked twice."""
-        if error.code == WORKER_LOST:
-            return max(self.retries, _LOST_WORKERS_FORGIVEN)
+        if error.code in _FORGIVEN:
+            return max(self.retries, _TIMES_FORGIVEN)
         if error.code == EVAL_TIMEOUT:
             return self.retries if self.retry_timeouts else 0
         return self.retries if error.retryable else 0
@@ -157,7 +160,7 @@ class Dispatcher:
             self._requeue(done.request, "interrupted", outcome)
             return None
         if error is not None:
-            kind_of_failure = (eval_id, error.code == WORKER_LOST)
+            kind_of_failure = (eval_id, error.code in _FORGIVEN)
             failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
             if failures <= self.policy.retries_for(error):
                 self._requeue(done.request, error.code, outcome)
@@ -202,7 +205,11 @@ def _is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
 
 def _fault(error: BaseException | None) -> EvalOutcome:
     """A fault of ours or of the machine, as an outcome. Worth another try."""
-    lost = isinstance(error, WorkerLost)
-    code = WORKER_LOST if lost else INTERNAL_ERROR
-    message = str(error) if lost else f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
+    if isinstance(error, WorkerLost):
+        code, message = WORKER_LOST, str(error)
+    elif isinstance(error, OSError) and error.errno in process.SHORTAGES:
+        code = MACHINE_BUSY
+    else:
+        code = INTERNAL_ERROR
     return EvalOutcome(error=EvalError(code, message, retryable=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import secrets
 import shutil
 import threading
 from collections.abc import Iterator
@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from treewright.kernel.errors import UsageError
+from treewright.kernel.deadline import Fence
+from treewright.kernel.errors import LeaseLost, UsageError
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.kernel.lease import check_epoch
 from treewright.tree.dispatch import ExecutorFactory
 from treewright.tree.model import Manifest
+from treewright.tree.store import LEASE_DIR
 
 _CLUSTER_DIR = "cluster"
 
@@ -48,24 +51,41 @@ def executors(
     if parallelism.backend == "dask":
         from treewright.tree.remote import cluster_executor
 
-        key = hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:12]
-        directory = run_dir / _CLUSTER_DIR
-        shutil.rmtree(directory, ignore_errors=True)  # of an owner that was killed
-        try:
-            with cluster_executor(
+        fence = Fence(cancel, lambda: check_epoch(run_dir / LEASE_DIR, epoch))
+        with (
+            _cluster_directory(run_dir, epoch, fence) as directory,
+            cluster_executor(
                 parallelism.cluster,
                 parallelism.max_evals,
                 repo=repo,
                 directory=directory,
                 dry_run=manifest.dry_run,
                 remote=parallelism.cluster_remote,
-                cancel=cancel,
-                event_name=f"treewright-cancel-{key}-{epoch}",
-            ) as factory:
-                yield factory
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
+                cancel=fence,
+                event_name=f"treewright-cancel-{secrets.token_hex(8)}",
+            ) as factory,
+        ):
+            yield factory
     elif parallelism.max_evals == 1:
         yield InlineExecutor
     else:
         yield lambda work: ThreadExecutor(work, parallelism.max_evals)
+
+
+@contextlib.contextmanager
+def _cluster_directory(run_dir: Path, epoch: int, fence: Fence) -> Iterator[Path]:
+    """Where the workers of a local cluster live: each owner's have a place of their own, so
+    that one that was replaced takes nothing from its successor's."""
+    place = run_dir / _CLUSTER_DIR
+    if place.is_dir():
+        for path in place.iterdir():
+            if not path.name.isdecimal() or int(path.name) < epoch:
+                shutil.rmtree(path, ignore_errors=True)  # of an owner that was killed
+    own = place / str(epoch)
+    try:
+        yield own
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+        with contextlib.suppress(OSError, LeaseLost):
+            fence.check()
+            place.rmdir()

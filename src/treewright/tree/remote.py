@@ -15,13 +15,14 @@ import tarfile
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
 import treewright
 from treewright.kernel import artifacts
+from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.executors.dask import ClusterError, DaskExecutor, connect
@@ -33,6 +34,7 @@ from treewright.tree.remote_worker import (
     RemoteResult,
     RemoteTask,
     evaluate_here,
+    mark,
     parent_ref,
     version_here,
 )
@@ -54,14 +56,16 @@ class RemoteExecutor:
         dry_run: bool,
         remote: str | None,
         remote_url: str | None,
+        cancel: Fence,
         cancel_event: str,
     ) -> None:
         self.capacity = capacity
         self._client = client
-        self._engine: DaskExecutor[EvalRequest, bytes] = DaskExecutor(client, capacity)
+        self._engine: DaskExecutor[EvalRequest, bytes] = DaskExecutor(client, capacity, cancel)
         self._dry_run = dry_run
         self._remote = remote
         self._remote_url = remote_url
+        self._fence = cancel
         self._cancel_event = cancel_event
         self._bundles: dict[str, Any] = {}
 
@@ -85,18 +89,26 @@ class RemoteExecutor:
         if done is None:
             return None
         request = done.request
+        if isinstance(done.error, WorkerLost):
+            self._bundles.clear()  # the only copy of one may have been on that worker
+        else:
+            self._forget(request)
         if done.outcome is None:
-            if isinstance(done.error, WorkerLost):
-                self._bundles.clear()  # the only copy of one may have been on that worker
             return Done(request, None, done.error, done.worker)
         try:
             result = msgspec.msgpack.decode(done.outcome, type=RemoteResult)
-            return Done(request, receive(request, result), worker=done.worker)
+            return Done(request, receive(request, result, self._fence), worker=done.worker)
         except Exception as error:
             return Done(request, None, error, done.worker)
 
     def close(self) -> None:
         self._engine.close()
+
+    def _forget(self, request: EvalRequest) -> None:
+        import distributed
+
+        with contextlib.suppress(Exception):  # a mark that is left costs the scheduler a name
+            distributed.Event(mark(self._cancel_event, request), client=self._client).clear()
 
     def _bundle(self, request: EvalRequest) -> Any:
         """The parent's history, less what the named remote has; made once a parent. A large
@@ -124,19 +136,22 @@ def _pack(request: EvalRequest, remote: str | None) -> bytes:
     raise GitError(f"cannot pack {request.parent_node_id}: {made.stderr.strip()}")
 
 
-def receive(request: EvalRequest, result: RemoteResult) -> EvalOutcome:
-    """Puts what a worker sent where a local evaluation would have left it."""
+def receive(request: EvalRequest, result: RemoteResult, fence: Fence) -> EvalOutcome:
+    """Puts what a worker sent where a local evaluation would have left it. Asks the fence
+    before each write: what is there may be a successor's by now."""
     run_dir = Path(request.run_dir)
     experiment = run_dir / "eval" / request.eval_id / "experiment"
+    fence.check()
     shutil.rmtree(experiment, ignore_errors=True)
     experiment.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
-        tar.extractall(experiment, filter="data")
+        _unpack(tar, experiment)
     recorded = result.outcome.results_csv
     if recorded is not None and result.results_csv is not None:
         arrived = experiment / "arrived_results.csv"
         arrived.write_bytes(result.results_csv)
         name = Path(recorded.path).name
+        fence.check()
         kept = artifacts.keep(arrived, run_dir, name, recorded.source)
         arrived.unlink()
         if kept.sha256 != recorded.sha256:
@@ -146,8 +161,27 @@ def receive(request: EvalRequest, result: RemoteResult) -> EvalOutcome:
             path = Path(directory) / "candidate.bundle"
             path.write_bytes(result.bundle)
             branch = f"refs/heads/treewright/{request.tree_run_id}/cand/{request.eval_id}"
+            fence.check()
             git(Path(request.repo), "fetch", "-q", "--force", str(path), f"{SENT}:{branch}")
     return result.outcome
+
+
+def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
+    """Files and directories with plain names below `directory`, and nothing else. By hand,
+    because the first Pythons 3.11 have no filters in `tarfile`."""
+    for entry in tar:
+        name = PurePosixPath(entry.name)
+        if name.is_absolute() or ".." in name.parts or not (entry.isreg() or entry.isdir()):
+            raise OSError(f"a worker sent {entry.name!r}, which is not a plain file")
+        path = directory / name
+        if entry.isdir():
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = tar.extractfile(entry)
+        assert content is not None
+        with content, path.open("xb") as file:
+            shutil.copyfileobj(content, file)
 
 
 @contextlib.contextmanager
@@ -159,7 +193,7 @@ def cluster_executor(
     directory: Path,
     dry_run: bool,
     remote: str | None,
-    cancel: threading.Event,
+    cancel: Fence,
     event_name: str,
 ) -> Iterator[Callable[[object], RemoteExecutor]]:
     """Connects, and yields what makes the executors of a run's depths."""
@@ -178,6 +212,7 @@ def cluster_executor(
                 dry_run=dry_run,
                 remote=remote,
                 remote_url=remote_url,
+                cancel=cancel,
                 cancel_event=event_name,
             )
             yield lambda _work: make()
@@ -220,7 +255,7 @@ def _check_workers(client: Any, address: str, capacity: int) -> None:
 
 
 @contextlib.contextmanager
-def _forwarding(cancel: threading.Event, event: Any) -> Iterator[None]:
+def _forwarding(cancel: Fence, event: Any) -> Iterator[None]:
     """Tells the cluster of a cancellation. The wait is short so that the block can end."""
     finished = threading.Event()
 

@@ -69,9 +69,9 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
             f"coordinator {version}; install the same version on both"
         )
     decoded = msgspec.msgpack.decode(task, type=RemoteTask)
+    begin_once(mark(decoded.cancel_event, decoded.request))
     name = f"{socket.gethostname()}:{os.getpid()}"
     with (
-        _only_once(),
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
         _watching(decoded.cancel_event) as cancel,
     ):
@@ -79,22 +79,21 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
     return msgspec.msgpack.encode(result), name, os.getpid()
 
 
-@contextlib.contextmanager
-def _only_once() -> Iterator[None]:
-    """A scheduler starts a task again when its worker died, by its own settings. Whether to
-    try again is our coordinator's decision, so a second start only reports the loss."""
+def mark(cancel_event: str, request: EvalRequest) -> str:
+    """Names the cluster's event that says that an attempt was begun."""
+    return f"{cancel_event}-{request.eval_id}-{request.attempt}"
+
+
+def begin_once(name: str) -> None:
+    """A scheduler starts a task again when its worker died, by its own settings, even when
+    only its result was lost. Whether to try again is our coordinator's decision, so a second
+    start only reports the loss. The coordinator clears the mark once it has the result."""
     import distributed
 
-    key = distributed.get_worker().get_current_task()
-    begun = distributed.Event(f"treewright-begun-{key}", client=distributed.get_client())
-    try:
-        if begun.is_set():
-            raise WorkerLost("the worker running the evaluation was lost")
-        begun.set()
-        yield
-    finally:
-        with contextlib.suppress(Exception):  # without a scheduler there is nothing to clear
-            begun.clear()
+    begun = distributed.Event(name, client=distributed.get_client())
+    if begun.is_set():
+        raise WorkerLost("the worker running the evaluation was lost")
+    begun.set()
 
 
 def _own_directory() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol
@@ -19,6 +20,8 @@ from treewright.kernel.executors.base import Done, Outcome, Request, Worker, Wor
 
 _CONNECT_SECONDS = 10
 _TICK_SECONDS = 0.5
+_RESULT_SECONDS = 30
+_DROP_SECONDS = 3.0
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.comm.timeouts.connect": f"{_CONNECT_SECONDS}s",
@@ -36,6 +39,10 @@ class _Client(Protocol):
     status: str
 
     def submit(self, function: Any, *args: Any, **options: Any) -> Any: ...
+
+    def processing(self) -> dict[str, Any]: ...
+
+    def cancel(self, futures: list[Any]) -> Any: ...
 
 
 @contextlib.contextmanager
@@ -80,11 +87,18 @@ def _local_cluster(workers: int, directory: str) -> Any:
 
 
 class DaskExecutor(Generic[Request, Outcome]):
-    """A submitted function runs on a worker and returns `(outcome, worker name, pid)`."""
+    """A submitted function runs on a worker and returns `(outcome, worker name, pid)`.
 
-    def __init__(self, client: _Client, capacity: int) -> None:
+    What runs has to notice by itself that `cancel` is set; what no worker has yet is dropped.
+    """
+
+    def __init__(
+        self, client: _Client, capacity: int, cancel: threading.Event | None = None
+    ) -> None:
         self.capacity = capacity
         self._client = client
+        self._cancel = cancel
+        self._cancelled_at: float | None = None
         self._done: queue.SimpleQueue[tuple[Request, Any]] = queue.SimpleQueue()
         self._in_flight: dict[int, Any] = {}
 
@@ -106,6 +120,7 @@ class DaskExecutor(Generic[Request, Outcome]):
                 request, future = self._done.get(timeout=max(0.0, left))
             except queue.Empty:
                 self._check_connection()
+                self._drop_waiting()
                 if until is not None and time.monotonic() >= until:
                     return None
                 continue
@@ -118,7 +133,12 @@ class DaskExecutor(Generic[Request, Outcome]):
 
     def _finished(self, request: Request, future: Any) -> Done[Request, Outcome]:
         if future.status == "finished":
-            outcome, name, pid = future.result()
+            try:
+                outcome, name, pid = future.result(timeout=_RESULT_SECONDS)
+            except Exception:
+                self._check_connection()
+                lost = WorkerLost("the worker was lost before its result was fetched")
+                return Done(request, None, lost)
             return Done(request, outcome, worker=Worker(name, pid))
         self._check_connection()
         error = _failure(future)
@@ -127,6 +147,20 @@ class DaskExecutor(Generic[Request, Outcome]):
         if isinstance(error, ModuleNotFoundError):
             raise ClusterError(f"a dask worker or the scheduler lacks a module: {error}")
         return Done(request, None, error)
+
+    def _drop_waiting(self) -> None:
+        """Once cancelled: a cluster without workers would never hand anything back."""
+        if self._cancel is None or not self._cancel.is_set():
+            return
+        now = time.monotonic()
+        if self._cancelled_at is None:
+            self._cancelled_at = now
+        if now - self._cancelled_at < _DROP_SECONDS:
+            return
+        waiting = [future for future in self._in_flight.values() if future.status == "pending"]
+        with contextlib.suppress(OSError):  # of a lost connection, which the next look reports
+            taken = {key for keys in self._client.processing().values() for key in keys}
+            self._client.cancel([future for future in waiting if future.key not in taken])
 
     def _check_connection(self) -> None:
         if self._client.status != "running":
@@ -147,6 +181,6 @@ def _failure(future: Any) -> BaseException:
         error = future.exception(timeout=_CONNECT_SECONDS)
     except (FutureCancelledError, TimeoutError):
         return WorkerLost("the cluster lost the evaluation")
-    if isinstance(error, KilledWorker | CommClosedError | TimeoutError):
+    if error is None or isinstance(error, KilledWorker | CommClosedError | TimeoutError):
         return WorkerLost("the worker running the evaluation was lost")
     return error

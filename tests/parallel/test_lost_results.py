@@ -1,0 +1,117 @@
+"""Results that were made and then lost, and requests that no worker ever took."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import distributed
+import pytest
+
+from tests.decisions import events
+from tests.parallel.cluster import Cluster, Isolation, cluster
+from tests.parallel.harness import REAL_FLAGS, eventually
+from treewright.kernel.executors import dask
+from treewright.kernel.executors.base import WorkerLost
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(0, Isolation(tmp_path)) as made:
+        yield made
+
+
+def test_a_result_lost_with_its_worker_is_a_lost_worker_and_is_not_made_again(
+    machines: Cluster,
+) -> None:
+    machines.start_worker("w1")
+    machines.wait_for_workers()
+    begun = Path(tempfile.mkdtemp(dir=machines.directory))
+
+    def work(name: str, place: str) -> tuple[bytes, str, int]:
+        from treewright.tree.remote_worker import begin_once
+
+        begin_once(name)
+        (Path(place) / str(os.getpid())).touch()
+        return b"made", name, os.getpid()
+
+    with distributed.Client(machines.address, timeout=20) as client:
+        executor: dask.DaskExecutor[str, bytes] = dask.DaskExecutor(client, 2)
+        executor.submit("first", work, "mark-1", str(begun))
+        done = executor.next_done(30)
+        assert done is not None
+        assert (done.request, done.outcome) == ("first", b"made")
+        executor.submit("second", work, "mark-2", str(begun))
+        eventually(lambda: not executor._done.empty(), "the second is done")
+        machines.end("w1")
+        machines.start_worker("w2")
+        lost = executor.next_done(60)
+    assert lost is not None
+    assert lost.outcome is None
+    assert isinstance(lost.error, WorkerLost)
+    assert len(list(begun.iterdir())) == 1, "the second worker did not do the work again"
+
+
+def test_a_result_that_cannot_be_fetched_is_given_up_in_time() -> None:
+    class Future:
+        status = "finished"
+
+        def add_done_callback(self, call) -> None:
+            call(self)
+
+        def result(self, timeout: float | None = None) -> object:
+            assert timeout is not None, "this would be waited for for ever"
+            raise TimeoutError
+
+    class Client:
+        status = "running"
+
+        def submit(self, *_: object, **__: object) -> Future:
+            return Future()
+
+        def processing(self) -> dict[str, object]:
+            return {}
+
+        def cancel(self, futures: list[object]) -> None: ...
+
+    executor: dask.DaskExecutor[str, bytes] = dask.DaskExecutor(Client(), 1)
+    executor.submit("it", lambda: (b"", "", 0))
+    done = executor.next_done(5)
+    assert done is not None
+    assert isinstance(done.error, WorkerLost)
+
+
+def test_ctrl_c_ends_a_run_whose_cluster_has_no_workers(machines: Cluster, toy) -> None:
+    program = subprocess.Popen(
+        [
+            sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+            "--repo", str(toy.path), "--parallel-backend", "dask", "--cluster", machines.address,
+            "--max-parallel-evals", "2",
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    journal = toy.run_dir("run") / "events.jsonl"
+    try:
+        eventually(
+            lambda: journal.exists() and journal.read_text().count('"started"') == 2,
+            "two evaluations wait for a worker",
+        )
+        program.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, said = program.communicate(timeout=40)
+    finally:
+        program.kill()
+        program.communicate()
+    assert time.monotonic() - began < 20
+    assert program.returncode == 130, said
+    assert "Traceback" not in said
+    requeued = [e for e in events(toy.run_dir("run")) if e["type"] == "requeued"]
+    assert [e["reason"] for e in requeued] == ["interrupted", "interrupted"]
