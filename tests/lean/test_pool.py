@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from tests.lean.conftest import state
 from tests.lean.test_session import SLOW
+from tests.waiting import until
 from treewright.lean.pool import LeanPool, PoolLimits
 from treewright.lean.session import LeanError
 from treewright.lean.types import (
@@ -184,15 +186,20 @@ def test_killed_at_random_under_load_every_request_ends(pool: LeanPool) -> None:
         except BaseException as error:
             problems.append(error)
 
+    def alive() -> list[int]:
+        with pool._changed:
+            return [entry.session.pid for entry in [*pool._lent, *pool._idle]]
+
     threads = [threading.Thread(target=user) for _ in range(3)]
     for thread in threads:
         thread.start()
     for _ in range(4):
         pool.warm_up(120)
         time.sleep(chance.uniform(0.05, 0.3))
-        with pool._changed:
-            victims = [e.session.pid for e in [*pool._lent, *pool._idle]]
-        os.kill(chance.choice(victims), signal.SIGKILL)
+        # Between being lent and being taken back a session is in neither list.
+        victims = until(alive, seconds=60, what="a session to kill")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(chance.choice(victims), signal.SIGKILL)
     ended.set()
     for thread in threads:
         thread.join(120)
