@@ -33,6 +33,7 @@ _REASONS = {
     "internal_error": "treewright itself failed on it",
     "eval_timeout": "the evaluation ran into its time limit",
     "worker_lost": "the worker that evaluated it was lost",
+    "machine_busy": "the machine could not start its processes",
     "agent_failed": "the agent reported a failure",
     "agent_missing": "the agent's program is not installed",
     "agent_timeout": "the agent ran into its time limit",
