@@ -19,6 +19,7 @@ _OF_THE_MOMENT = {
     "snapshot",
     "takeovers",
     "seconds",
+    "rejected_worktrees_kept",
 }
 
 

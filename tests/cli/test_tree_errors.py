@@ -142,7 +142,7 @@ def test_on_resume_another_shape_is_refused_and_both_values_are_named(toy: ToyRe
         said = refused(toy, "--tree-run-id", "run", flag, given)
         assert said.startswith(f"2: {flag} is {given} here but {recorded} in run run")
     said = refused(toy, "--tree-run-id", "run", "--no-stop-on-empty-frontier")
-    assert "stop-on-empty-frontier is False here but True" in said
+    assert "--no-stop-on-empty-frontier is given here but --stop-on-empty-frontier in run" in said
     assert manifest.read_bytes() == before
     same = invoke(toy, *DRY, "--tree-run-id", "run", "--beam-width", "1")
     assert same["tree_run_id"] == "run"

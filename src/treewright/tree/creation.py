@@ -22,6 +22,7 @@ from treewright.tree.results import Results, read_results
 from treewright.tree.worktrees import Worktrees
 
 ROOT_NODE = "n0000"
+_OFF = {"dry-run": "no --dry-run"}
 _ALWAYS_PROTECTED = (".gitattributes", "*/.gitattributes")
 
 
@@ -44,16 +45,12 @@ class Shape:
         for field in fields(self):
             given, recorded = getattr(self, field.name), getattr(manifest, field.name)
             if given is not None and given != recorded:
-                flag = "--" + field.name.replace("_", "-")
+                name, run = field.name.replace("_", "-"), f"run {manifest.tree_run_id}"
                 if isinstance(given, bool):
-                    flag = flag if given else flag.replace("--", "--no-", 1)
-                    difference = (
-                        f"{flag} is given, but run {manifest.tree_run_id} was started without"
-                    )
+                    words = {True: f"--{name}", False: _OFF.get(name, f"--no-{name}")}
+                    difference = f"{words[given]} is given here but {words[recorded]} in {run}"
                 else:
-                    difference = (
-                        f"{flag} is {given} here but {recorded} in run {manifest.tree_run_id}"
-                    )
+                    difference = f"--{name} is {given} here but {recorded} in {run}"
                 raise UsageError(
                     f"{difference}; leave the flag out to continue the run, or start a new one"
                 )
