@@ -18,7 +18,6 @@ CLOSERS = (
     "omega",
     "simp_all",
     "grind",
-    "first | exact? | solve_by_elim",
 )
 OPENERS = ("intros", "intros; subst_vars", "intros; constructor", "intros; funext _")
 _SHARE = 3
