@@ -10,8 +10,9 @@ changed part only. `invariants.check` says whether they are right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from math import prod
 
 
 class Status(IntEnum):
@@ -71,13 +72,19 @@ class Node:
 
 
 class Edge:
-    """A tactic that worked on a node, and the goals it left. All of them must be solved."""
+    """A tactic that worked on a node, and the goals it left. All of them must be solved.
+
+    `promise` is the product of the children's first estimates, for edges never followed.
+    `layout` says which of the goals that the tactic leaves, by position, each child stands for.
+    """
 
     __slots__ = (
         "children",
         "id",
+        "layout",
         "parent",
         "prior",
+        "promise",
         "status",
         "tactic",
         "total",
@@ -99,6 +106,8 @@ class Edge:
         self.tactic = tactic
         self.prior = prior
         self.children = children
+        self.layout: tuple[tuple[int, ...], ...] = ()
+        self.promise = prod([child.estimate for child in children])
         self.status = Status.OPEN
         self.unsolved = 0
         self.visits = 0
@@ -139,12 +148,13 @@ class ProofTree:
 
     # -- growing --------------------------------------------------------------------------
 
-    def would_circle(self, parent: Node, keys: Sequence[str]) -> bool:
+    def would_circle(self, parent: Node, keys: Iterable[str]) -> bool:
         """Whether one of these goals is the parent's own, or an ancestor's on any path."""
-        return any(
-            child is not None and self._is_ancestor(child, parent)
-            for child in map(self.by_key.get, keys)
-        )
+        for key in keys:
+            known = self.by_key.get(key)
+            if known is not None and self._is_ancestor(known, parent):
+                return True
+        return False
 
     def add_edge(
         self,
@@ -156,22 +166,16 @@ class ProofTree:
     ) -> Edge | None:
         """Adds what a tactic did to an open node; None if that would close a circle.
 
-        Equal goals among the children are one child: what proves one proves the other.
+        No child is ever left out; a goal that occurs twice is there twice.
         """
-        if any(
-            known is not None and self._is_ancestor(known, parent)
-            for known in (self.by_key.get(child.key) for child in children)
-        ):
+        if self.would_circle(parent, (child.key for child in children)):
             return None
         nodes: list[Node] = []
         for child in children:
             node = self.by_key.get(child.key)
             if node is None:
-                node = self._new_node(
-                    child.key, parent.depth + 1, parent.rank + 1, child.estimate
-                )
-            if node not in nodes:
-                nodes.append(node)
+                node = self._new_node(child.key, parent.depth + 1, parent.rank + 1, child.estimate)
+            nodes.append(node)
         edge = Edge(len(self.edges), parent, tactic, prior, tuple(nodes))
         self.edges.append(edge)
         parent.edges.append(edge)
@@ -201,6 +205,12 @@ class ProofTree:
         self.nodes.append(node)
         self.by_key[key] = node
         return node
+
+    def check(self) -> None:
+        """Raises AssertionError if anything kept up to date differs from what it should be."""
+        from treewright.mcts.invariants import check
+
+        check(self)
 
     # -- order ----------------------------------------------------------------------------
 
