@@ -152,6 +152,10 @@ class Scheduler:
             failures += results
         return _summary(failures)
 
+    async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
+        """One strategy of the caller's choice; checked and recorded like any attempt."""
+        return await self._attempts.attempt(goal, strategy)
+
     async def _try_cache(self, goal: Goal) -> Result | None:
         if not self.config.reuse:
             return None
