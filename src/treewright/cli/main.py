@@ -13,6 +13,11 @@ from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightE
 # name -> (module, attribute, help line shown in `treewright --help` without importing it)
 COMMANDS = {
     "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check files."),
+    "premises": (
+        "treewright.cli.premises",
+        "premises",
+        "Find declarations that may help with a goal.",
+    ),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
