@@ -18,6 +18,7 @@ COMMANDS = {
         "premises",
         "Find declarations that may help with a goal.",
     ),
+    "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
