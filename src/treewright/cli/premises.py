@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -83,20 +84,30 @@ def build(
 
     from treewright.lean.wasm.install import ensure_installed
     from treewright.lean.wasm.session import WasmSession
-    from treewright.premises.building import build_lexical, default_path
+    from treewright.premises import vectors
+    from treewright.premises.building import build_lexical, build_vectors, default_path
+    from treewright.premises.encoder import SentenceEncoder
 
+    encoder = None
+    if not lexical:  # what is missing is said before the work, not after it
+        vectors.require()
+        encoder = SentenceEncoder(workers=os.cpu_count() or 1)
     target = path or default_path(imports)
     progress = _Progress()
     click.echo(f"index: {target}", err=True)
     with WasmSession(ensure_installed(), imports) as session:
         report = build_lexical(session, target, module=module, limit=limit, progress=progress)
+    if encoder is not None:
+        embedded = build_vectors(target, encoder, progress=progress)
+        report = msgspec.structs.replace(report, embedded=embedded)
     progress.close()
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(report), ensure_ascii=False))
         return
     click.echo(
         f"{report.premises} premises: {report.added} new, {report.changed} changed, "
-        f"{report.removed} gone"
+        f"{report.removed} gone; "
+        + ("no embeddings" if report.embedded is None else f"{report.embedded} embedded")
     )
 
 
@@ -125,7 +136,7 @@ def search(
     if not text.strip():
         raise UsageError("the query is empty; give a goal, a statement, a name or words")
     with PremiseIndex.open(path or default_path(imports)) as index:
-        found = index.lexical(text, count)
+        found = index.lexical(text, count) if lexical else index.search(text, count)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
     else:

@@ -17,11 +17,14 @@ from treewright.lean.session import LeanSession
 from treewright.lean.types import Declaration
 from treewright.lean.wasm.home import cache_directory
 from treewright.lean.wasm.install import installed_path
-from treewright.premises import lexical
+from treewright.premises import lexical, phrasing
 from treewright.premises.declarations import is_premise, listed
-from treewright.premises.store import PremiseStore, digest_of
+from treewright.premises.encoder import SentenceEncoder
+from treewright.premises.store import VECTOR_INDEX, PremiseStore, digest_of
+from treewright.premises.vectors import VectorIndex
 
 _PAGE = 2000
+_VECTORS_AT_ONCE = 500
 
 # (what is being done, done so far, of how many or 0 if unknown)
 Progress = Callable[[str, int, int], None]
@@ -39,8 +42,7 @@ class BuildReport(msgspec.Struct, frozen=True):
     added: int
     changed: int
     removed: int
-    embedded: int = 0
-    with_vectors: int = 0
+    embedded: int | None = None
 
 
 def default_path(imports: Sequence[str] = ("Init",)) -> Path:
@@ -100,6 +102,25 @@ def index_words(store: PremiseStore, progress: Progress = silent) -> None:
     index = lexical.build((name, type_text) for _, name, type_text in documents)
     store.put_lexical([identifier for identifier, _, _ in documents], index)
     progress("lexical index", len(documents), len(documents))
+
+
+def build_vectors(path: Path, encoder: SentenceEncoder, *, progress: Progress = silent) -> int:
+    """Embeds what has no embedding yet and makes the vector index; how many it embedded."""
+    with PremiseStore(path, write=True) as store:
+        missing = store.unembedded()
+        texts = [phrasing.of_declaration(p.name, p.type) for p in missing]
+        done, waiting = 0, []
+        for rows, vectors in encoder.encode_batches(texts):
+            waiting += [(missing[r].digest, v) for r, v in zip(rows, vectors, strict=True)]
+            done += len(rows)
+            if len(waiting) >= _VECTORS_AT_ONCE or done == len(missing):
+                store.put_vectors(waiting)
+                waiting = []
+            progress("embeddings", done, len(missing))
+        if missing or store.array(VECTOR_INDEX) is None:
+            ids, vectors = store.vectors()
+            store.put_vector_index(VectorIndex.build(ids, vectors).to_bytes())
+        return len(missing)
 
 
 def _within(module: str, scope: str) -> bool:

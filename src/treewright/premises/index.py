@@ -14,8 +14,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from treewright.kernel.errors import UsageError
+from treewright.premises import phrasing
+from treewright.premises.encoder import SentenceEncoder
+from treewright.premises.fusion import fuse
 from treewright.premises.lexical import LexicalIndex
-from treewright.premises.store import PremiseStore
+from treewright.premises.store import VECTOR_INDEX, PremiseStore
+from treewright.premises.vectors import VectorIndex
+
+# How far down each ranking is looked at when two are fused.
+_DEPTH = 100
 
 Ranking = Literal["lexical", "semantic", "fused"]
 
@@ -74,6 +82,35 @@ class PremiseIndex:
     def lexical(self, query: str, k: int = 10) -> tuple[Premise, ...]:
         """The best by words and shape alone; about a millisecond for 40,000 premises."""
         return self._premises(self._lexical_ranks(query, k), "lexical")
+
+    def semantic(self, query: str, k: int = 10) -> tuple[Premise, ...]:
+        """The best by meaning alone; needs the extra `premises` and an index with embeddings."""
+        return self._premises(self._semantic_ranks(query, k), "semantic")
+
+    def search(self, query: str, k: int = 10) -> tuple[Premise, ...]:
+        """The best by both rankings together, by reciprocal rank."""
+        depth = max(k, _DEPTH)
+        rankings = (self._lexical_ranks(query, depth), self._semantic_ranks(query, depth))
+        fused = fuse([[identifier for identifier, _ in ranking] for ranking in rankings], k)
+        return self._premises(fused, "fused")
+
+    @cached_property
+    def _vectors(self) -> VectorIndex:
+        data = self._store.array(VECTOR_INDEX)
+        if data is None:
+            raise UsageError(
+                f"the premise index {self.path} has no embeddings; make them with `treewright "
+                "premises build`, or rank by words alone (--lexical)"
+            )
+        return VectorIndex.from_bytes(data)
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        return SentenceEncoder()
+
+    def _semantic_ranks(self, query: str, k: int) -> list[tuple[int, float]]:
+        index = self._vectors
+        return index.rank(self._encoder.encode([phrasing.in_words(query)])[0], k)
 
     def _lexical_ranks(self, query: str, k: int) -> list[tuple[int, float]]:
         ids, index = self._lexical

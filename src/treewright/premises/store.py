@@ -25,6 +25,7 @@ from treewright.lean.types import Declaration
 from treewright.premises.lexical import LexicalIndex
 
 FORMAT = 1
+VECTOR_INDEX = "faiss"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS premises (
@@ -204,15 +205,13 @@ class PremiseStore:
             "weights": index.weights.tobytes(),
         }
         with self.transaction():
-            self.put_arrays(arrays)
-
-    def put_arrays(self, arrays: dict[str, bytes]) -> None:
-        with self._lock, self._errors():
             self._db.executemany("INSERT OR REPLACE INTO arrays VALUES (?, ?)", arrays.items())
+            # The vector index knows other premises than these: it has to be made again.
+            self._db.execute("DELETE FROM arrays WHERE name = ?", (VECTOR_INDEX,))
 
-    def remove_array(self, name: str) -> None:
-        with self._lock, self._errors():
-            self._db.execute("DELETE FROM arrays WHERE name = ?", (name,))
+    def put_vector_index(self, data: bytes) -> None:
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?)", (VECTOR_INDEX, data))
 
     def array(self, name: str) -> bytes | None:
         rows = self._rows("SELECT data FROM arrays WHERE name = ?", (name,))
