@@ -226,12 +226,18 @@ class Ledger:
 
     # -- runs -----------------------------------------------------------------------------
 
-    def open_run(self, run_id: str, kind: str, subject: str, config: str) -> str:
+    def open_run(
+        self, run_id: str, kind: str, subject: str, config: str, *, fresh: bool = False
+    ) -> str:
         """The unfinished run of this subject and configuration, or a new one called `run_id`."""
-        rows = self.query(
-            "SELECT run_id FROM runs WHERE kind = ? AND subject = ? AND config = ? "
-            "AND finished_at IS NULL ORDER BY started_at DESC LIMIT 1",
-            [kind, subject, config],
+        rows = (
+            []
+            if fresh
+            else self.query(
+                "SELECT run_id FROM runs WHERE kind = ? AND subject = ? AND config = ? "
+                "AND finished_at IS NULL ORDER BY started_at DESC LIMIT 1",
+                [kind, subject, config],
+            )
         )
         if rows:
             return rows[0]["run_id"]

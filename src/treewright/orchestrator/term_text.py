@@ -174,18 +174,16 @@ class _Reader:
 
     def term(self, scope: Scope) -> str:
         parts: list[str] = []
-        while (
-            (token := self._peek()) and token not in _CLOSING and token not in (",", ":", "=>", "↦")
-        ):
+        while (word := self._peek()) and word not in _AFTER_A_TERM:
             self._take()
-            if token in _BINDERS:
-                parts.append(self._binding(token, scope))
-            elif token == "{":
-                raise Uncertain(token)
-            elif token in _OPENING:
-                parts.append(self._group(token, scope))
+            if word in _BINDERS:
+                parts.append(self._binding(word, scope))
+            elif word in ("(", "⟨"):
+                parts.append(self._group(word, scope))
+            elif word in _OPENING:
+                raise Uncertain(word)
             else:
-                parts.append(_renamed(token, scope))
+                parts.append(_renamed(word, scope))
         if not parts:
             raise Uncertain("an empty term")
         return " ".join(parts)

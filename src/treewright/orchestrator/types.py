@@ -38,12 +38,16 @@ DEFAULT_TIMEOUTS: dict[StrategyType, float] = {
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A declaration of a file whose `sorry`s are the goal; `holes` are their byte ranges."""
+    """A declaration of a file whose `sorry`s are the goal; `holes` are their byte ranges.
+
+    `tactic_holes` are those that stand among tactics; the others are terms.
+    """
 
     file: str
     source: str
     declaration: str
     holes: tuple[tuple[int, int], ...]
+    tactic_holes: frozenset[tuple[int, int]] = frozenset()
 
 
 class Goal(msgspec.Struct, frozen=True):
