@@ -168,9 +168,12 @@ def test_equal_hashes_mean_equal_goals_and_renamed_goals_have_equal_hashes(
 
     known = [(hash_text(text), normal_form(text)[0], nameless(tree), text) for tree, text in texts]
     same_hash: list[tuple[str, str]] = []
-    for (hash_1, form_1, meaning_1, one), (hash_2, form_2, meaning_2, other) in (
-        itertools.combinations(known, 2)
-    ):
+    for (hash_1, form_1, meaning_1, one), (
+        hash_2,
+        form_2,
+        meaning_2,
+        other,
+    ) in itertools.combinations(known, 2):
         if form_1 == form_2 == "term":
             assert (hash_1 == hash_2) == (meaning_1 == meaning_2), (one, other)
         if hash_1 == hash_2:

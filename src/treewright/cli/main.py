@@ -20,6 +20,7 @@ COMMANDS = {
         "premises",
         "Find declarations that may help with a goal.",
     ),
+    "blueprint": ("treewright.cli.blueprint", "blueprint", "Does a blueprint agree with Lean?"),
     "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
     "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),

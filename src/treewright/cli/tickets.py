@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.orchestrator_options import ledger_option
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
     from treewright.orchestrator.marketplace import Marketplace, Ticket
 
-_LEDGER = click.option(
-    "--ledger",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path(".treewright/ledger.db"),
-    show_default=True,
-    help="The ledger that holds the tickets.",
-)
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 _WHO = click.option("--as", "who", default=None, help="Who supplies it.  [default: your login]")
 
@@ -36,12 +30,14 @@ def tickets() -> None:
     """
 
 
-def _open(ledger: Path, *, create: bool = False) -> Marketplace:
+def _open(ledger_path: Path, *, create: bool = False) -> Marketplace:
     from treewright.orchestrator.marketplace import Marketplace
 
-    if not create and not ledger.is_file():
-        raise UsageError(f"there is no ledger at {ledger}; `treewright tickets request` starts one")
-    return Marketplace(ledger)
+    if not create and not ledger_path.is_file():
+        raise UsageError(
+            f"there is no ledger at {ledger_path}; `treewright tickets request` starts one"
+        )
+    return Marketplace(ledger_path)
 
 
 def _emit(found: Ticket | list[Ticket]) -> None:
@@ -67,13 +63,13 @@ def _line(ticket: Ticket) -> str:
 @click.option("--open", "only_open", is_flag=True, help="Only those that can be claimed now.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1))
 @click.option("--like", metavar="GOAL", help="Those similar to this statement, nearest first.")
-@_LEDGER
+@ledger_option
 @_JSON
 def list_tickets(
-    only_open: bool, limit: int, like: str | None, ledger: Path, as_json: bool
+    only_open: bool, limit: int, like: str | None, ledger_path: Path, as_json: bool
 ) -> None:
     """Tickets, the most urgent first."""
-    with _open(ledger) as marketplace:
+    with _open(ledger_path) as marketplace:
         if like is not None:
             found = asyncio.run(marketplace.search_similar(like, limit=limit))
         elif only_open:
@@ -92,13 +88,13 @@ def list_tickets(
 
 @tickets.command()
 @click.argument("ticket_id")
-@_LEDGER
+@ledger_option
 @_JSON
-def show(ticket_id: str, ledger: Path, as_json: bool) -> None:
+def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
     """One ticket: the statement to prove, and the proof if there is one."""
     from treewright.orchestrator.marketplace import heading, lemma_text
 
-    with _open(ledger) as marketplace:
+    with _open(ledger_path) as marketplace:
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
     if as_json:
         _emit(ticket)
@@ -118,7 +114,7 @@ def show(ticket_id: str, ledger: Path, as_json: bool) -> None:
 @click.option("--constraint", "constraints", multiple=True, help="Words for the supplier.")
 @click.option("--import", "imports", multiple=True, default=("Init",), show_default=True)
 @click.option("--priority", default=0.5, show_default=True, type=click.FloatRange(0, 1))
-@_LEDGER
+@ledger_option
 @_JSON
 def request(
     goal: str,
@@ -127,11 +123,11 @@ def request(
     constraints: tuple[str, ...],
     imports: tuple[str, ...],
     priority: float,
-    ledger: Path,
+    ledger_path: Path,
     as_json: bool,
 ) -> None:
     """Ask for a lemma. The same statement again gives the ticket that is there."""
-    with _open(ledger, create=True) as marketplace:
+    with _open(ledger_path, create=True) as marketplace:
 
         async def ask() -> Ticket:
             ticket_id = await marketplace.request_lemma(
@@ -156,10 +152,10 @@ def request(
 @click.argument("ticket_id")
 @_WHO
 @click.option("--lease", type=click.FloatRange(min=1), help="Seconds it is yours.  [default: 600]")
-@_LEDGER
-def claim(ticket_id: str, who: str | None, lease: float | None, ledger: Path) -> None:
+@ledger_option
+def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Path) -> None:
     """Take a ticket for some time. Exit 1 if somebody else has it."""
-    with _open(ledger) as marketplace:
+    with _open(ledger_path) as marketplace:
         done = asyncio.run(
             marketplace.claim_ticket(ticket_id, who or getpass.getuser(), lease_seconds=lease)
         )
@@ -172,10 +168,10 @@ def claim(ticket_id: str, who: str | None, lease: float | None, ledger: Path) ->
 @tickets.command()
 @click.argument("ticket_id")
 @_WHO
-@_LEDGER
-def release(ticket_id: str, who: str | None, ledger: Path) -> None:
+@ledger_option
+def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
     """Give a claimed ticket back. Exit 1 if it is not yours."""
-    with _open(ledger) as marketplace:
+    with _open(ledger_path) as marketplace:
         done = asyncio.run(marketplace.release_ticket(ticket_id, who or getpass.getuser()))
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
     click.echo(_line(ticket), err=not done)
@@ -187,12 +183,14 @@ def release(ticket_id: str, who: str | None, ledger: Path) -> None:
 @click.argument("ticket_id")
 @click.argument("proof", type=click.Path(path_type=Path, allow_dash=True))
 @_WHO
-@_LEDGER
+@ledger_option
 @_JSON
-def complete(ticket_id: str, proof: Path, who: str | None, ledger: Path, as_json: bool) -> None:
+def complete(
+    ticket_id: str, proof: Path, who: str | None, ledger_path: Path, as_json: bool
+) -> None:
     """Check the proof in a file (`-`: stdin) and complete the ticket with it."""
     text = sys.stdin.read() if str(proof) == "-" else _read(proof)
-    with _open(ledger) as marketplace:
+    with _open(ledger_path) as marketplace:
         ticket = asyncio.run(marketplace.complete_ticket(ticket_id, text, who or getpass.getuser()))
     if as_json:
         _emit(ticket)

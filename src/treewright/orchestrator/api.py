@@ -56,7 +56,7 @@ def stats(path: Path) -> Document:
     if not path.is_file():
         return _stats_of(None)
     with reading(path) as connection:
-        return _stats_of(connection if _has_table(connection, "attempts") else None)
+        return _stats_of(connection if has_table(connection, "attempts") else None)
 
 
 def marketplace(path: Path, now: float | None = None) -> Document:
@@ -64,7 +64,7 @@ def marketplace(path: Path, now: float | None = None) -> Document:
     tickets: list[Ticket] = []
     if path.is_file():
         with reading(path) as connection:
-            if _has_table(connection, "tickets"):
+            if has_table(connection, "tickets"):
                 tickets = all_tickets(connection)
     return marketplace_of(tickets, time.time() if now is None else now)
 
@@ -94,7 +94,7 @@ def health(path: Path) -> Document:
     return document | {"status": "ok", "detail": "", "ledger_version": version}
 
 
-def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
     return found is not None
 
@@ -120,9 +120,9 @@ def _stats_of(connection: sqlite3.Connection | None) -> Document:
         document[total] = sum(found[total] for found in document["strategies"].values())
     document["goals"] = dict(connection.execute(_GOALS).fetchone())
     document["recent"] = [_attempt(row) for row in _recent(connection)]
-    if _has_table(connection, "tactic_cache"):
+    if has_table(connection, "tactic_cache"):
         document["tactic_cache"] = _cache(connection)
-    if _has_table(connection, "runs"):
+    if has_table(connection, "runs"):
         document["runs"] = [dict(row) for row in connection.execute(_RUNS, (RECENT,))]
     return document
 
@@ -139,7 +139,7 @@ def _strategies(connection: sqlite3.Connection) -> Document:
         f"{wasted} AS wasted_cpu_seconds FROM attempts GROUP BY strategy ORDER BY strategy"
     ).fetchall()
     arms = {}
-    if _has_table(connection, "bandit"):
+    if has_table(connection, "bandit"):
         arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
     found = {}
     for row in rows:
