@@ -21,9 +21,11 @@ from treewright.kernel.errors import TreewrightError
 from treewright.lean.types import Diagnostic, ProofState
 from treewright.orchestrator import chat, checkup
 from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.marketplace import Marketplace
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers import copilot, dojo
 from treewright.orchestrator.workers.base import Hopeless
+from treewright.orchestrator.workers.factory import Tickets
 from treewright.orchestrator.workers.search import SearchWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
 
@@ -71,17 +73,6 @@ def model() -> Iterator[Model]:
     made.server.server_close()
 
 
-class Tickets:
-    """The part of the marketplace that a sketch uses."""
-
-    def __init__(self) -> None:
-        self.requested: list[dict] = []
-
-    async def request_lemma(self, **fields) -> str:
-        self.requested.append(fields)
-        return f"t{len(self.requested)}"
-
-
 def sketched(lean: LeanAccess, model: Model, goal: Goal, tickets: Tickets | None = None) -> Result:
     worker = SketchWorker(lean, model.endpoint, tickets)
     return asyncio.run(worker.run(goal, 120.0))
@@ -112,22 +103,23 @@ def test_a_sketch_whose_steps_can_be_filled_in_is_a_proof(
 
 @LEAN
 def test_steps_that_stay_open_become_subgoals_and_tickets(
-    lean_access: LeanAccess, model: Model
+    lean_access: LeanAccess, model: Model, tmp_path: Path
 ) -> None:
     model.reply = (
         "```\nintro n\nhave hard : ∀ f : Nat → Nat, f n = f 0 := by sorry\n"
         "have easy : n + 0 = n := by sorry\nexact hard id\n```"
     )
-    tickets = Tickets()
+    path = tmp_path / "ledger.db"
     goal = Goal(id="my goal", text="∀ n : Nat, n = 0", estimated_difficulty=0.9)
-    result = sketched(lean_access, model, goal, tickets)
+    result = sketched(lean_access, model, goal, Tickets(path))
     assert not result.success
     assert result.subgoals == ("n : Nat\n⊢ ∀ (f : Nat → Nat), f n = f 0",)
-    assert result.metadata["tickets"] == ["t1"]
-    (ticket,) = tickets.requested
-    assert ticket["goal"] == "∀ (f : Nat → Nat), f n = f 0"
-    assert ticket["context"] == ["n : Nat"]
-    assert (ticket["suggested_name"], ticket["priority"]) == ("my_goal_step1", 0.9)
+    with Marketplace(path) as marketplace:
+        (ticket,) = asyncio.run(marketplace.get_open_tickets(limit=10))
+    assert result.metadata["tickets"] == [ticket.ticket_id]
+    assert ticket.goal == "∀ (f : Nat → Nat), f n = f 0"
+    assert list(ticket.context) == ["n : Nat"]
+    assert (ticket.suggested_name, ticket.priority) == ("my_goal_step1", 0.9)
 
 
 @LEAN

@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.escapes import find_escapes
@@ -47,14 +47,7 @@ proof; the last line closes the goal from these steps.
 class LemmaRequests(Protocol):
     """The part of the marketplace that a sketch needs."""
 
-    async def request_lemma(
-        self,
-        goal: str,
-        context: Sequence[str] = (),
-        suggested_name: str = "",
-        constraints: Sequence[str] = (),
-        priority: float = 0.5,
-    ) -> str: ...
+    async def request_lemma(self, goal: str, **details: Any) -> str: ...
 
 
 class SketchWorker:
@@ -159,6 +152,9 @@ class SketchWorker:
                 context=[f"{h.name} : {h.type}" for h in sorry.goal.hypotheses],
                 suggested_name=f"{re.sub(r'[^A-Za-z0-9]+', '_', goal.id)}_step{number}",
                 priority=goal.estimated_difficulty,
+                imports=goal.imports,
+                preamble=goal.preamble,
+                requested_by="sketch",
             )
             for number, sorry in enumerate(open_ends, start=1)
         ]
