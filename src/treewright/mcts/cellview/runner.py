@@ -16,10 +16,12 @@ from treewright.mcts.cellview.cell import Cell, Step, is_settled
 from treewright.mcts.cellview.damage import Damage
 from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import back_up, release, reserve
+from treewright.mcts.policy import Policy, back_up, release, reserve
 from treewright.mcts.prooftree import Node, Status
 from treewright.mcts.records import Reason
 from treewright.mcts.turn import Turn, reason_of
+
+_DEFAULT = Policy()
 
 
 class Flight:
@@ -37,16 +39,20 @@ class Flight:
 class CellViewRunner:
     """Grows a tree by many cells. `step` gives one iteration, in the order of the clock."""
 
-    def __init__(self, expander: Expander, settings: CellSettings, seed: int) -> None:
+    def __init__(
+        self, expander: Expander, settings: CellSettings, seed: int, policy: Policy = _DEFAULT
+    ) -> None:
         self.expander = expander
         self.tree = expander.tree
         self.settings = settings
+        self._policy = policy
         self.aborted = False
         self.tick = 0
         self._asking = Asking(expander, settings.inflight)
         self._damage = Damage(settings, seed)
         self.cells = [
-            Cell(agent, expander, settings, self._damage, seed) for agent in range(settings.agents)
+            Cell(agent, expander, settings, policy, self._damage, seed)
+            for agent in range(settings.agents)
         ]
         self._ready: deque[Cell] = deque(self.cells)
         self._events: list[tuple[int, int, int, Flight | None]] = []
@@ -186,7 +192,7 @@ class CellViewRunner:
             cell.go_home()
             return self._idle(cell, reason)
         expansion = self._asking.expand(leaf)
-        back_up(path, leaf, expansion.value, self.settings.policy)
+        back_up(path, leaf, expansion.value, self._policy)
         self._end(flight)
         cell.learn(leaf, self.tick)
         return Turn(
