@@ -24,6 +24,8 @@ Belief = tuple[int, Edge | None]
 """When the cell looked at a node, and what it made of the numbers there: the edge to follow, or
 None, to try another tactic at the node itself."""
 
+_NOTHING: tuple[float, None] = (-inf, None)
+
 
 class Cell:
     """A local controller. It does one thing at a time."""
@@ -111,12 +113,14 @@ class Cell:
 
     def _believed(self, node: Node, now: int) -> Edge | None:
         """The edge to follow, or None. A belief that is old or shows to be wrong is renewed."""
-        belief = self._beliefs.get(node.id)
-        if belief is None or now - belief[0] >= self._refresh:
+        seen, edge = self._beliefs.get(node.id, _NOTHING)
+        if edge is None:
+            wrong = node.live and not self._has_more(node)
+        else:
+            wrong = edge.status
+        if wrong or now - seen >= self._refresh:
             return self._look(node, now)
-        edge = belief[1]
-        wrong = edge.status if edge is not None else node.live and not self._has_more(node)
-        return self._look(node, now) if wrong else edge
+        return edge
 
     def learn(self, leaf: Node, now: int) -> None:
         """After its own work the cell looks at the nodes on its way again."""
@@ -157,12 +161,13 @@ class Cell:
         """Straight down by what is believed."""
         path = self.path = self.trail.copy()
         node = self.stand
-        believed = self._believed
-        while (edge := believed(node, now)) is not None:
+        look, believed, beliefs = self._look, self._believed, self._beliefs
+        while (edge := (believed if node.id in beliefs else look)(node, now)) is not None:
             path.append((node, edge))
             node = select_child(edge)
             if len(path) >= self._sees:
                 self._stand_at(node, path.copy())
+                beliefs = self._beliefs
         return node
 
     def _feel_the_way(self, now: int, taken: set[int], deepest: float) -> Node | None:

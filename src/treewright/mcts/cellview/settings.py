@@ -119,13 +119,13 @@ _SHARES = ("block_fraction", "unfreeze_prob", "delay_prob")
 
 def parse_algotypes(text: str) -> tuple[Algotype, ...]:
     """`ucb:2,depth_first:1` as a pattern of cells; a name without a number stands for one."""
-    known: dict[str, Algotype] = {name: name for name in ALGOTYPES}
     pattern: list[Algotype] = []
     for part in text.split(","):
-        name, colon, count = (piece.strip() for piece in part.partition(":"))
-        if name not in known:
-            raise UsageError(f"unknown algotype '{name}': choose from {', '.join(ALGOTYPES)}")
+        word, colon, count = (piece.strip() for piece in part.partition(":"))
+        named: list[Algotype] = [name for name in ALGOTYPES if name == word]
+        if not named:
+            raise UsageError(f"unknown algotype '{word}': choose from {', '.join(ALGOTYPES)}")
         if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
             raise UsageError(f"'{part.strip()}': after the colon stands how many cells, 1 or more")
-        pattern += [known[name]] * int(count or 1)
+        pattern += named * int(count or 1)
     return tuple(pattern)
