@@ -84,11 +84,13 @@ def test_goals_that_share_metavariables_form_a_group(lean: WasmSession) -> None:
     assert len({g.hash for g in opened.goals}) == 4
     part = state(lean.focus(opened, [3]))
     assert [g.target for g in part.goals] == ["True"]
-    assert state(lean.run_tactic(part, "trivial")).closed
+    assert state(lean.run_tactic(part, "trivial")).complete
     rest = state(lean.focus(opened, opened.groups[0]))
     solved = state(lean.run_tactic(rest, "case x => exact 4"))
     assert [g.target for g in solved.goals] == ["4 > 3", "4 < 5"]
+    assert state(lean.run_tactic(solved, "all_goals omega")).complete
     assert isinstance(lean.focus(opened, [7]), TacticError)
+    assert isinstance(lean.focus(opened, []), TacticError)
 
 
 def test_the_hash_is_strict(lean: WasmSession) -> None:

@@ -22,7 +22,7 @@ class Expansion:
     __slots__ = ("attempts", "candidates", "changes", "complete", "new", "value")
 
     def __init__(self) -> None:
-        self.candidates: tuple[Candidate, ...] = ()
+        self.candidates: tuple[Candidate, ...] | None = None
         self.complete = False
         self.attempts: list[Attempt] = []
         self.new: list[NodeRecord] = []
@@ -45,8 +45,11 @@ class Expander:
         *,
         batch: int = 8,
         discount: float = 0.97,
+        recorded: Callable[[int, int], Suggestions | None] = lambda node, round_number: None,
     ) -> None:
+        """`recorded` knows what a source said about a node in an earlier process."""
         self._environment = environment
+        self._recorded = recorded
         self._source = source
         self._estimate = estimate
         self._batch = batch
@@ -82,7 +85,8 @@ class Expander:
 
     def ask(self, node: Node, round_number: int) -> Suggestions:
         """Asks the source; changes nothing."""
-        return self._source.suggest(self._goals[node.id], round_number)
+        known = self._recorded(node.id, round_number)
+        return known or self._source.suggest(self._goals[node.id], round_number)
 
     def propose(self, node: Node, suggestions: Suggestions, expansion: Expansion) -> None:
         """Enters suggestions into the node's frontier."""

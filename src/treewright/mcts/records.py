@@ -19,7 +19,7 @@ Reason = Literal[
     "expanded", "no_expansion", "solved", "dead", "terminal", "blocked", "delayed", "rerouted",
     "abort",
 ]  # fmt: skip
-GoalStatus = Literal["proved", "unproved", "rejected", "ill_typed", "false"]
+GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false"]
 
 
 class GoalView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,7 +97,11 @@ class GoalOpened(msgspec.Struct, frozen=True, tag="goal"):
 
 
 class Iteration(msgspec.Struct, frozen=True, tag="iteration"):
-    """One turn: where it went, what was tried, what it taught."""
+    """One turn: where it went, what was tried, what it taught.
+
+    `candidates` is there only if the tactic source was asked; `complete` is its answer to
+    whether asking again would bring more.
+    """
 
     epoch: int
     at: str
@@ -108,7 +112,7 @@ class Iteration(msgspec.Struct, frozen=True, tag="iteration"):
     path: tuple[int, ...]
     node: int | None
     reason: Reason
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] | None
     complete: bool
     attempts: tuple[Attempt, ...]
     value: float | None
