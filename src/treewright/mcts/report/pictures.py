@@ -89,5 +89,3 @@ def _use(turn: Iteration) -> str:
     if turn.reason in KEPT:
         return "kept from working"
     return "grew the tree" if any(a.edge is not None for a in turn.attempts) else "did not"
-
-

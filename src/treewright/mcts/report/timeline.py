@@ -68,7 +68,9 @@ def _mark(x: float, y: float, iteration: int, event: Intervention) -> str:
     until = "" if event.until is None else f", until {event.until}"
     source = f" ({event.source})" if event.source else ""
     words = f"iteration {iteration}: {event.kind}{until}{source}"
-    return svg.group([_shape(event.kind)], words, transform=f"translate({svg.number(x)} {svg.number(y)})")
+    return svg.group(
+        [_shape(event.kind)], words, transform=f"translate({svg.number(x)} {svg.number(y)})"
+    )
 
 
 def _shape(kind: str) -> str:
