@@ -37,10 +37,8 @@ class CentralizedEngine:
     def _descend(self) -> tuple[list[tuple[Node, Edge]], Node]:
         node = self.tree.root
         path: list[tuple[Node, Edge]] = []
-        policy, expander = self._policy, self.expander
-        while node.live and not (
-            expander.untouched(node) or (may_widen(node, policy) and expander.has_more(node))
-        ):
+        policy, has_more = self._policy, self.expander.has_more
+        while node.live and not (has_more(node) and may_widen(node, policy)):
             edge = select_edge(node, policy)
             path.append((node, edge))
             node = select_child(edge)
