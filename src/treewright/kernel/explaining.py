@@ -26,7 +26,7 @@ def explain(message: str, base: type[msgspec.Struct]) -> str:
     if missing:
         key = f"{key_path}.{missing[1]}".lstrip(".")
         return f"missing key `{key}`"
-    name = key_path.rpartition(".")[2]
+    name = key_path.rpartition(".")[2].partition("[")[0]
     wrong = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", text, re.DOTALL)
     if wrong and (choices := _choices(name, base)):
         text = f"{wrong[1]!r} is not one of {', '.join(f'`{choice}`' for choice in choices)}"

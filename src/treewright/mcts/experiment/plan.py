@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,9 @@ def _plan(file: planfile.PlanFile, path: Path) -> Plan:
     goals = _goals(file, path.parent)
     return Plan(
         name=file.name or path.stem,
-        modes=tuple(file.modes),
-        agents=tuple(file.agents) if distributed else (),
-        seeds=tuple(file.seeds),
+        modes=file.modes,
+        agents=file.agents if distributed else (),
+        seeds=file.seeds,
         simulations=file.simulations,
         time_limit=file.time_limit,
         step_timeout=file.step_timeout,
@@ -111,7 +112,7 @@ def _given(table: msgspec.Struct) -> dict[str, Any]:
     return {key: value for key, value in msgspec.structs.asdict(table).items() if value is not None}
 
 
-def _unique(key: str, values: list[Any]) -> None:
+def _unique(key: str, values: Sequence[Any]) -> None:
     for place, value in enumerate(values):
         if value in values[:place]:
             hint = f"; {UNDAMAGED!r} is always there" if value == UNDAMAGED else ""

@@ -73,9 +73,9 @@ class PlanFile(Table, frozen=True):
     """The whole file."""
 
     name: Text | None = None
-    modes: Annotated[list[Mode], msgspec.Meta(min_length=1)] = ["distributed"]
-    agents: Annotated[list[Count], msgspec.Meta(min_length=1)] = [4]
-    seeds: Annotated[list[NotNegative], msgspec.Meta(min_length=1)] = [0]
+    modes: Annotated[tuple[Mode, ...], msgspec.Meta(min_length=1)] = ("distributed",)
+    agents: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (4,)
+    seeds: Annotated[tuple[NotNegative, ...], msgspec.Meta(min_length=1)] = (0,)
     simulations: Count = 200
     time_limit: Seconds | None = None
     step_timeout: Seconds = 5.0

@@ -26,7 +26,7 @@ CELLS = "cells"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Told before a cell runs, without a result, and when it is finished (`earlier`: before now)."""
+    """Told before a cell runs, without a result, and when it is finished, now or `earlier`."""
 
     done: int
     total: int
