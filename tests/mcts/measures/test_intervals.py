@@ -65,24 +65,33 @@ def test_values_of_one_cluster_are_not_taken_for_independent() -> None:
     assert narrow.high - narrow.low < 0.5 * (first.high - first.low)  # pyright: ignore[reportOptionalOperand]
 
 
-def test_the_bootstrap_covers() -> None:
+@pytest.mark.parametrize("count", [3, 6, 12, 25])
+def test_the_interval_of_the_mean_covers(count: int) -> None:
     generator = np.random.default_rng(8)
     hits = 0
     for seed in range(200):
-        found = clustered_mean([[float(v)] for v in generator.normal(2.0, 1.0, 25)], seed)
+        found = clustered_mean([[float(v)] for v in generator.normal(2.0, 1.0, count)], seed)
         assert found is not None
         hits += found.low <= 2.0 <= found.high  # pyright: ignore[reportOptionalOperand]
-    assert 0.88 <= hits / 200 <= 0.99
+    assert 0.9 <= hits / 200 <= 0.995
 
 
-def test_one_cluster_has_no_interval() -> None:
-    found = clustered_mean([[1.0, 2.0, 3.0]], 0)
+def test_fewer_than_three_clusters_have_no_interval() -> None:
+    for clusters in ([[1.0, 2.0, 3.0]], [[1.0, 2.0], [3.0]]):
+        found = clustered_mean(clusters, 0)
+        assert found is not None
+        assert (found.value, found.low, found.high, found.count) == (2.0, None, None, 3)
+
+
+def test_few_clusters_that_agree_do_not_hide_their_noise() -> None:
+    found = clustered_mean([[0.0, -1.0, -1.0]] * 3, 0)
     assert found is not None
-    assert (found.value, found.low, found.high, found.count) == (2.0, None, None, 3)
+    assert found.low < -1.0  # pyright: ignore[reportOptionalOperand]
+    assert found.high > -0.4  # pyright: ignore[reportOptionalOperand]
 
 
 def test_scale_is_applied_to_all_three() -> None:
-    plain, scaled = clustered_mean([[0.0], [1.0]], 3), clustered_mean([[0.0], [1.0]], 3, math.exp)
+    plain, scaled = (clustered_mean([[0.0], [1.0], [2.0]], 3, scale) for scale in (float, math.exp))
     assert plain
     assert scaled
     assert scaled.value == math.exp(plain.value)

@@ -38,7 +38,8 @@ def test_known_damage() -> None:
     assert found.attempts_ratio
     assert found.damaged.value == 0.8
     assert found.difference.value == pytest.approx(-0.2)
-    assert found.difference.low == pytest.approx(-0.6)
+    assert -1 <= found.difference.low < -0.4  # pyright: ignore[reportOptionalOperand]
+    assert found.difference.high >= 0  # pyright: ignore[reportOptionalOperand]
     assert found.retained.value == 0.8
     assert (found.lost, found.won, found.p) == (2, 0, 0.5)
     assert found.steps_ratio.value == pytest.approx(2.0)

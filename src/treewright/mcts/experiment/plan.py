@@ -31,10 +31,10 @@ class Arm(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
 
     @property
-    def damages(self) -> bool:
-        """Without this it is a placebo: its settings change nothing, and so must its results."""
-        settings = self.settings
-        return bool(self.dose or settings.get("delay_prob") or settings.get("schedule"))
+    def placebo(self) -> bool:
+        """Its settings change nothing, and so must its results."""
+        other = self.settings.get("delay_prob") or self.settings.get("schedule")
+        return self.name != UNDAMAGED and not self.dose and not other
 
 
 class Plan(msgspec.Struct, frozen=True):

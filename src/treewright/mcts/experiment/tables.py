@@ -70,7 +70,7 @@ def comparisons(heading: str, words: str, found: Sequence[Comparison]) -> str:
     rows = [
         [
             escape(one.group.setup),
-            escape(one.group.arm.name + ("" if one.group.arm.damages else " (no damage)")),
+            escape(one.group.arm.name + (" (no damage)" if one.group.arm.placebo else "")),
             str(one.found.pairs),
             share(one.found.undamaged),
             share(one.found.damaged),

@@ -8,9 +8,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
+from treewright.kernel.student import expanded_tail, student_quantile
+
 CONFIDENCE = 0.95
 _Z = 1.959963984540054
 _RESAMPLES = 2000
+_FEWEST_CLUSTERS = 3
+_FEW_CLUSTERS = 8
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -40,26 +44,48 @@ def clustered_mean(
     seed: int,
     scale: Callable[[float], float] = float,
 ) -> Estimate | None:
-    """The mean over all values, with a percentile bootstrap that draws whole clusters.
+    """The mean over all values, with an interval that knows that values of a cluster are alike.
 
-    Values of one cluster (one goal under several seeds) are alike: drawing them one by one would
-    make the interval too narrow. With fewer than two clusters there is no interval. `scale` is
-    applied to the three numbers at the end.
+    A cluster is one goal under several seeds. The bootstrap draws whole clusters, with expanded
+    tails; for few clusters it is widened to Student's interval where that is wider, and below
+    three there is none. `scale` is applied to the three numbers at the end.
     """
     filled = [cluster for cluster in clusters if len(cluster)]
     if not filled:
         return None
-    sums = np.array([math.fsum(cluster) for cluster in filled])
-    sizes = np.array([len(cluster) for cluster in filled], dtype=float)
-    count = int(sizes.sum())
-    centre = math.fsum(sums) / count
-    if len(filled) < 2:
-        return Estimate(scale(centre), None, None, count)
-    drawn = np.random.default_rng(seed).integers(0, len(filled), (_RESAMPLES, len(filled)))
+    values = [value for cluster in filled for value in cluster]
+    centre = math.fsum(values) / len(values)
+    if len(filled) < _FEWEST_CLUSTERS:
+        return Estimate(scale(centre), None, None, len(values))
+    low, high = _bootstrap(filled, seed)
+    if len(filled) < _FEW_CLUSTERS:
+        reach = student_quantile(0.5 + CONFIDENCE / 2, len(filled) - 1) * _spread(filled, centre)
+        low, high = min(low, centre - reach), max(high, centre + reach)
+    return Estimate(scale(centre), scale(low), scale(high), len(values))
+
+
+def _bootstrap(clusters: Sequence[Sequence[float]], seed: int) -> tuple[float, float]:
+    count = len(clusters)
+    sums = np.array([math.fsum(cluster) for cluster in clusters])
+    sizes = np.array([len(cluster) for cluster in clusters], dtype=float)
+    drawn = np.random.default_rng(seed).integers(0, count, (_RESAMPLES, count))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    tail = (1 - CONFIDENCE) / 2
+    tail = expanded_tail(count, CONFIDENCE)
     low, high = np.quantile(means, (tail, 1 - tail))
-    return Estimate(scale(centre), scale(float(low)), scale(float(high)), count)
+    return float(low), float(high)
+
+
+def _spread(clusters: Sequence[Sequence[float]], centre: float) -> float:
+    """The standard error of the mean: of the clusters, or of the values where that is larger.
+
+    Clusters that happen to agree must not hide that their values do not.
+    """
+    count = sum(map(len, clusters))
+    between = math.fsum(math.fsum(v - centre for v in cluster) ** 2 for cluster in clusters)
+    between *= len(clusters) / (len(clusters) - 1)
+    within = math.fsum((v - centre) ** 2 for cluster in clusters for v in cluster)
+    within *= count / (count - 1)
+    return math.sqrt(max(between, within)) / count
 
 
 def mcnemar(lost: int, won: int) -> float:

@@ -48,7 +48,9 @@ def robustness(
         unpaired=len(before) + len(after) - 2 * len(pairs),
         undamaged=rate(sum(a.solved for a, _ in pairs), len(pairs)),
         damaged=rate(sum(b.solved for _, b in pairs), len(pairs)),
-        difference=_clustered(pairs, lambda a, b: float(b.solved) - float(a.solved), seed),
+        difference=_clustered(
+            pairs, lambda a, b: float(b.solved) - float(a.solved), seed, _as_difference
+        ),
         retained=rate(len(both), len(both) + lost),
         steps_ratio=_clustered(both, lambda a, b: math.log(b.steps / a.steps), seed, math.exp),
         attempts_ratio=_clustered(
@@ -61,6 +63,11 @@ def robustness(
         won=won,
         p=mcnemar(lost, won) if pairs else None,
     )
+
+
+def _as_difference(value: float) -> float:
+    """Rates differ by 1 at most, whatever Student says."""
+    return max(-1.0, min(1.0, value))
 
 
 def _clustered(
