@@ -1,0 +1,46 @@
+"""The ranked list of core tactics: rules on the outline of the target and of the hypotheses.
+
+The first round has what usually works and is quick; the second what is dear or a long shot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from treewright.mcts.records import Candidate, GoalView
+from treewright.mcts.sources.base import Suggestions
+from treewright.mcts.sources.context import first
+from treewright.mcts.sources.hypothesis_rules import analysis, eliminations, uses
+from treewright.mcts.sources.target_rules import Ranked, closers, structure
+
+_MOST = 40
+
+
+class CoreTactics:
+    """Proposes tactics of core Lean. Knows nothing but the goal."""
+
+    name = "core"
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        context = first(goals)
+        ranked = best_first(
+            [
+                *structure(context),
+                *eliminations(context),
+                *closers(context),
+                *uses(context),
+                *analysis(context),
+            ]
+        )[:_MOST]
+        total = sum(weight for weight, _ in ranked) or 1.0
+        return Suggestions(
+            tuple(Candidate(tactic, weight / total, self.name) for weight, tactic in ranked)
+        )
+
+
+def best_first(ranked: Iterable[Ranked]) -> list[Ranked]:
+    """Each tactic once, with the best of its weights; equals stay in order."""
+    best: dict[str, float] = {}
+    for weight, tactic in ranked:
+        best[tactic] = max(weight, best.get(tactic, 0.0))
+    return sorted(((weight, tactic) for tactic, weight in best.items()), key=lambda pair: -pair[0])
