@@ -8,7 +8,9 @@ import pytest
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import validate_run_id
-from treewright.mcts.experiment.plan import Plan, cell_settings, cells_of, load
+from treewright.mcts.cellview.orders import Order
+from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.experiment.plan import Plan, cells_of, load, search_settings
 
 GOAL = '[[goals]]\nname = "g"\nstatement = "True"\n'
 BANK = """\
@@ -55,16 +57,28 @@ def test_what_the_runner_is_told(tmp_path: Path) -> None:
         'modes = ["centralized", "distributed"]\n[cells]\ninflight = 2\n'
         '[[interventions]]\nname = "late"\ndelay_prob = 0.5\ndelay_duration = 3\n' + GOAL,
     )
-    central, undamaged, late = cells_of(plan)
-    assert cell_settings(central, plan) == {}
-    assert cell_settings(undamaged, plan) == {"inflight": 2, "agents": 4, "block_fraction": 0.0}
-    assert cell_settings(late, plan) == {
-        "inflight": 2,
-        "agents": 4,
-        "block_fraction": 0.0,
-        "delay_prob": 0.5,
-        "delay_duration": 3,
-    }
+    central, undamaged, late = (search_settings(plan, cell) for cell in cells_of(plan))
+    assert (central.mode, central.cells) == ("centralized", None)
+    assert undamaged.cells == CellSettings(agents=4, inflight=2)
+    assert late.cells == CellSettings(agents=4, inflight=2, delay_prob=0.5, delay_duration=3)
+    assert (late.mode, late.seed, late.simulations, late.refute) == ("distributed", 0, 200, False)
+
+
+def test_a_schedule_and_a_mix_of_algotypes(tmp_path: Path) -> None:
+    plan = made(
+        tmp_path,
+        'agents = [3]\n[cells]\nalgotypes = "ucb:2,random"\n[[interventions]]\nname = "late"\n'
+        '[[interventions.schedule]]\nat = 5\nkind = "block"\nagent = 1\nduration = 4\n' + GOAL,
+    )
+    found = search_settings(plan, cells_of(plan)[1]).cells
+    assert found is not None
+    assert found.algotypes == ("ucb", "ucb", "random")
+    assert found.schedule == (Order(at=5, kind="block", agent=1, duration=4),)
+
+
+def test_one_agent_needs_no_word_about_inflight(tmp_path: Path) -> None:
+    plan = made(tmp_path, "agents = [1]\n" + GOAL)
+    assert search_settings(plan, cells_of(plan)[0]).cells == CellSettings(agents=1, inflight=1)
 
 
 def test_goals_from_a_bank(tmp_path: Path) -> None:
@@ -125,6 +139,11 @@ def test_the_text_of_a_tactics_file_is_part_of_the_plan(tmp_path: Path) -> None:
         ('[bank]\nfile = "bank.jsonl"\nids = ["zz"]\n', "`bank.ids`: 'zz' is not in"),
         ('[bank]\nfile = "bank.jsonl"\nclasses = ["set"]\n', "there are nat, prop"),
         ('[bank]\nfile = "plan.toml"\n', "line 1: "),
+        ('[cells]\nalgotypes = "ucb:3"\n' + GOAL, "'none' with 4 agents: algotypes names 3 cells"),
+        (
+            '[[interventions]]\nname = "s"\nschedule = [{at = 1, kind = "smash"}]\n' + GOAL,
+            "'s' with 4 agents: Invalid enum value 'smash'",
+        ),
         ('tactics = "no.txt"\n' + GOAL, "`tactics`: cannot read"),
     ],
 )

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from treewright.kernel.errors import UsageError
+from treewright.mcts.cellview.settings import CellSettings, parse_algotypes
 from treewright.mcts.experiment import planfile
 from treewright.mcts.experiment.bank import choose
-from treewright.mcts.settings import Mode
+from treewright.mcts.settings import Mode, Settings, SourceSettings
 
 UNDAMAGED = "none"
 """The arm that every plan has, and that the others are compared with."""
@@ -47,6 +48,9 @@ class Plan(msgspec.Struct, frozen=True):
     simulations: int
     time_limit: float | None
     step_timeout: float
+    batch: int
+    noise: float
+    refute: bool
     tactics: str | None
     cells: dict[str, Any]
     arms: tuple[Arm, ...]
@@ -72,7 +76,7 @@ def _plan(file: planfile.PlanFile, path: Path) -> Plan:
     arms = [Arm(UNDAMAGED), *(arm for table in file.interventions for arm in _arms(table))]
     _unique("interventions", [arm.name for arm in arms])
     goals = _goals(file, path.parent)
-    return Plan(
+    plan = Plan(
         name=file.name or path.stem,
         modes=file.modes,
         agents=file.agents if distributed else (),
@@ -80,11 +84,26 @@ def _plan(file: planfile.PlanFile, path: Path) -> Plan:
         simulations=file.simulations,
         time_limit=file.time_limit,
         step_timeout=file.step_timeout,
+        batch=file.batch,
+        noise=file.noise,
+        refute=file.refute,
         tactics=_text(path.parent / file.tactics) if file.tactics else None,
         cells=_given(file.cells),
         arms=tuple(arms),
         goals=goals,
     )
+    _try_settings(plan)
+    return plan
+
+
+def _try_settings(plan: Plan) -> None:
+    """What the runner would refuse is said before anything runs."""
+    for agents in plan.agents:
+        for arm in plan.arms:
+            try:
+                cell_settings(plan, agents, arm)
+            except (UsageError, msgspec.ValidationError) as error:
+                raise UsageError(f"{arm.name!r} with {agents} agents: {error}") from None
 
 
 def _arms(table: planfile.InterventionTable) -> list[Arm]:
@@ -153,16 +172,33 @@ def cells_of(plan: Plan) -> list[Cell]:
     return cells
 
 
-def cell_settings(cell: Cell, plan: Plan) -> dict[str, Any]:
-    """What the distributed runner is told: the keys of `CellSettings`; empty when centralized."""
-    if cell.agents is None:
-        return {}
-    return {
+def search_settings(plan: Plan, cell: Cell) -> Settings:
+    """What the proof run of a cell is asked to do."""
+    return Settings(
+        mode=cell.mode,
+        simulations=plan.simulations,
+        time_limit=plan.time_limit,
+        step_timeout=plan.step_timeout,
+        seed=cell.seed,
+        batch=plan.batch,
+        refute=plan.refute,
+        sources=SourceSettings(tactics=plan.tactics, noise=plan.noise),
+        cells=None if cell.agents is None else cell_settings(plan, cell.agents, cell.arm),
+    )
+
+
+def cell_settings(plan: Plan, agents: int, arm: Arm) -> CellSettings:
+    """What the distributed runner is told."""
+    given = {
+        "inflight": min(CellSettings().inflight, agents),
         **plan.cells,
-        "agents": cell.agents,
-        "block_fraction": cell.arm.dose,
-        **cell.arm.settings,
+        "agents": agents,
+        "block_fraction": arm.dose,
+        **arm.settings,
     }
+    if "algotypes" in given:
+        given["algotypes"] = parse_algotypes(given["algotypes"])
+    return msgspec.convert(given, CellSettings)
 
 
 def _identity(
@@ -170,7 +206,7 @@ def _identity(
 ) -> str:
     """A directory name that says what is in it; the number keeps it unique."""
     setup = mode if agents is None else f"{mode}{agents}-{_slug(arm.name, 16)}"
-    return f"{number:04d}-{setup}-s{seed}-{_slug(goal.name, 24)}"
+    return f"{number:04d}-{setup}-s{seed}-{_slug(goal.name, 20)}"
 
 
 def _slug(text: str, longest: int) -> str:

@@ -65,10 +65,12 @@ def run_experiment(
     directory: Path,
     run_cell: RunCell,
     progress: Callable[[Progress], None] = lambda progress: None,
+    *,
+    force: bool = False,
 ) -> Outcome:
     """Runs what is missing, then writes `results.csv`, `report.md` and `plots/`."""
     atomic.make_directory(directory)
-    lease = Lease.acquire(directory / "lease")
+    lease = Lease.acquire(directory / "lease", force=force)
     try:
         _same_plan(plan, directory / PLAN)
         results = _run_missing(plan, directory, run_cell, progress, lease)
