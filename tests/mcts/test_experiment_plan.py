@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from treewright.kernel.errors import UsageError
+from treewright.kernel.explaining import all_keys
 from treewright.kernel.rundir import validate_run_id
 from treewright.mcts.cellview.orders import Order
 from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.experiment.plan import Plan, cells_of, load, search_settings
+from treewright.mcts.experiment.planfile import Table
 
+ROOT = Path(__file__).parents[2]
 GOAL = '[[goals]]\nname = "g"\nstatement = "True"\n'
 BANK = """\
-{"id": "a1", "statement": "True", "class": "prop", "steps": 2}
-{"id": "a2", "statement": "1 = 1", "class": "nat"}
+{"id": "a1", "text": "True", "class": "prop", "steps": 2}
+{"id": "a2", "text": "1 = 1", "class": "nat"}
 
-{"id": "a3", "statement": "2 = 2", "class": "nat"}
+{"id": "a3", "text": "2 = 2", "class": "nat"}
 """
 
 
@@ -159,3 +164,21 @@ def test_errors_are_one_line_that_names_the_key(tmp_path: Path, text: str, words
 def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no experiment file"):
         load(tmp_path / "none.toml")
+
+
+def test_the_example_loads() -> None:
+    plan = load(ROOT / "examples" / "experiments" / "damage.toml")
+    assert len(cells_of(plan)) == 45
+    assert [arm.name for arm in plan.arms if arm.placebo] == ["placebo"]
+
+
+def test_every_key_is_documented() -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text("utf-8")
+    for key in all_keys(Table):
+        assert f"`{key}`" in text, key
+
+
+def test_the_shown_file_loads(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text("utf-8")
+    (shown,) = re.findall(r"(?:^    name = .*\n)(?:(?:    .*)?\n)+", text, flags=re.M)
+    assert len(made(tmp_path, textwrap.dedent(shown)).goals) == 3

@@ -14,7 +14,7 @@ class BankGoal(msgspec.Struct, frozen=True):
     """A line of the bank; what else it says is of no concern here."""
 
     id: str
-    statement: str
+    statement: str = msgspec.field(name="text")
     kind: str = msgspec.field(default="", name="class")
 
 

@@ -31,7 +31,7 @@ class GoalTable(Table, frozen=True):
 
 
 class BankTable(Table, frozen=True):
-    """Goals from a file with one JSON object a line: `id`, `statement`, `class`."""
+    """Goals from a file with one JSON object a line: `id`, `text`, `class`."""
 
     file: Text
     ids: list[Text] | None = None
