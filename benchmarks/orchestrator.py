@@ -3,6 +3,7 @@
 throughput   10,000 goals through the scheduler with no-op workers, every attempt durable, against
              inserting the same rows one by one with the same durability
 dedupe       the look-up of an attempt among 1,000,000 against that among 1,000
+cancel       how long after the winner a loser is gone and its Lean can be used again
 portfolio    the bundled bank: bandit and races against each strategy alone and a fixed order
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Row, Table, medians, render, seconds, take_turns
+from treewright.lean.async_session import AsyncLeanSession
 from treewright.orchestrator.bank import Bank, read_bank
 from treewright.orchestrator.bench import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
@@ -28,6 +30,7 @@ from treewright.orchestrator.ledger import Attempt, Ledger
 from treewright.orchestrator.ledger_file import open_ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.workers.base import Hole, LeanWorker
 from treewright.orchestrator.workers.stub import StubWorker
 
 BANK = Path(__file__).parents[1] / "bench" / "bank.jsonl"
@@ -163,6 +166,55 @@ def _filled(path: Path, count: int) -> Ledger:
     return ledger
 
 
+class _Endless(LeanWorker):
+    """A loser in the middle of a tactic that would not end."""
+
+    strategy = SEARCH
+
+    def __init__(self, lean: LeanAccess) -> None:
+        super().__init__(lean)
+        self.running = asyncio.Event()
+
+    async def close_hole(
+        self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
+    ) -> None:
+        self.running.set()
+        text = "set_option maxHeartbeats 0 in\nrepeat (first | skip | rfl)"
+        await session.run_tactic(hole.states[0], text, timeout=300)
+
+
+def cancel(quick: bool) -> Table:
+    rounds = 5 if quick else 20
+    lean = LeanAccess(1)
+
+    async def one() -> float:
+        loser = _Endless(lean)
+        task = asyncio.create_task(loser.run(goal_of(1), 300.0))
+        await loser.running.wait()
+        await asyncio.sleep(0.05)
+        started = time.perf_counter()
+        task.cancel()
+        await asyncio.wait([task])
+        async with lean.session() as session:
+            await session.start("1 = 1")
+        return time.perf_counter() - started
+
+    async def all_rounds() -> list[float]:
+        times = [await one() for _ in range(rounds)]
+        await lean.close()
+        return times
+
+    times = asyncio.run(all_rounds())
+    return Table(
+        "cancel",
+        "A loser that is cancelled: until its Lean process answers somebody else",
+        [
+            Row("median", 1000 * median(times), "ms", target=100.0),
+            Row("worst", 1000 * max(times), "ms"),
+        ],
+    )
+
+
 def portfolio(quick: bool) -> Table:
     """Each contestant has a ledger of its own and the same warm Lean processes."""
     bank = read_bank(BANK)
@@ -260,7 +312,7 @@ async def _fixed_order(bank: Bank, lean: LeanAccess) -> tuple[int, float]:
         return solved, time.perf_counter() - started
 
 
-BENCHMARKS = {"throughput": throughput, "dedupe": dedupe, "portfolio": portfolio}
+BENCHMARKS = {"throughput": throughput, "dedupe": dedupe, "cancel": cancel, "portfolio": portfolio}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -124,7 +124,7 @@ def test_a_real_bank_run_that_is_ended_leaves_no_process_and_goes_on(
         with subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as run:
-            until(lambda: count(ledger) > before, 180, "another attempt")  # noqa: B023
+            until(lambda: count(ledger) > before, 300, "another attempt")  # noqa: B023
             started = children(run.pid)
             assert started or run.poll() is not None
             os.kill(run.pid, number)

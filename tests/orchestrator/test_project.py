@@ -49,7 +49,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_sorries_are_what_lean_says_they_are(project: Path, treewright: Program) -> None:
-    done = treewright("sorries", ".", "--json", cwd=project)
+    done = treewright("sorries", ".", "--json", cwd=project, timeout=400)
     assert done.returncode == 1, "one file could not be read"
     document = json.loads(done.stdout)
     found = {(s["declaration"], s["line"], s["column"]) for s in document["sorries"]}
@@ -119,10 +119,10 @@ def test_background_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
         ) as run,
     ):
         try:
-            until(lambda: "sorry" not in file.read_text(), 180, "a proof in place")
-            until(lambda: "waiting for a file to change" in log.read_text(), 180, "waiting")
+            until(lambda: "sorry" not in file.read_text(), 300, "a proof in place")
+            until(lambda: "waiting for a file to change" in log.read_text(), 300, "waiting")
             file.write_text("theorem b : 2 + 2 = 4 := by sorry\n")
-            until(lambda: "sorry" not in file.read_text(), 180, "the second proof")
+            until(lambda: "sorry" not in file.read_text(), 300, "the second proof")
         finally:
             os.kill(run.pid, signal.SIGTERM)
         assert run.wait(120) == 0

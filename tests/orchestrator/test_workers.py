@@ -10,7 +10,7 @@ import asyncio
 import importlib.util
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,15 +18,17 @@ from types import SimpleNamespace
 import pytest
 
 from treewright.kernel.errors import TreewrightError
+from treewright.lean import async_session
 from treewright.lean.types import Diagnostic, ProofState
+from treewright.mcts.records import Candidate, GoalView
+from treewright.mcts.sources.base import Suggestions
 from treewright.orchestrator import chat, checkup
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.marketplace import Marketplace
 from treewright.orchestrator.types import Goal, Place, Result
-from treewright.orchestrator.workers import copilot, dojo
+from treewright.orchestrator.workers import copilot, dojo, search
 from treewright.orchestrator.workers.base import Hopeless
 from treewright.orchestrator.workers.factory import Tickets
-from treewright.orchestrator.workers.search import SearchWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
 
 LEAN = pytest.mark.xdist_group("orchestrator-lean")
@@ -186,7 +188,7 @@ def test_the_script_in_an_answer(answer: str, script: str) -> None:
 
 @LEAN
 def test_search_finds_a_proof_that_one_tactic_does_not(lean_access: LeanAccess) -> None:
-    worker = SearchWorker(lean_access)
+    worker = search.SearchWorker(lean_access)
     goal = Goal(id="g", text="∀ (p q r : Prop), (p → q) → (q → r) → p → r ∧ q")
     result = asyncio.run(worker.run(goal, 300.0))
     assert result.success, result.error
@@ -195,15 +197,34 @@ def test_search_finds_a_proof_that_one_tactic_does_not(lean_access: LeanAccess) 
     assert not hopeless.success
 
 
+class Endless:
+    """A tactic source whose only tactic runs until it is interrupted."""
+
+    name = "endless"
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        self.asked.set()
+        text = f"set_option maxHeartbeats 0 in\nrepeat (first | skip | rfl) -- {round_number}"
+        return Suggestions((Candidate(text, None, self.name),), complete=False)
+
+
 @LEAN
-def test_a_search_that_is_cancelled_leaves_its_session_usable(lean_access: LeanAccess) -> None:
-    goal = Goal(id="g", text="∀ (f : Nat → Nat), (∀ n, f (f n) < f (n + 1)) → ∀ n, f n = n")
+def test_a_search_that_is_cancelled_leaves_its_session_usable(
+    lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Endless()
+    monkeypatch.setattr(search, "build_source", lambda settings: source)
+    monkeypatch.setattr(async_session, "CANCEL_GRACE_SECONDS", 100.0)  # the machine may be busy
 
     async def main() -> tuple[int | None, int | None]:
         async with lean_access.session() as session:
             before = session.pid
-        task = asyncio.create_task(SearchWorker(lean_access).run(goal, 300.0))
-        await asyncio.sleep(0.5)  # somewhere in the middle, wherever that is
+        goal = Goal(id="g", text="∀ n : Nat, n = n")
+        task = asyncio.create_task(search.SearchWorker(lean_access).run(goal, 600.0))
+        assert await asyncio.to_thread(source.asked.wait, 120)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
