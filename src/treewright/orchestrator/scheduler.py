@@ -56,10 +56,11 @@ class Scheduler:
         self.ledger = Ledger() if ledger is None else ledger
         self.lean = LeanAccess(self.config.lean_sessions) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
-        made = workers or make_workers(self.config, self.lean, self.ledger.path)
+        if workers is None:
+            workers = make_workers(self.config, self.lean, self.ledger.path)
         self.workers: dict[StrategyType, Worker] = {}
         self.excluded: dict[StrategyType, str] = {}
-        for worker in made:
+        for worker in workers:
             probe = worker.probe()
             if probe.available:
                 self.workers[worker.strategy] = worker
