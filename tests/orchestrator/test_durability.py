@@ -118,7 +118,8 @@ def test_a_real_bank_run_that_is_ended_leaves_no_process_and_goes_on(
     )
     ledger = tmp_path / ".treewright" / "ledger.db"
     command = [sys.executable, "-m", "treewright", "bank", "bank.jsonl", "--cpu-target", "1000"]
-    command += ["--strategy", "micro", "--timeout", "500", "--lean-sessions", "1"]
+    command += ["--strategy", "micro", "--timeout", "900", "--lean-sessions", "1"]
+    command += ["--strategy-timeout", "micro=300"]  # the machine may be busy
     for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
         before = count(ledger)
         with subprocess.Popen(
@@ -143,12 +144,12 @@ def test_a_real_bank_run_that_is_ended_leaves_no_process_and_goes_on(
                     reuse=False,
                     profile=None,
                     strategies=("micro",),
-                    timeouts=(),
+                    timeouts=("micro=300",),
                     cpu_target=1000.0,
                     lean_sessions=1,
                 ),
                 opened,
-                timeout=500,
+                timeout=900,
                 announce=announced.append,
                 make_scheduler=lambda config, ledger, run_id: Scheduler(
                     config, ledger=ledger, run_id=run_id, lean=lean_access

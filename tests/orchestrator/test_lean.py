@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 SLOW = (
     "set_option maxHeartbeats 0 in\nset_option maxRecDepth 100000 in\nrepeat (first | skip | rfl)"
 )
-CONFIG = OrchestratorConfig(timeouts={StrategyType.MICRO: 60.0})
+CONFIG = OrchestratorConfig(timeouts={StrategyType.MICRO: 300.0})
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def test_the_scheduler_as_it_comes(
 
     monkeypatch.setattr(scheduler_module, "LeanAccess", lambda sessions: lean_access)
     monkeypatch.setattr(lean_access, "close", stay_open)
+    monkeypatch.setitem(DEFAULT_TIMEOUTS, StrategyType.MICRO, 300.0)  # a busy machine
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # not to wait for others
 
     async def main() -> None:

@@ -37,7 +37,9 @@ theorem later : two = 2 ∧ True := ⟨rests, sorry⟩
 theorem wrong : 1 = 2 := by sorry
 example : True := by sorry
 """
-FAST = ["--cpu-target", "1000", "--strategy", "micro", "--lean-sessions", "1"]
+# Not to depend on how busy the machine is: no throttle, much time for each goal.
+PATIENT = ["--cpu-target", "1000", "--strategy", "micro", "--lean-sessions", "1"]
+PATIENT += ["--strategy-timeout", "micro=300"]
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_sorries_are_what_lean_says_they_are(project: Path, treewright: Program)
 def test_background_proves_what_it_can_and_touches_nothing(
     project: Path, treewright: Program
 ) -> None:
-    done = treewright("bg", ".", "--once", "--json", *FAST, cwd=project, timeout=400)
+    done = treewright("bg", ".", "--once", "--json", *PATIENT, cwd=project, timeout=400)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert [p["declaration"] for p in document["proved"]] == ["a", "b", "rests", "later"]
@@ -113,7 +115,7 @@ def test_background_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     with (
         log.open("w") as output,
         subprocess.Popen(
-            [sys.executable, "-m", "treewright", "bg", ".", "--in-place", *FAST],
+            [sys.executable, "-m", "treewright", "bg", ".", "--in-place", *PATIENT],
             cwd=tmp_path,
             stderr=output,
         ) as run,
