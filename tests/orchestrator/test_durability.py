@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,9 +13,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.orchestrator import stub_bank
 from tests.waiting import gone, until
+from treewright.cli.orchestrator_options import make_config
+from treewright.orchestrator.bank import read_bank
+from treewright.orchestrator.bench import run_bank
+from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.scheduler import Scheduler
 
 ROOT = Path(__file__).parents[2]
 GOALS = 400
@@ -100,19 +108,24 @@ REAL_GOALS = [
 ]
 
 
-def test_a_real_bank_run_that_is_ended_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("orchestrator-lean")
+def test_a_real_bank_run_that_is_ended_leaves_no_process_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lean_access: LeanAccess
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "bank.jsonl").write_text(
         "".join(json.dumps({"id": str(i), "text": g}) + "\n" for i, g in enumerate(REAL_GOALS))
     )
     ledger = tmp_path / ".treewright" / "ledger.db"
     command = [sys.executable, "-m", "treewright", "bank", "bank.jsonl", "--cpu-target", "1000"]
-    command += ["--strategy", "micro", "--timeout", "500", "--json", "--lean-sessions", "1"]
+    command += ["--strategy", "micro", "--timeout", "900", "--lean-sessions", "1"]
+    command += ["--strategy-timeout", "micro=300"]  # the machine may be busy
     for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
         before = count(ledger)
         with subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as run:
-            until(lambda: count(ledger) > before, 180, "another attempt")  # noqa: B023
+            until(lambda: count(ledger) > before, 300, "another attempt")  # noqa: B023
             started = children(run.pid)
             assert started or run.poll() is not None
             os.kill(run.pid, number)
@@ -122,11 +135,27 @@ def test_a_real_bank_run_that_is_ended_leaves_no_process_and_goes_on(tmp_path: P
     tried = "status NOT IN ('cancelled', 'unavailable')"
     unfinished = count(ledger, tried) < len(REAL_GOALS)
 
-    again = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert again.returncode == 0, again.stderr
-    assert not unfinished or "continuing run" in again.stderr
-    results = json.loads(again.stdout)
-    assert results["solved"] == ["0", "1", "2", "3", "5"]
-    assert results["strategies"]["micro"]["used"] == len(REAL_GOALS)
+    announced: list[str] = []
+    with Ledger(ledger) as opened:
+        results = asyncio.run(
+            run_bank(
+                read_bank(Path("bank.jsonl")),
+                make_config(
+                    reuse=False,
+                    profile=None,
+                    strategies=("micro",),
+                    timeouts=("micro=300",),
+                    cpu_target=1000.0,
+                    lean_sessions=1,
+                ),
+                opened,
+                timeout=900,
+                announce=announced.append,
+                make_scheduler=lambda config, ledger, run_id: Scheduler(
+                    config, ledger=ledger, run_id=run_id, lean=lean_access
+                ),
+            )
+        ).results
+    assert not unfinished or any("continuing run" in text for text in announced)
+    assert results.solved == ["0", "1", "2", "3", "5"]
+    assert results.strategies["micro"]["used"] == len(REAL_GOALS)

@@ -34,7 +34,7 @@ def run(ledger: Ledger, workers, action: Callable, config=OrchestratorConfig(), 
         async with Scheduler(
             config, ledger=ledger, workers=workers, throttle=idle, **more
         ) as scheduler:
-            return await asyncio.wait_for(action(scheduler), 60)
+            return await asyncio.wait_for(action(scheduler), 120)
 
     return asyncio.run(main())
 

@@ -88,12 +88,17 @@ def prove(**given: Any) -> None:
     flags = {name: value for name, value in given.items() if value is not None}
     if "experiment" in flags:
         _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
-        _experiment(flags)
+        from treewright.cli.prove_experiment import experiment
+
+        experiment(flags)
         return
     directory, session = _prepare(flags)
     result = _prove(directory, session, flags)
     if flags.get("in_place"):
         _write_in_place(directory, result)
+    from treewright.mcts.report.writer import write_report
+
+    click.echo(f"report: {write_report(directory)}", err=True)
     _print(result, flags)
     if not result.complete:
         click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
@@ -205,10 +210,6 @@ def bundled_session() -> Callable[[], LeanSession]:
 
     home = bundled_home()
     return lambda: WasmSession(home)
-
-
-def _experiment(flags: dict[str, Any]) -> None:
-    raise UsageError("--experiment is not there yet")
 
 
 def _write_in_place(directory: Path, result: RunResult) -> None:

@@ -15,7 +15,7 @@ from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.pool import LeanPool
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.session import LeanError
-from treewright.lean.wasm.install import ensure_installed, find_installed
+from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator import statements
 from treewright.orchestrator.meter import metered
@@ -36,10 +36,6 @@ class LeanAccess:
         self._replayer: Replayer | None = None
         self._closed = False
         self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
-
-    @property
-    def installed(self) -> bool:
-        return find_installed() is not None
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLeanSession]:

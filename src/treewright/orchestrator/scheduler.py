@@ -56,10 +56,11 @@ class Scheduler:
         self.ledger = Ledger() if ledger is None else ledger
         self.lean = LeanAccess(self.config.lean_sessions) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
-        made = make_workers(self.config, self.lean) if workers is None else workers
+        if workers is None:
+            workers = make_workers(self.config, self.lean, self.ledger.path)
         self.workers: dict[StrategyType, Worker] = {}
         self.excluded: dict[StrategyType, str] = {}
-        for worker in made:
+        for worker in workers:
             probe = worker.probe()
             if probe.available:
                 self.workers[worker.strategy] = worker
@@ -151,6 +152,10 @@ class Scheduler:
                 return winner
             failures += results
         return _summary(failures)
+
+    async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
+        """One strategy of the caller's choice; checked and recorded like any attempt."""
+        return await self._attempts.attempt(goal, strategy)
 
     async def _try_cache(self, goal: Goal) -> Result | None:
         if not self.config.reuse:
