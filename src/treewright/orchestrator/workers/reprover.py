@@ -20,6 +20,7 @@ from treewright.orchestrator.byt5 import reprover as models
 from treewright.orchestrator.byt5.model import Stopped
 from treewright.orchestrator.byt5.reprover import ReProver, Suggestion
 from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.meter import current_meter
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import (
     UNAVAILABLE,
@@ -168,10 +169,14 @@ async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
 
 
 def _quietly(work: Callable[[Callable[[], bool]], T], unwanted: threading.Event) -> T:
+    meter, before = current_meter.get(), time.thread_time()
     try:
         return work(unwanted.is_set)
     except Stopped:
         raise asyncio.CancelledError from None
+    finally:
+        if meter is not None:
+            meter.cpu_seconds += time.thread_time() - before
 
 
 @contextlib.contextmanager
