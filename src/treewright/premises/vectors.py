@@ -68,5 +68,7 @@ class VectorIndex:
 
     def rank(self, vector: npt.NDArray[np.float32], k: int) -> list[tuple[int, float]]:
         """The ids of the k nearest with their cosines, nearest first."""
+        # One query is too little work for several threads, which spin while they wait.
+        _faiss().omp_set_num_threads(1)
         scores, ids = self._index.search(vector.reshape(1, -1), k)
         return [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0]

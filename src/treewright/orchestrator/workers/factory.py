@@ -13,6 +13,7 @@ from treewright.orchestrator.workers.base import Worker
 from treewright.orchestrator.workers.copilot import CopilotWorker
 from treewright.orchestrator.workers.dojo import DojoWorker
 from treewright.orchestrator.workers.micro import MicroWorker
+from treewright.orchestrator.workers.reprover import ReproverWorker
 from treewright.orchestrator.workers.search import SearchWorker
 from treewright.orchestrator.workers.sketch import SketchWorker
 from treewright.orchestrator.workers.stub import StubWorker
@@ -43,6 +44,7 @@ def all_workers(lean: LeanAccess, ledger: Path | None = None) -> list[Worker]:
         MicroWorker(lean),
         SearchWorker(lean),
         CopilotWorker(),
+        ReproverWorker(lean),
         SketchWorker(lean, lemmas=Tickets(ledger) if ledger is not None else None),
         DojoWorker(),
     ]
