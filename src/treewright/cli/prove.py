@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import click
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 
 if TYPE_CHECKING:
+    from treewright.lean.session import LeanSession
+    from treewright.lean.wasm.home import LeanHome
     from treewright.mcts.run import RunResult
     from treewright.mcts.settings import Settings
 
@@ -87,8 +90,8 @@ def prove(**given: Any) -> None:
         _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
         _experiment(flags)
         return
-    directory = _prepare(flags)
-    result = _prove(directory, flags)
+    directory, session = _prepare(flags)
+    result = _prove(directory, session, flags)
     if flags.get("in_place"):
         _write_in_place(directory, result)
     _print(result, flags)
@@ -99,24 +102,23 @@ def prove(**given: Any) -> None:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
-def _prepare(flags: dict[str, Any]) -> Path:
-    """The directory of the run to continue, or of a new one."""
+def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
+    """The directory of the run to continue, or of a new one and the session it was made with."""
     from treewright.mcts import run, targets
 
     if "resume" in flags:
         _only(flags, _WITH_RESUME, "--resume takes its settings from the run")
-        return run.locate(flags["resume"], Path.cwd())
+        return run.locate(flags["resume"], Path.cwd()), None
     target = targets.parse(flags.get("target"), flags.get("statement"))
     if flags.get("in_place") and flags.get("statement"):
         raise UsageError("--in-place changes a file; there is none with --statement")
     settings = settings_of(flags)
     from treewright.mcts.provenance import git_record, lean_record
 
-    with _lean().session() as session:
-        lean = lean_record(session.info)
-    return run.create(
-        Path.cwd(), flags.get("run_id"), target, settings, lean, git_record(Path.cwd())
-    )
+    session = bundled_session()()
+    here = Path.cwd()
+    lean, git = lean_record(session.info), git_record(here)
+    return run.create(here, flags.get("run_id"), target, settings, lean, git), session
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:
@@ -170,7 +172,7 @@ def _cells(flags: dict[str, Any]) -> Any:
     return CellSettings(**fields)
 
 
-def _prove(directory: Path, flags: dict[str, Any]) -> RunResult:
+def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) -> RunResult:
     from treewright.cli.prove_progress import narrator
     from treewright.cli.signals import cancel_on_signals
     from treewright.lean.replay import Replayer
@@ -178,31 +180,31 @@ def _prove(directory: Path, flags: dict[str, Any]) -> RunResult:
     from treewright.mcts.run import opened
     from treewright.mcts.sources.factory import build_source
 
-    lean = _lean()
     with (
         opened(directory, force=bool(flags.get("force"))) as run,
-        Replayer(lean.home) as replayer,
+        Replayer(bundled_home()) as replayer,
         cancel_on_signals() as cancel,
     ):
         click.echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
         source = build_source(run.record.settings)
-        prover = Prover(run, lean.session, replayer, source, cancel.is_set, narrator(sys.stderr))
+        narration = narrator(sys.stderr)
+        prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         return prover.prove()
 
 
-class _lean:
+def bundled_home() -> LeanHome:
     """The bundled Lean, installed on first use."""
+    from treewright.cli.lean import announced_progress
+    from treewright.lean.wasm.install import ensure_installed
 
-    def __init__(self) -> None:
-        from treewright.cli.lean import announced_progress
-        from treewright.lean.wasm.install import ensure_installed
+    return ensure_installed(announced_progress())
 
-        self.home = ensure_installed(announced_progress())
 
-    def session(self) -> Any:
-        from treewright.lean.wasm.session import WasmSession
+def bundled_session() -> Callable[[], LeanSession]:
+    from treewright.lean.wasm.session import WasmSession
 
-        return WasmSession(self.home)
+    home = bundled_home()
+    return lambda: WasmSession(home)
 
 
 def _experiment(flags: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ _LONGEST_DETAIL = 300
 _FREE_TOGETHER = 64
 
 
-class Subgoal(msgspec.Struct, frozen=True):
+class Subgoal(msgspec.Struct, frozen=True, gc=False):
     """Goals that a tactic left and that must be solved together; `layout` is their positions."""
 
     key: str
@@ -42,7 +42,7 @@ class Subgoal(msgspec.Struct, frozen=True):
     layout: tuple[int, ...] = ()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a tactic did. `script` is what to write for it, if that differs."""
 
     kind: OutcomeKind

@@ -40,15 +40,13 @@ def select_edge(node: Node, policy: Policy) -> Edge:
     if len(live) == 1:
         return live[0]
     visits = node.visits + node.virtual + 1
-    base = policy.first_play * node.value
-    own = 1.0 - policy.first_play
     best = live[0]
     best_score = -1.0
     if best.prior is not None:
         scale = policy.exploration * sqrt(visits)
         for edge in live:
             tried = edge.visits + edge.virtual
-            mean = edge.total / tried if tried else base + own * edge.promise
+            mean = edge.total / tried if tried else _first_play(node, edge, policy)
             score = mean + scale * (edge.prior or 0.0) / (1 + tried)
             if score > best_score:
                 best, best_score = edge, score
@@ -56,11 +54,15 @@ def select_edge(node: Node, policy: Policy) -> Edge:
     scale = policy.exploration * sqrt(log(visits))
     for edge in live:
         tried = edge.visits + edge.virtual
-        mean = edge.total / tried if tried else base + own * edge.promise
+        mean = edge.total / tried if tried else _first_play(node, edge, policy)
         score = mean + scale / sqrt(tried + 1)
         if score > best_score:
             best, best_score = edge, score
     return best
+
+
+def _first_play(node: Node, edge: Edge, policy: Policy) -> float:
+    return policy.first_play * node.value + (1.0 - policy.first_play) * edge.promise
 
 
 def select_child(edge: Edge) -> Node:

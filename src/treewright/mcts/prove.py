@@ -44,7 +44,7 @@ class Observer:
 
 @dataclass(slots=True)
 class Prover:
-    """Everything that proving a run needs. `sessions` starts a Lean session."""
+    """Everything that proving a run needs. `sessions` starts a session; `first` is one at hand."""
 
     run: ProofRun
     sessions: SessionFactory
@@ -52,7 +52,7 @@ class Prover:
     source: TacticSource
     stop_asked: Callable[[], bool] = lambda: False
     observer: Observer = field(default_factory=Observer)
-    _spare: LeanSession | None = field(default=None, init=False)
+    first: LeanSession | None = None
     _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
     _verdicts: dict[int, VerdictReached] = field(default_factory=dict, init=False)
     _iteration: int = field(default=0, init=False)
@@ -70,8 +70,8 @@ class Prover:
             if complete:
                 self._settle_partials(specs)
         finally:
-            if self._spare is not None:
-                self._spare.close()
+            if self.first is not None:
+                self.first.close()
         result = self._result(specs, complete)
         write_result(self.run.directory, result)
         return result
@@ -81,7 +81,7 @@ class Prover:
     def _specs(self) -> list[GoalSpec]:
         session = self._session()
         specs = goals_of(self.run.record.target, session)
-        self._spare = session
+        self.first = session
         return specs
 
     def _goal(self, spec: GoalSpec, specs: list[GoalSpec]) -> bool:
@@ -257,7 +257,7 @@ class Prover:
     # -- sessions and results -------------------------------------------------------------
 
     def _session(self) -> LeanSession:
-        spare, self._spare = self._spare, None
+        spare, self.first = self.first, None
         return spare if spare is not None and spare.alive else self.sessions()
 
     @contextlib.contextmanager
@@ -271,7 +271,7 @@ class Prover:
         except BaseException:
             environment.close()
             raise
-        self._spare = environment.release()
+        self.first = environment.release()
 
     def _result(self, specs: list[GoalSpec], complete: bool) -> RunResult:
         record = self.run.record

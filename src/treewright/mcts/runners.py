@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from treewright.mcts.cellview.runner import CellViewRunner
+from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.expansion import Expander
 from treewright.mcts.search import Runner
@@ -11,4 +13,4 @@ from treewright.mcts.settings import Settings
 def make_runner(settings: Settings, expander: Expander) -> Runner:
     if settings.mode == "centralized":
         return CentralizedEngine(expander, settings.policy)
-    raise NotImplementedError
+    return CellViewRunner(expander, settings.cells or CellSettings(), settings.seed)

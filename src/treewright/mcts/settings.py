@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
+from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.policy import Policy
 
 FORMAT_VERSION = 1
@@ -64,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True):
     refute: bool = True
     policy: Policy = Policy()
     sources: SourceSettings = SourceSettings()
-    cells: dict[str, Any] | None = None
+    cells: CellSettings | None = None
 
 
 class LeanRecord(msgspec.Struct, frozen=True):
