@@ -88,7 +88,9 @@ def prove(**given: Any) -> None:
     flags = {name: value for name, value in given.items() if value is not None}
     if "experiment" in flags:
         _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
-        _experiment(flags)
+        from treewright.cli.prove_experiment import experiment
+
+        experiment(flags)
         return
     directory, session = _prepare(flags)
     result = _prove(directory, session, flags)
@@ -205,10 +207,6 @@ def bundled_session() -> Callable[[], LeanSession]:
 
     home = bundled_home()
     return lambda: WasmSession(home)
-
-
-def _experiment(flags: dict[str, Any]) -> None:
-    raise UsageError("--experiment is not there yet")
 
 
 def _write_in_place(directory: Path, result: RunResult) -> None:

@@ -44,7 +44,10 @@ class Observer:
 
 @dataclass(slots=True)
 class Prover:
-    """Everything that proving a run needs. `sessions` starts a session; `first` is one at hand."""
+    """Everything that proving a run needs. `sessions` starts a session; `first` is one at hand.
+
+    With `keep` the last session stays open, as `first`, for the prover of another run.
+    """
 
     run: ProofRun
     sessions: SessionFactory
@@ -53,6 +56,7 @@ class Prover:
     stop_asked: Callable[[], bool] = lambda: False
     observer: Observer = field(default_factory=Observer)
     first: LeanSession | None = None
+    keep: bool = False
     _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
     _verdicts: dict[int, VerdictReached] = field(default_factory=dict, init=False)
     _iteration: int = field(default=0, init=False)
@@ -70,7 +74,7 @@ class Prover:
             if complete:
                 self._settle_partials(specs)
         finally:
-            if self.first is not None:
+            if self.first is not None and not self.keep:
                 self.first.close()
         result = self._result(specs, complete)
         write_result(self.run.directory, result)

@@ -92,16 +92,23 @@ def create(
 ) -> Path:
     """Makes the directory of a new run and its `run.json`; the id must be free."""
     runs = base / RUNS
-    atomic.make_directory(runs)
-    _hide_from_git(runs)
+    hide_from_git(runs)
     identity = validate_run_id(run_id) if run_id else new_run_id(runs)
     directory = runs / identity
     if (directory / "run.json").exists():
         raise UsageError(f"run {identity!r} exists; continue it with --resume {identity}")
+    create_in(directory, target, settings, lean, git)
+    return directory
+
+
+def create_in(
+    directory: Path, target: Target, settings: Settings, lean: LeanRecord, git: GitRecord | None
+) -> None:
+    """Writes the `run.json` of a new run, whose id is the name of the directory."""
     prepare(directory)
     record = RunRecord(
         format_version=FORMAT_VERSION,
-        run_id=identity,
+        run_id=directory.name,
         created_at=timestamp(),
         mode=settings.mode,
         target=target,
@@ -112,7 +119,6 @@ def create(
         git=git,
     )
     write_run(directory / "run.json", record)
-    return directory
 
 
 @contextlib.contextmanager
@@ -143,8 +149,9 @@ def write_result(directory: Path, result: RunResult) -> None:
     atomic.write_bytes(directory / "result.json", data + b"\n")
 
 
-def _hide_from_git(runs: Path) -> None:
-    """A `.gitignore` inside hides the runs and itself, without a change to the user's files."""
+def hide_from_git(runs: Path) -> None:
+    """Makes a directory whose `.gitignore` hides it, without a change to the user's files."""
+    atomic.make_directory(runs)
     ignore = runs / ".gitignore"
     if not ignore.exists():
         atomic.write_bytes(ignore, b"*\n")

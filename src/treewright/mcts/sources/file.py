@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.escapes import find_escapes
@@ -19,12 +18,9 @@ class FileTactics:
 
     name = "file"
 
-    def __init__(self, path: Path) -> None:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path}: cannot read the tactics: {error}") from error
-        self._suggestions = Suggestions(parse(text, str(path)))
+    def __init__(self, text: str, where: str) -> None:
+        """`where` names the text in messages about it."""
+        self._suggestions = Suggestions(parse(text, where))
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         return NOTHING if round_number > 0 else self._suggestions
