@@ -153,7 +153,9 @@ def main() -> None:
         runner.step()
     used = tracemalloc.get_traced_memory()[0] - before
     nodes = len(runner.tree.nodes)
-    print(f"memory: {used / nodes:.0f} bytes a node with its goal, frontier and edge ({nodes} nodes)")
+    print(
+        f"memory: {used / nodes:.0f} bytes a node with its goal, frontier and edge ({nodes} nodes)"
+    )
 
 
 if __name__ == "__main__":

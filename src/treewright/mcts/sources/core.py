@@ -27,12 +27,13 @@ class CoreTactics:
         context = first(goals)
         if round_number > 1:
             return NOTHING
-        rules = _LATER if round_number else _FIRST
-        ranked = best_first([pair for rule in rules for pair in rule(context)])[:_MOST]
+        later = [pair for rule in _LATER for pair in rule(context)]
+        now = later if round_number else [pair for rule in _FIRST for pair in rule(context)]
+        ranked = best_first(now)[:_MOST]
         total = sum(weight for weight, _ in ranked) or 1.0
         return Suggestions(
             tuple(Candidate(tactic, weight / total, self.name) for weight, tactic in ranked),
-            complete=round_number > 0,
+            complete=round_number > 0 or not later,
         )
 
 
