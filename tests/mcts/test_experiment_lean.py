@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.experiment.plan import load
 from treewright.mcts.experiment.proving import CellProver
-from treewright.mcts.experiment.runner import Outcome, run_experiment
+from treewright.mcts.experiment.runner import run_experiment
 from treewright.mcts.trace import read_trace, without_clock
 
 pytestmark = pytest.mark.xdist_group("lean-session")
@@ -22,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("lean-session")
 PLAN = """
 modes = ["distributed"]
 agents = [2]
-simulations = 12
+simulations = 40
 batch = 1
 
 [cells]
@@ -50,24 +48,6 @@ def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Bench:
-    """Runs the experiment; counts the sessions that were started."""
-
-    def __init__(self, home: LeanHome, replayer: Replayer, plan_file: Path) -> None:
-        self._home, self._replayer = home, replayer
-        self._plan = load(plan_file)
-        self.sessions = 0
-
-    def _start(self) -> WasmSession:
-        self.sessions += 1
-        return WasmSession(self._home)
-
-    def run(self, directory: Path, stop_asked: Callable[[], bool] = lambda: False) -> Outcome:
-        prover = CellProver(self._plan, self._start, self._replayer, stop_asked)
-        with contextlib.closing(prover):
-            return run_experiment(self._plan, directory, prover)
-
-
 def traces(directory: Path) -> dict[str, object]:
     return {
         path.parent.name: without_clock(read_trace(path))
@@ -78,20 +58,36 @@ def traces(directory: Path) -> dict[str, object]:
 def test_real_runs_and_going_on(
     home: LeanHome, replayer: Replayer, plan_file: Path, tmp_path: Path
 ) -> None:
-    bench = Bench(home, replayer, plan_file)
-    whole = bench.run(tmp_path / "whole")
+    started: list[WasmSession] = []
+    stop_after = [10**9]
+
+    def start() -> WasmSession:
+        started.append(WasmSession(home))
+        return started[-1]
+
+    def stop_asked() -> bool:
+        stop_after[0] -= 1
+        return stop_after[0] < 0
+
+    plan = load(plan_file)
+    prover = CellProver(plan, start, replayer, stop_asked)
+    with contextlib.closing(prover):
+        whole = run_experiment(plan, tmp_path / "whole", prover)
+        stop_after[0] = 2
+        stopped = run_experiment(plan, tmp_path / "stopped", prover)
+        begun = list(tmp_path.glob("stopped/cells/*"))
+        stop_after[0] = 10**9
+        continued = run_experiment(plan, tmp_path / "stopped", prover)
+    assert len(started) == 1, "one session for everything"
+    assert not started[0].alive
+
     assert (whole.complete, whole.total, whole.solved) == (True, 4, 2)
-    assert bench.sessions == 1
-    text = whole.report.read_text("utf-8")
-    assert text.count(r"ill\_typed") == 2
+    assert whole.report.read_text("utf-8").count(r"ill\_typed") == 2
     for cell in (tmp_path / "whole" / "cells").iterdir():
         for name in ("run.json", "trace.jsonl", "result.json", "cell.json", "report.md"):
             assert (cell / name).is_file(), name
 
-    stopped = tmp_path / "stopped"
-    asked = itertools.count()
-    first = bench.run(stopped, lambda: next(asked) > 4)
-    assert not first.complete
-    assert any(not (cell / "cell.json").exists() for cell in (stopped / "cells").iterdir())
-    assert bench.run(stopped).complete
-    assert traces(stopped) == traces(tmp_path / "whole")
+    assert not stopped.complete
+    assert len(begun) < 4
+    assert continued.complete
+    assert traces(tmp_path / "stopped") == traces(tmp_path / "whole")
