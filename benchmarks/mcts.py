@@ -14,7 +14,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 
-import treequest
 from treequest.algos.standard_mcts import StandardMCTS
 
 from treewright.mcts.cellview.runner import CellViewRunner
@@ -29,7 +28,7 @@ from treewright.mcts.sources.base import Suggestions
 
 ACTIONS = ("a", "b", "c", "d")
 _SUGGESTIONS = Suggestions(tuple(Candidate(action, 0.25) for action in ACTIONS))
-_WINDOW = 200
+_WINDOW = 60
 
 
 def score(path: str) -> float:
@@ -119,11 +118,11 @@ def median(make: Callable[[], Callable[[], None]], sizes: Sequence[int], runs: i
 
 
 def main() -> None:
-    print(f"treequest {treequest.__name__} against the centralized engine, microseconds a step")
-    sizes = (200, 1000, 3000)
-    mine = median(lambda: ours(centralized()), sizes, 5)
-    other = median(theirs, sizes, 3)
-    mine_again = median(lambda: ours(centralized()), sizes, 5)
+    print("treequest against the centralized engine, microseconds a step")
+    sizes = (100, 1000, 3000)
+    mine = median(lambda: ours(centralized()), sizes, 15)
+    other = median(theirs, sizes, 9)
+    mine_again = median(lambda: ours(centralized()), sizes, 15)
     for size, a, b, c in zip(sizes, mine, other, mine_again, strict=True):
         own = (a + c) / 2
         print(f"  {size:>6} nodes   {own * 1e6:8.1f}   treequest {b * 1e6:8.1f}   {b / own:6.1f} x")
@@ -153,7 +152,8 @@ def main() -> None:
         runner.step()
     used = tracemalloc.get_traced_memory()[0] - before
     nodes = len(runner.tree.nodes)
-    print(f"memory: {used / nodes:.0f} bytes a node with its goal, frontier and edge ({nodes} nodes)")
+    each = used / nodes
+    print(f"memory: {each:.0f} bytes a node with goal, frontier and edge ({nodes} nodes)")
 
 
 if __name__ == "__main__":

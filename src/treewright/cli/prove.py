@@ -96,6 +96,9 @@ def prove(**given: Any) -> None:
     result = _prove(directory, session, flags)
     if flags.get("in_place"):
         _write_in_place(directory, result)
+    from treewright.mcts.report.writer import write_report
+
+    click.echo(f"report: {write_report(directory)}", err=True)
     _print(result, flags)
     if not result.complete:
         click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)

@@ -67,10 +67,6 @@ class Expander:
         """Whether the source says of itself that it is slow and may be asked from threads."""
         return bool(getattr(self._source, "overlaps", False))
 
-    def untouched(self, node: Node) -> bool:
-        """Whether nobody has tried anything here yet."""
-        return node.id not in self._frontiers
-
     def has_more(self, node: Node) -> bool:
         """Whether there is something left to try at a node, as far as is known."""
         if node.exhausted:

@@ -26,7 +26,7 @@ from treewright.mcts.runners import make_runner
 from treewright.mcts.search import Limits, Search, Stop
 from treewright.mcts.settings import FileTarget, StatementTarget
 from treewright.mcts.sources.base import TacticSource
-from treewright.mcts.targets import GoalSpec, goals_of
+from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
 from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_statement, with_proofs
 
@@ -83,8 +83,11 @@ class Prover:
     # -- one goal -------------------------------------------------------------------------
 
     def _specs(self) -> list[GoalSpec]:
+        target = self.run.record.target
+        if isinstance(target, StatementTarget):
+            return [statement_goal(target)]
         session = self._session()
-        specs = goals_of(self.run.record.target, session)
+        specs = file_goals(target, session)
         self.first = session
         return specs
 

@@ -54,11 +54,7 @@ def replay_live(
     """Searches again, goal by goal, each in a fresh session."""
     run = read_run(directory / "run.json")
     lines = read_trace(directory / "trace.jsonl")
-    session = sessions()
-    try:
-        specs = {spec.number: spec for spec in goals_of(run.target, session)}
-    finally:
-        session.close()
+    specs = {spec.number: spec for spec in goals_of(run.target, sessions)}
     environments: list[LeanEnvironment] = []
 
     def environment(recording: Recording) -> Environment:

@@ -13,4 +13,5 @@ from treewright.mcts.settings import Settings
 def make_runner(settings: Settings, expander: Expander) -> Runner:
     if settings.mode == "centralized":
         return CentralizedEngine(expander, settings.policy)
-    return CellViewRunner(expander, settings.cells or CellSettings(), settings.seed)
+    cells = settings.cells or CellSettings()
+    return CellViewRunner(expander, cells, settings.seed, settings.policy)

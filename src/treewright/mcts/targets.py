@@ -53,12 +53,25 @@ def parse(argument: str | None, statement: str | None) -> Target:
     return FileTarget(str(path), source, found["name"])
 
 
-def goals_of(target: Target, session: LeanSession) -> list[GoalSpec]:
-    if isinstance(target, StatementTarget):
-        statement = target.statement
-        return [GoalSpec(0, "goal", statement, lambda s: s.start(statement), statement)]
+def statement_goal(target: StatementTarget) -> GoalSpec:
+    statement = target.statement
+    return GoalSpec(0, "goal", statement, lambda session: session.start(statement), statement)
+
+
+def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:
     found = _sorries(target, session)
     return [_spec(number, target, sorry) for number, sorry in enumerate(found)]
+
+
+def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
+    """The goals of a run; a session is needed, and closed again, only for those of a file."""
+    if isinstance(target, StatementTarget):
+        return [statement_goal(target)]
+    session = sessions()
+    try:
+        return file_goals(target, session)
+    finally:
+        session.close()
 
 
 def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:

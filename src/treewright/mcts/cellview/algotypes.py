@@ -1,94 +1,64 @@
-"""The algotypes: how a cell chooses a way at a node, from what it saw there and nothing else."""
+"""The algotypes: how a cell chooses at a node. They look at the node and its edges only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import log, sqrt
+from collections.abc import Callable, Sequence
 from random import Random
 
 from treewright.mcts.cellview.settings import Algotype
-from treewright.mcts.cellview.sight import Sight, Way
-from treewright.mcts.policy import Policy
+from treewright.mcts.policy import Policy, may_widen, puct, ucb1
+from treewright.mcts.prooftree import Edge, Node
 
-Pick = Callable[[Sight, list[Way], Policy, Random], Way]
-"""Chooses among ways, a part of those of the sight. There is at least one."""
+Pick = Callable[[Node, Sequence[Edge], Policy], Edge]
+"""Chooses an edge among some of a node's, at least one."""
 
-Widens = Callable[[Sight, Policy, Random], bool]
-"""Whether to try another tactic at a node before its known ways are followed."""
+Widens = Callable[[Node, Policy], bool]
+"""Whether to try another tactic at a node before its edges are followed."""
 
 
-def puct(sight: Sight, ways: list[Way], policy: Policy, _: Random) -> Way:
-    """Value plus exploration by prior; without priors every way has the same one."""
-    if len(ways) == 1:
-        return ways[0]
-    scale = policy.exploration * sqrt(_total_visits(sight))
-    uniform = 1.0 / len(ways)
-    base, own = policy.first_play * sight.value, 1.0 - policy.first_play
-    best, best_score = ways[0], -1.0
-    for way in ways:
-        edge, tried, total, _child = way
-        mean = total / tried if tried else base + own * edge.promise
-        prior = uniform if edge.prior is None else edge.prior
-        score = mean + scale * prior / (1 + tried)
-        if score > best_score:
-            best, best_score = way, score
+def behaviour(algotype: Algotype, rng: Random) -> tuple[Pick, Widens]:
+    """The rules of an algotype; `rng` is the cell's own."""
+    match algotype:
+        case "ucb":
+            return ucb1, may_widen
+        case "puct":
+            return _by_prior, may_widen
+        case "best_first":
+            return _best, may_widen
+        case "depth_first":
+            return _first, _never
+        case "random":
+            return _any(rng), _as_likely_as_an_edge(rng)
+
+
+def _by_prior(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+    """PUCT; where the tactic source gave no priors there is only UCB1 to go by."""
+    return ucb1(node, edges, policy) if edges[0].prior is None else puct(node, edges, policy)
+
+
+def _best(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+    """The edge that looks best; nothing for exploration."""
+    best, best_value = edges[0], -1.0
+    for edge in edges:
+        followed = edge.visits + edge.virtual
+        value = edge.total / followed if followed else edge.promise
+        if value > best_value:
+            best, best_value = edge, value
     return best
 
 
-def ucb(sight: Sight, ways: list[Way], policy: Policy, _: Random) -> Way:
-    """Value plus exploration by how rarely a way was tried. Priors are not looked at."""
-    if len(ways) == 1:
-        return ways[0]
-    scale = policy.exploration * sqrt(log(_total_visits(sight)))
-    base, own = policy.first_play * sight.value, 1.0 - policy.first_play
-    best, best_score = ways[0], -1.0
-    for way in ways:
-        edge, tried, total, _child = way
-        mean = total / tried if tried else base + own * edge.promise
-        score = mean + scale / sqrt(tried + 1)
-        if score > best_score:
-            best, best_score = way, score
-    return best
+def _first(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+    """The first edge, for as long as it lives."""
+    return edges[0]
 
 
-def best_first(sight: Sight, ways: list[Way], policy: Policy, _: Random) -> Way:
-    """The way that looks best; nothing for exploration."""
-    return max(ways, key=lambda way: way[2] / way[1] if way[1] else way[0].promise)
-
-
-def depth_first(sight: Sight, ways: list[Way], policy: Policy, _: Random) -> Way:
-    """The first way, for as long as it lives."""
-    return ways[0]
-
-
-def at_random(sight: Sight, ways: list[Way], policy: Policy, rng: Random) -> Way:
-    """Any way, all alike."""
-    return ways[int(rng.random() * len(ways))]
-
-
-def _total_visits(sight: Sight) -> int:
-    return sight.visits + sight.virtual + 1
-
-
-def progressively(sight: Sight, policy: Policy, _: Random) -> bool:
-    """The more often a node was visited, the more ways it may have."""
-    return len(sight.ways) < (
-        policy.widen_base + policy.widen_scale * sight.visits**policy.widen_power
-    )
-
-
-def never(sight: Sight, policy: Policy, _: Random) -> bool:
+def _never(node: Node, policy: Policy) -> bool:
     return False
 
 
-def as_one_of_the_ways(sight: Sight, policy: Policy, rng: Random) -> bool:
-    return rng.random() * (len(sight.ways) + 1) < 1.0
+def _any(rng: Random) -> Pick:
+    return lambda node, edges, policy: edges[int(rng.random() * len(edges))]
 
 
-BEHAVIOUR: dict[Algotype, tuple[Pick, Widens]] = {
-    "ucb": (ucb, progressively),
-    "puct": (puct, progressively),
-    "depth_first": (depth_first, never),
-    "best_first": (best_first, progressively),
-    "random": (at_random, as_one_of_the_ways),
-}
+def _as_likely_as_an_edge(rng: Random) -> Widens:
+    return lambda node, policy: rng.random() * (len(node.live) + 1) < 1.0

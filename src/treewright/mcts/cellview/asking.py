@@ -1,8 +1,8 @@
-"""Asking the tactic source, ahead of time where it is slow.
+"""Asking a slow tactic source ahead of time.
 
-A request may run in a thread from the reservation on; its answer is used when the node's turn in
-Lean comes, whenever it arrived. An answer depends on the goals and the round only, so threads
-cannot change what happens.
+A request runs in a thread from the reservation on; its answer is used when the node's turn in Lean
+comes, whenever it arrived. An answer depends on the goals and the round only, so threads cannot
+change what happens. A reserved node is nobody else's, so its round is still the same then.
 """
 
 from __future__ import annotations
@@ -15,41 +15,34 @@ from treewright.mcts.sources.base import Suggestions
 
 
 class Asking:
-    """The requests under way."""
+    """The requests under way, by node."""
 
     def __init__(self, expander: Expander, threads: int) -> None:
         self._expander = expander
-        self._requests: dict[tuple[int, int], Future[Suggestions]] = {}
-        self._pool = ThreadPoolExecutor(threads, "suggest") if expander.overlaps else None
+        self._requests: dict[int, Future[Suggestions]] = {}
+        self._pool = ThreadPoolExecutor(threads, "suggest")
 
     def ahead(self, node: Node) -> None:
-        """Begins to ask for what the node will need, if the source is slow."""
-        if self._pool is None:
-            return
+        """Begins to ask for what the node will need."""
         round_number = self._expander.round_number(node)
         if round_number is not None:
-            request = self._pool.submit(self._expander.ask, node, round_number)
-            self._requests[node.id, round_number] = request
+            self._requests[node.id] = self._pool.submit(self._expander.ask, node, round_number)
 
     def expand(self, node: Node) -> Expansion:
         """The node's turn in Lean, with the answer that was asked for ahead."""
-        if self._pool is None:
-            return self._expander.expand(node)
         expansion = Expansion()
-        round_number = self._expander.round_number(node)
-        if round_number is not None:
-            request = self._requests.pop((node.id, round_number))
+        request = self._requests.pop(node.id, None)
+        if request is not None:
             self._expander.propose(node, request.result(), expansion)
         self._expander.attempt(node, expansion)
         return expansion
 
     def forget(self, node: Node) -> None:
         """The node's turn has gone; nobody waits for the answer any more."""
-        round_number = self._expander.round_number(node)
-        if round_number is not None and self._pool is not None:
-            self._requests.pop((node.id, round_number)).cancel()
+        request = self._requests.pop(node.id, None)
+        if request is not None:
+            request.cancel()
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)
         self._requests.clear()

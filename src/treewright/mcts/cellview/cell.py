@@ -1,8 +1,8 @@
-"""One cell: where it stands, what it has seen, and how it finds the next node to work on.
+"""One cell: where it stands, what it believes, and how it finds the next node to work on.
 
 It looks only at nodes from where it stands downwards, at most `radius` steps if its view is one.
-Statistics are its own, as old as its last look. What it steps on it feels: a settled, taken or
-blocked node is noticed there and then.
+Its beliefs are as old as its last look. What it steps on it feels: a settled, taken or blocked
+node is noticed there and then.
 """
 
 from __future__ import annotations
@@ -10,50 +10,62 @@ from __future__ import annotations
 from math import inf
 from random import Random
 
-from treewright.mcts.cellview.algotypes import BEHAVIOUR
+from treewright.mcts.cellview.algotypes import behaviour
 from treewright.mcts.cellview.damage import Damage
 from treewright.mcts.cellview.settings import CellSettings
-from treewright.mcts.cellview.sight import Sight, Way
 from treewright.mcts.expansion import Expander
+from treewright.mcts.policy import Policy, select_child
 from treewright.mcts.prooftree import Edge, Node
 
 _MOST_DETOURS = 8
 
 Step = tuple[Node, Edge]
+Belief = tuple[int, Edge | None]
+"""When the cell looked at a node, and what it made of the numbers there: the edge to follow, or
+None, to try another tactic at the node itself."""
+
+_NOTHING: tuple[float, None] = (-inf, None)
 
 
 class Cell:
     """A local controller. It does one thing at a time."""
 
     def __init__(
-        self, agent: int, expander: Expander, settings: CellSettings, damage: Damage, seed: int
+        self,
+        agent: int,
+        expander: Expander,
+        settings: CellSettings,
+        policy: Policy,
+        damage: Damage,
+        seed: int,
     ) -> None:
         self.agent = agent
         self.algotype = settings.algotype(agent)
-        self._pick, self._widens = BEHAVIOUR[self.algotype]
-        self._expander = expander
+        rng = Random(f"{seed}:walk:{agent}")  # noqa: S311
+        self._pick, self._widens = behaviour(self.algotype, rng)
+        self._has_more = expander.has_more
         self._tree = expander.tree
-        self._settings = settings
-        self._policy = settings.policy
+        self._policy = policy
         self._damage = damage
-        self._rng = Random(f"{seed}:walk:{agent}")  # noqa: S311
         self._reach = settings.radius if settings.view == "radius" else inf
+        self._stride = settings.stride
+        self._stay = settings.stay
+        self._refresh = settings.refresh
+        self._depth_limit = settings.depth_limit if self.algotype == "depth_first" else inf
         self._turns = 0
         self._settled_then = 0
         self._shunned: set[int] = set()
-        self._sights: dict[int, Sight] = {}
-        self.stand: Node = expander.tree.root
-        self.trail: list[Step] = []
         self.path: list[Step] = []
         self.obstacle: Node | None = None
         self.reroutes = 0
+        self.go_home()
 
     # -- moving ---------------------------------------------------------------------------
 
     def go_home(self) -> None:
-        """Back to the root, to choose a place anew. What it saw on the way there is forgotten."""
-        self._stand_at(self._tree.root, [])
+        """Back to the root, to choose a place anew."""
         self._turns = 0
+        self._stand_at(self._tree.root, [])
 
     def shun(self, node: Node) -> None:
         """Goes elsewhere: away from a node until its stay is over."""
@@ -66,9 +78,17 @@ class Cell:
         self.reroutes = 0
 
     def _stand_at(self, node: Node, trail: list[Step]) -> None:
+        """A new place, a new view: what was believed is forgotten.
+
+        The cell moves on when a way leaves its view; on its way from the root it settles sooner.
+        """
         self.stand = node
         self.trail = trail
-        self._sights = {}
+        self._beliefs = {}
+        steps = len(trail)
+        self._sees = steps + self._reach
+        if not self._turns and steps < self._stride:
+            self._sees = min(self._sees, self._stride)
 
     def _leave_settled_ground(self) -> None:
         settled = self._tree.solved + self._tree.dead
@@ -79,31 +99,40 @@ class Cell:
 
     # -- looking --------------------------------------------------------------------------
 
-    def sight(self, node: Node, now: int) -> Sight:
-        """What the cell believes about a node."""
-        seen = self._sights.get(node.id)
-        if (
-            seen is None
-            or now - seen.tick >= self._settings.refresh
-            or (node.live and not seen.ways)  # it was bare when last seen
-        ):
-            return self._look(node, now)
-        return seen
+    def _look(self, node: Node, now: int) -> Edge | None:
+        """Forms a belief from the numbers as they are now."""
+        live = node.live
+        if not live or (self._has_more(node) and self._widens(node, self._policy)):
+            edge = None
+        elif len(live) == 1:
+            edge = live[0]
+        else:
+            edge = self._pick(node, live, self._policy)
+        self._beliefs[node.id] = (now, edge)
+        return edge
 
-    def _look(self, node: Node, now: int) -> Sight:
-        seen = self._sights[node.id] = Sight(node, now)
-        return seen
+    def _believed(self, node: Node, now: int) -> Edge | None:
+        """The edge to follow, or None. A belief that is old or shows to be wrong is renewed."""
+        seen, edge = self._beliefs.get(node.id, _NOTHING)
+        if edge is None:
+            wrong = node.live and not self._has_more(node)
+        else:
+            wrong = edge.status
+        if wrong or now - seen >= self._refresh:
+            return self._look(node, now)
+        return edge
 
     def learn(self, leaf: Node, now: int) -> None:
-        """After its own work the cell sees the nodes on its way as they are now."""
+        """After its own work the cell looks at the nodes on its way again."""
         self._turns += 1
-        if self._turns >= self._settings.stay:
+        if self._turns >= self._stay:
             self._shunned.clear()
             self.go_home()
             return
+        look = self._look
         for node, _ in self.path[len(self.trail) :]:
-            self._look(node, now)
-        self._look(leaf, now)
+            look(node, now)
+        look(leaf, now)
 
     # -- choosing -------------------------------------------------------------------------
 
@@ -115,82 +144,76 @@ class Cell:
         """
         self._leave_settled_ground()
         self.obstacle = None
-        if self._damage.on_nodes and self._damage.blocks_node(self.stand.id, now):
+        on_nodes = self._damage.on_nodes
+        if on_nodes and self._damage.blocks_node(self.stand.id, now):
             self.obstacle = self.stand
             return None
-        limited = self.algotype == "depth_first"
-        leaf = self._walk(now, taken, self._settings.depth_limit if limited else inf)
-        if leaf is None and limited and self.obstacle is None:
-            leaf = self._walk(now, taken, inf)
+        if not (on_nodes or self._shunned or self._depth_limit < inf):
+            leaf = self._walk(now)
+            if leaf.id not in taken:
+                return leaf
+        leaf = self._feel_the_way(now, taken, self._depth_limit)
+        if leaf is None and self.obstacle is None and self._depth_limit < inf:
+            leaf = self._feel_the_way(now, taken, inf)
         return leaf
 
-    def _walk(self, now: int, taken: set[int], deepest: float) -> Node | None:
+    def _walk(self, now: int) -> Node:
+        """Straight down by what is believed."""
+        path = self.path = self.trail.copy()
+        node = self.stand
+        look, believed, beliefs = self._look, self._believed, self._beliefs
+        while (edge := (believed if node.id in beliefs else look)(node, now)) is not None:
+            path.append((node, edge))
+            node = select_child(edge)
+            if len(path) >= self._sees:
+                self._stand_at(node, path.copy())
+                beliefs = self._beliefs
+        return node
+
+    def _feel_the_way(self, now: int, taken: set[int], deepest: float) -> Node | None:
+        """Down, but around what is taken, shunned or too deep, with a few steps back at most."""
         path = self.path = self.trail.copy()
         node = self.stand
         avoided = self._shunned.copy()
+        turned_back = bool(avoided)
         detours = 0
         while detours <= _MOST_DETOURS:
-            sight = self.sight(node, now)
-            if self._is_leaf(node, sight):
-                if node.id not in taken:
-                    return node
-            elif way := self._way(node, sight, avoided, now):
-                if len(path) - len(self.trail) >= deepest:
-                    avoided.add(way[3].id)
-                    detours += 1
-                    continue
-                if self._damage.on_nodes and self._damage.blocks_node(way[3].id, now):
-                    self.obstacle = way[3]
+            edge = self._believed(node, now)
+            if edge is None and node.id not in taken:
+                return node
+            too_deep = len(path) - len(self.trail) >= deepest
+            turned_back = turned_back or too_deep
+            step = None if too_deep else self._open_step(node, edge, avoided)
+            if step is not None:
+                if self._damage.on_nodes and self._damage.blocks_node(step[1].id, now):
+                    self.obstacle = step[1]
                     return None
-                path.append((node, way[0]))
-                node = way[3]
-                if self._at_the_edge_of_view(len(path)):
+                path.append((node, step[0]))
+                node = step[1]
+                if len(path) >= self._sees:
                     self._stand_at(node, path.copy())
                 continue
-            elif self._may_open(node, taken, deepest):
+            # What is taken is worth waiting for; around the rest another tactic may lead.
+            if turned_back and node.id not in taken and self._has_more(node):
                 return node
             if len(path) == len(self.trail):
                 return None
             avoided.add(node.id)
             node, _ = path.pop()
-            self._look(node, now)
             detours += 1
         return None
 
-    def _is_leaf(self, node: Node, sight: Sight) -> bool:
-        expander = self._expander
-        return (
-            not sight.ways
-            or expander.untouched(node)
-            or (self._widens(sight, self._policy, self._rng) and expander.has_more(node))
-        )
-
-    def _way(self, node: Node, sight: Sight, avoided: set[int], now: int) -> Way | None:
-        """A way that is open. What was seen may be out of date: then the cell looks again."""
-        ways = sight.ways
-        while True:
-            if avoided:
-                ways = [way for way in ways if way[3].id not in avoided]
-            if not ways:
-                return None
-            way = self._pick(sight, ways, self._policy, self._rng)
-            if not (way[0].status or way[3].status):
-                return way
-            sight = self._look(node, now)
-            ways = sight.ways
-
-    def _may_open(self, node: Node, taken: set[int], deepest: float) -> bool:
-        """Where every way is shunned or too deep, another tactic is tried before turning back.
-
-        Where ways are only taken by others it is not: their results are worth waiting for.
-        """
-        turned_back = bool(self._shunned) or deepest < inf
-        return turned_back and node.id not in taken and self._expander.has_more(node)
-
-    def _at_the_edge_of_view(self, steps: int) -> bool:
-        if steps - len(self.trail) >= self._reach:
-            return True
-        return not self._turns and steps == self._settings.stride
+    def _open_step(
+        self, node: Node, edge: Edge | None, avoided: set[int]
+    ) -> tuple[Edge, Node] | None:
+        """Along the believed edge, or the best of those that lead to nothing avoided."""
+        if edge is not None and (child := select_child(edge)).id not in avoided:
+            return edge, child
+        edges = [edge for edge in node.live if select_child(edge).id not in avoided]
+        if not edges:
+            return None
+        edge = self._pick(node, edges, self._policy)
+        return edge, select_child(edge)
 
 
 def is_settled(steps: list[Step]) -> bool:

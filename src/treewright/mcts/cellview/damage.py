@@ -50,6 +50,7 @@ class Damage:
         self._sent_away: set[int] = set()
         self._draws = [self._rng("delay", agent) for agent in range(settings.agents)]
         self.next_order: float = self._orders[-1][0].at if self._orders else inf
+        self.possible = bool(self._orders) or settings.delay_prob > 0.0
         self.on_nodes = False
         self.done: list[Intervention] = []
 

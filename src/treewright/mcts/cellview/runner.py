@@ -16,10 +16,12 @@ from treewright.mcts.cellview.cell import Cell, Step, is_settled
 from treewright.mcts.cellview.damage import Damage
 from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import back_up, release, reserve
+from treewright.mcts.policy import Policy, back_up, release, reserve
 from treewright.mcts.prooftree import Node, Status
 from treewright.mcts.records import Reason
 from treewright.mcts.turn import Turn, reason_of
+
+_DEFAULT = Policy()
 
 
 class Flight:
@@ -37,16 +39,20 @@ class Flight:
 class CellViewRunner:
     """Grows a tree by many cells. `step` gives one iteration, in the order of the clock."""
 
-    def __init__(self, expander: Expander, settings: CellSettings, seed: int) -> None:
+    def __init__(
+        self, expander: Expander, settings: CellSettings, seed: int, policy: Policy = _DEFAULT
+    ) -> None:
         self.expander = expander
         self.tree = expander.tree
         self.settings = settings
+        self._policy = policy
         self.aborted = False
         self.tick = 0
-        self._asking = Asking(expander, settings.inflight)
+        self._asking = Asking(expander, settings.inflight) if expander.overlaps else None
         self._damage = Damage(settings, seed)
         self.cells = [
-            Cell(agent, expander, settings, self._damage, seed) for agent in range(settings.agents)
+            Cell(agent, expander, settings, policy, self._damage, seed)
+            for agent in range(settings.agents)
         ]
         self._ready: deque[Cell] = deque(self.cells)
         self._events: list[tuple[int, int, int, Flight | None]] = []
@@ -101,7 +107,8 @@ class CellViewRunner:
         self._flights.clear()
         self._taken.clear()
         self._events.clear()
-        self._asking.close()
+        if self._asking is not None:
+            self._asking.close()
 
     # -- reserve --------------------------------------------------------------------------
 
@@ -113,13 +120,9 @@ class CellViewRunner:
         return None
 
     def _reserve(self, cell: Cell) -> Turn | None:
-        damage = self._damage
-        block = damage.blocks_cell(cell.agent, self.tick)
-        if block is not None:
-            self._sleep(cell, block.until)
-            return self._idle(cell, "blocked")
-        if damage.sends_away(cell.agent):
-            return self._reroute(cell, cell.stand, "schedule")
+        """A turn if something was done to the cell; else it holds a reservation, or waits."""
+        if self._damage.possible and (turn := self._kept_back(cell)) is not None:
+            return turn
         leaf = cell.choose(self.tick, self._taken)
         if leaf is None:
             return self._hindered(cell)
@@ -129,10 +132,20 @@ class CellViewRunner:
         self._taken.add(leaf.id)
         flight = Flight(cell, leaf, cell.path, self.tree.solved + self.tree.dead)
         self._flights[cell.agent] = flight
-        self._asking.ahead(leaf)
-        late = damage.lateness(cell.agent, self.tick)
+        if self._asking is not None:
+            self._asking.ahead(leaf)
+        late = self._damage.lateness(cell.agent, self.tick) if self._damage.possible else 0
         self._at(self.tick + 1 + late, cell, flight)
         return self._idle(cell, "delayed") if late else None
+
+    def _kept_back(self, cell: Cell) -> Turn | None:
+        block = self._damage.blocks_cell(cell.agent, self.tick)
+        if block is not None:
+            self._sleep(cell, block.until)
+            return self._idle(cell, "blocked")
+        if self._damage.sends_away(cell.agent):
+            return self._reroute(cell, cell.stand, "schedule")
+        return None
 
     def _hindered(self, cell: Cell) -> Turn | None:
         """The cell found nothing to reserve: all is taken, or something blocked is in the way."""
@@ -181,12 +194,14 @@ class CellViewRunner:
     def _land(self, flight: Flight) -> Turn:
         cell, leaf, path = flight.cell, flight.leaf, flight.path
         if (reason := self._overtaken(flight)) is not None:
-            self._asking.forget(leaf)
+            if self._asking is not None:
+                self._asking.forget(leaf)
             self._end(flight)
             cell.go_home()
             return self._idle(cell, reason)
-        expansion = self._asking.expand(leaf)
-        back_up(path, leaf, expansion.value, self.settings.policy)
+        source = self._asking or self.expander
+        expansion = source.expand(leaf)
+        back_up(path, leaf, expansion.value, self._policy)
         self._end(flight)
         cell.learn(leaf, self.tick)
         return Turn(

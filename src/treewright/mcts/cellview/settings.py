@@ -8,7 +8,6 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.mcts.cellview.orders import Order, Target, complain
-from treewright.mcts.policy import Policy
 
 Algotype = Literal["ucb", "puct", "depth_first", "best_first", "random"]
 View = Literal["subtree", "radius"]
@@ -55,7 +54,6 @@ class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reroute_max: int = 2
     give_up: int = 8
     schedule: tuple[Order, ...] = ()
-    policy: Policy = Policy()
 
     def __post_init__(self) -> None:
         if wrong := self._first_mistake():
@@ -121,13 +119,13 @@ _SHARES = ("block_fraction", "unfreeze_prob", "delay_prob")
 
 def parse_algotypes(text: str) -> tuple[Algotype, ...]:
     """`ucb:2,depth_first:1` as a pattern of cells; a name without a number stands for one."""
-    known = {name: name for name in ALGOTYPES}
     pattern: list[Algotype] = []
     for part in text.split(","):
-        name, _, count = (piece.strip() for piece in part.partition(":"))
-        if name not in ALGOTYPES:
-            raise UsageError(f"unknown algotype '{name}': choose from {', '.join(ALGOTYPES)}")
-        if ":" in part and not (count.isascii() and count.isdigit() and int(count) > 0):
+        word, colon, count = (piece.strip() for piece in part.partition(":"))
+        named: list[Algotype] = [name for name in ALGOTYPES if name == word]
+        if not named:
+            raise UsageError(f"unknown algotype '{word}': choose from {', '.join(ALGOTYPES)}")
+        if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
             raise UsageError(f"'{part.strip()}': after the colon stands how many cells, 1 or more")
-        pattern += [known[name]] * int(count or 1)
+        pattern += named * int(count or 1)
     return tuple(pattern)

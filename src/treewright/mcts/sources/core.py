@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.sources.base import Suggestions
+from treewright.mcts.sources.base import NOTHING, Suggestions
 from treewright.mcts.sources.context import first
-from treewright.mcts.sources.hypothesis_rules import analysis, eliminations, uses
-from treewright.mcts.sources.target_rules import Ranked, closers, structure
+from treewright.mcts.sources.hypothesis_rules import analysis, eliminations, long_shots, uses
+from treewright.mcts.sources.target_rules import Ranked, closers, last_resorts, structure
 
 _MOST = 40
+_FIRST = (structure, eliminations, closers, uses, analysis)
+_LATER = (long_shots, last_resorts)
 
 
 class CoreTactics:
@@ -23,18 +25,14 @@ class CoreTactics:
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         context = first(goals)
-        ranked = best_first(
-            [
-                *structure(context),
-                *eliminations(context),
-                *closers(context),
-                *uses(context),
-                *analysis(context),
-            ]
-        )[:_MOST]
+        if round_number > 1:
+            return NOTHING
+        rules = _LATER if round_number else _FIRST
+        ranked = best_first([pair for rule in rules for pair in rule(context)])[:_MOST]
         total = sum(weight for weight, _ in ranked) or 1.0
         return Suggestions(
-            tuple(Candidate(tactic, weight / total, self.name) for weight, tactic in ranked)
+            tuple(Candidate(tactic, weight / total, self.name) for weight, tactic in ranked),
+            complete=round_number > 0,
         )
 
 

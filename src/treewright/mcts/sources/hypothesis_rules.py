@@ -18,6 +18,9 @@ def eliminations(context: Context) -> Iterator[Ranked]:
     """Facts that say several things: those are had one by one; alternatives become cases."""
     for fact in context.facts[-_MOST_FACTS:]:
         kind = fact.outline.kind
+        if " ∣ " in fact.type and kind == "other":
+            fresh = Fresh.of(context.goal)
+            yield 2.0, f"obtain ⟨{fresh.name('k')}, {fresh.name('h')}⟩ := {fact.name}"
         if kind in ("and", "exists"):
             yield 11.0, f"obtain {pattern(fact.type, Fresh.of(context.goal))} := {fact.name}"
         elif kind == "or":
@@ -34,14 +37,10 @@ def uses(context: Context) -> Iterator[Ranked]:
     """Facts as rules: applied to the target, to each other, or for rewriting."""
     for fact in context.facts[-_MOST_FACTS:]:
         kind, name = fact.outline.kind, fact.name
-        if kind == "eq" or (kind == "iff"):
+        if kind in ("eq", "iff"):
             yield from _rewriting(fact, context)
         elif kind in ("forall", "implies", "not"):
             yield from _application(fact, context)
-        elif kind == "other" and context.target == "False":
-            continue
-        if kind == "order" or kind == "ne":
-            continue
         if kind == "forall" and shape(fact.result).kind in ("eq", "iff"):
             yield 2.5, f"rw [{name}]"
             yield 1.5, f"simp [{name}]"
@@ -62,8 +61,8 @@ def analysis(context: Context) -> Iterator[Ranked]:
             yield from _induction(value, context, 3.0 if shown else 0.6)
         elif value.head in SPLITTABLE and count < _MOST_DATA:
             count += 1
-            weight = 1.0 if value.head == "Int" else 5.0
-            yield weight, f"cases {value.name} with {_alternatives(value, context, False)}"
+            if value.head != "Int":
+                yield 5.0, f"cases {value.name} with {_alternatives(value, context, False)}"
     for value in context.unknown[:2]:
         yield 3.0, f"induction {value.name}"
         yield 2.0, f"cases {value.name}"
@@ -71,8 +70,42 @@ def analysis(context: Context) -> Iterator[Ranked]:
         for atom in context.atoms[:4]:
             if atom.name in context.mentioned or context.target == "False":
                 yield 1.2, f"by_cases {Fresh.of(context.goal).name('h')} : {atom.name}"
-    if context.outline.kind not in ("false", "forall", "implies") and context.facts:
-        yield 0.3, "exfalso"
+    yield from _truth_values(context)
+
+
+def long_shots(context: Context) -> Iterator[Ranked]:
+    """Ways of last choice: stronger induction, other cases, the target given up."""
+    if context.outline.kind in ("forall", "implies"):
+        return
+    for value in context.data[:_MOST_DATA]:
+        shown = value.name in context.mentioned
+        if value.head == "Nat" and shown:
+            ih = Fresh(words_of(context)).name("ih")
+            yield (
+                3.0,
+                f"induction {value.name} using Nat.strongRecOn with | ind {value.name} {ih} => ?_",
+            )
+        if value.head == "Int":
+            yield 1.5, f"cases {value.name} with {_alternatives(value, context, False)}"
+        if value.head in ("Nat", "Int") and shown:
+            yield 1.0, f"rcases Nat.mod_two_eq_zero_or_one {value.name} with h | h"
+    if context.outline.kind != "false" and context.facts:
+        yield 0.5, "exfalso"
+
+
+def _truth_values(context: Context) -> Iterator[Ranked]:
+    """`f true` and the like are one of two values, for functions into `Bool`."""
+    for function in context.functions:
+        if function.result != "Bool" or function.outline.kind != "implies":
+            continue
+        domain = unwrap(function.outline.parts[0])
+        given = ["true", "false"] if domain == "Bool" else []
+        given += [value.name for value in context.data if value.type == domain]
+        if "→" in function.outline.parts[1]:
+            continue
+        for argument in given[:3]:
+            h = Fresh.of(context.goal).name("h")
+            yield 2.0, f"cases {h} : {function.name} {argument} with | false => ?_ | true => ?_"
 
 
 def _equality(fact: Known, context: Context) -> Iterator[Ranked]:
@@ -81,8 +114,8 @@ def _equality(fact: Known, context: Context) -> Iterator[Ranked]:
     if left in names or right in names:
         yield 5.0, f"subst {fact.name}"
     elif all(any(sign in side for sign in _CONSTRUCTED) for side in (left, right)):
-        yield 3.0, f"cases {fact.name}"
-    yield 1.5, f"simp at {fact.name}"
+        yield 1.0, f"cases {fact.name}"
+    yield 1.0, f"simp at {fact.name}"
 
 
 def _rewriting(fact: Known, context: Context) -> Iterator[Ranked]:

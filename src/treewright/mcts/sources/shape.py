@@ -136,9 +136,9 @@ def _reach(text: str) -> int:
     depth = 0
     for index, sign in enumerate(text):
         depth += (sign in _OPEN) - (sign in _CLOSE)
-        if depth == 0 and text.startswith(_TAKES_THE_REST, index):
-            if index == 0 or text[index - 1] in " ¬":
-                return index
+        begins = index == 0 or text[index - 1] in " ¬"
+        if depth == 0 and begins and text.startswith(_TAKES_THE_REST, index):
+            return index
     return len(text)
 
 

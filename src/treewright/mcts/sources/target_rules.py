@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from treewright.mcts.sources.context import Context, Known
@@ -11,6 +12,12 @@ from treewright.mcts.sources.shape import shape, unwrap
 Ranked = tuple[float, str]
 _MOST_WITNESSES = 12
 _LITERALS = ("0", "1", "2")
+# Its own limits, so that a goal it cannot do costs a fraction of a second on any machine.
+_BRIEF_GRIND = "grind (ematch := 2) (gen := 3)"
+_CHOSEN_BLINDLY = (
+    "0", "1", "[]", "true", "True", "False", "id", "fun x => x", "fun x => x + 1", "fun b => !b",
+    "fun p => ¬p", "fun a b => a != b",
+)  # fmt: skip
 
 
 def closers(context: Context) -> Iterator[Ranked]:
@@ -23,11 +30,23 @@ def closers(context: Context) -> Iterator[Ranked]:
     if kind in ("eq", "iff", "true", "order") and not opening:
         yield 8.0, "rfl"
     yield (2.0 if opening else 7.0), "simp"
+    if opening:
+        yield 1.0, "decide"
+        return
     if context.facts:
         yield 6.0, "simp_all"
-    yield (1.2 if opening else 5.0), "omega"
-    yield (1.0 if opening else 2.5), "decide"
-    yield (1.5 if opening else 4.0), "grind"
+    if kind not in ("forall", "implies", "exists") or "∃" not in context.target:
+        yield 5.0, "omega"
+    if not context.data:
+        yield 2.5, "decide"
+    yield 4.5, _BRIEF_GRIND
+
+
+def last_resorts(context: Context) -> Iterator[Ranked]:
+    """What may take seconds to fail."""
+    yield 3.0, "grind"
+    if context.facts:
+        yield 1.0, "simp_all +arith"
 
 
 def structure(context: Context) -> Iterator[Ranked]:
@@ -68,6 +87,8 @@ def witnesses(context: Context) -> Iterator[Ranked]:
     yield 7.0, "exact ⟨_, rfl⟩"
     for fact in context.facts[-3:]:
         yield 4.0, f"exact ⟨_, {fact.name}⟩"
+        if fact.outline.kind == "forall" and shape(fact.result).kind == "exists":
+            yield 4.0, f"exact Classical.axiomOfChoice {fact.name}"
     body = context.outline.parts[-1]
     weight = 4.0
     for witness in _at_hand(context, body)[:_MOST_WITNESSES]:
@@ -85,9 +106,14 @@ def _at_hand(context: Context, body: str) -> list[str]:
     found += [value.name for value in context.data]
     heads = {value.head for value in context.data}
     numeric = [value.name for value in context.data if value.head in ("Nat", "Int")]
-    if numeric or not heads or "Nat" in context.target or _has_digits(body):
+    if outline.kind == "eq" and variable is not None:
+        found += _quotients(outline.parts, variable)
+    if numeric or (heads and _has_digits(body)):
         found += _LITERALS
     found += [f"{name} + 1" for name in numeric]
+    found += [f"{name} / 2" for name in numeric if "2 *" in body]
+    found += [f"{a} - {b}" for a in numeric for b in numeric if a != b]
+    found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
     if "Bool" in heads or "true" in body or "false" in body:
         found += ["true", "false"]
@@ -96,14 +122,24 @@ def _at_hand(context: Context, body: str) -> list[str]:
     found += [f"some {value.name}" for value in context.data if "some" in body]
     found += [f"{a} + {b}" for i, a in enumerate(numeric) for b in numeric[i + 1 :]]
     found += [f"-{name}" for name in numeric if "Int" in heads]
-    found += context_propositions(context)
+    found += _propositions(context)
     if not found:
-        found += [*_LITERALS, "[]", "true"]
+        found += _CHOSEN_BLINDLY
     return list(dict.fromkeys(found))
 
 
-def context_propositions(context: Context) -> list[str]:
-    return [atom.name for atom in context.atoms] + (["True", "False"] if context.atoms else [])
+def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
+    """For `n = 4 * k + 3`, what `k` must be: `n / 4`."""
+    for whole, other in (sides, sides[::-1]):
+        factor = re.search(rf"(\d+) \* {re.escape(variable)}\b", other)
+        if factor and variable not in whole.split():
+            yield f"({whole}) / {factor.group(1)}"
+
+
+def _propositions(context: Context) -> list[str]:
+    names = [atom.name for atom in context.atoms]
+    combined = [f"{a} ∧ {b}" for i, a in enumerate(names) for b in names[i + 1 :]]
+    return [*names, *(f"¬{name}" for name in names), *combined] + ["True", "False"] * bool(names)
 
 
 def _fitting(function: Known, context: Context) -> list[Known]:
