@@ -147,4 +147,4 @@ def _permuted(
     drawn = np.empty(permutations)
     for draw in range(permutations):
         drawn[draw] = (generator.permuted(responses, axis=1) @ centred).sum()
-    return observed / scale, upper_p(abs(observed), np.abs(drawn))
+    return round(observed / scale, 9), upper_p(abs(observed), np.abs(drawn))
