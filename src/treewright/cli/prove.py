@@ -182,6 +182,7 @@ def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) 
     from treewright.cli.signals import cancel_on_signals
     from treewright.lean.replay import Replayer
     from treewright.mcts.prove import Prover
+    from treewright.mcts.report import write_report
     from treewright.mcts.run import opened
     from treewright.mcts.sources.factory import build_source
 
@@ -194,7 +195,9 @@ def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) 
         source = build_source(run.record.settings)
         narration = narrator(sys.stderr)
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
-        return prover.prove()
+        result = prover.prove()
+        write_report(directory)
+        return result
 
 
 def bundled_home() -> LeanHome:
