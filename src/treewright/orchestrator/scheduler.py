@@ -81,6 +81,7 @@ class Scheduler:
             TOOLCHAIN,
         )
         self._tried = self._tried_in_run()
+        self._goals_in_work = 0
         self._stopping = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -141,12 +142,19 @@ class Scheduler:
 
     async def run_goal(self, goal: Goal) -> Result:
         """Tries strategies, the best few at a time, until one succeeds or none is left."""
+        self._goals_in_work += 1
+        try:
+            return await self._run_goal(goal)
+        finally:
+            self._goals_in_work -= 1
+
+    async def _run_goal(self, goal: Goal) -> Result:
         if (cached := await self._try_cache(goal)) is not None:
             return cached
         failures: list[Result] = []
         started: set[StrategyType] = set()
         while left := [s for s in self._untried(goal) if s not in started]:
-            batch = left[: self.config.speculation]
+            batch = left[: self._width()]
             started.update(batch)
             results = await self._attempts.race(goal, batch)
             winner = results[-1]
@@ -160,6 +168,16 @@ class Scheduler:
             self._tried.setdefault(goal.id, set()).update(ended)
             failures += results
         return _summary(failures)
+
+    def _width(self) -> int:
+        """How many strategies race on a goal: where goals share Lean, its share of it.
+
+        A race for a session that another goal waits for only makes both slower.
+        """
+        if self._goals_in_work <= 1:
+            return self.config.speculation
+        share = self.config.lean_sessions // self._goals_in_work
+        return max(1, min(self.config.speculation, share))
 
     async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
         """One strategy of the caller's choice; checked and recorded like any attempt."""
