@@ -285,7 +285,7 @@ def test_goals_that_share_lean_do_not_race_for_it(ledger: Ledger) -> None:
     run(ledger, workers, lambda s: s.process_queue(queue_of(GOAL)), config)
     assert most == {"g": 2}
     most.clear()
-    everybody.clear()
+    everybody = asyncio.Event()  # the other belongs to the loop that ended
     expected, goals_in_all = 4, 4
     goals = [Goal(id=f"{i}", text=f"{i} = 0") for i in range(4)]
     run(ledger, workers, lambda s: s.process_queue(queue_of(*goals)), config)
