@@ -15,7 +15,18 @@ COMMANDS = {
     "prove": ("treewright.cli.prove", "prove", "Search for proofs in Lean."),
     "replay": ("treewright.cli.replay", "replay", "Repeat a proof run and compare."),
     "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check files."),
+    "premises": (
+        "treewright.cli.premises",
+        "premises",
+        "Find declarations that may help with a goal.",
+    ),
+    "blueprint": ("treewright.cli.blueprint", "blueprint", "Does a blueprint agree with Lean?"),
+    "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
+    "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),
+    "bg": ("treewright.cli.bg", "bg", "Prove a project's sorries in the background."),
+    "sorries": ("treewright.cli.sorries", "sorries", "Every open goal of a project."),
+    "ledger": ("treewright.cli.ledger", "ledger", "What was tried: stats, attempts, export."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
 }
