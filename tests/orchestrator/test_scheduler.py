@@ -203,9 +203,12 @@ def test_a_goal_whose_lean_cannot_be_had_comes_back(
                 return Result(True, MICRO, ("x",))
             return Result(False, MICRO, error="no Lean", metadata={"kind": UNAVAILABLE})
 
-    results = run(ledger, [Flaky(MICRO)], lambda s: s.process_queue(queue_of(GOAL)))
+    other = FakeWorker(SEARCH)
+    results = run(ledger, [Flaky(MICRO), other], lambda s: s.process_queue(queue_of(GOAL)))
     assert results["g"].success
-    assert [status for _, _, status in rows(ledger)] == ["unavailable", "unavailable", "proved"]
+    assert other.asked == ["g"], "what was tried to its end is not tried again"
+    statuses = [status for _, strategy, status in rows(ledger) if strategy == "micro"]
+    assert statuses == ["unavailable", "unavailable", "proved"]
 
 
 def test_shutdown_cancels_what_runs_and_a_later_run_of_that_name_goes_on(ledger: Ledger) -> None:

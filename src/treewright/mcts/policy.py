@@ -28,8 +28,8 @@ class Policy(msgspec.Struct, frozen=True):
     exploration: float = 1.2
     first_play: float = 0.5
     discount: float = 0.97
-    widen_base: float = 1.0
-    widen_scale: float = 1.5
+    widen_base: float = 0.0
+    widen_scale: float = 1.0
     widen_power: float = 0.5
     backup: Backup = "product"
 

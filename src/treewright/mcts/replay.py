@@ -104,7 +104,8 @@ def _replay(
                     where = f"goal {goal}, iteration {line.iteration}: {difference}"
                     return Replayed(len(goals), compared, where)
                 compared += 1
-            check(runner.tree, idle=False)
+            runner.drain()
+            check(runner.tree)
         except (TraceError, AssertionError) as error:
             return Replayed(len(goals), compared, f"goal {goal}: {error}")
         if difference := _verdict(goal, lines, runner):

@@ -90,6 +90,14 @@ def test_the_control_needs_as_many_seeds_as_doses() -> None:
     assert found.undefined == "no goal has an undamaged trial for each of 3 doses: give more seeds"
 
 
+def test_mean_steps_of_few_goals_are_not_negative() -> None:
+    made = {0.0: [Trial(f"g{n}", 0, True, steps, 1) for n, steps in enumerate((1, 1, 90))]}
+    (level,) = dose_response(made, 100).levels
+    assert level.steps
+    assert level.steps.low == 0.0
+    assert level.steps.high > 90  # pyright: ignore[reportOptionalOperand]
+
+
 def test_levels_count_the_unsolved_with_the_limit() -> None:
     made = {0.0: [Trial("a", 0, True, 10, 1)], 0.5: [Trial("a", 0, False, 40, 1)]}
     found = dose_response(made, 50)

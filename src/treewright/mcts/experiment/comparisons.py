@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from treewright.mcts.experiment.plan import UNDAMAGED, Arm, Cell, Plan, cells_of
 from treewright.mcts.experiment.results import CellResult
 from treewright.mcts.measures.dose import DoseResponse, dose_response
-from treewright.mcts.measures.intervals import Estimate, clustered_mean, rate
+from treewright.mcts.measures.intervals import Estimate, clustered_mean, not_negative, rate
 from treewright.mcts.measures.robustness import Robustness, robustness
 from treewright.mcts.measures.trials import Trial, restricted
 
@@ -35,19 +35,28 @@ class Group:
     def solved(self) -> Estimate | None:
         return rate(sum(result.solved for _, result in self.members), len(self.members))
 
-    def mean(self, value: Callable[[CellResult], float | None], seed: int = 0) -> Estimate | None:
+    def mean(
+        self,
+        value: Callable[[CellResult], float | None],
+        scale: Callable[[float], float] = float,
+    ) -> Estimate | None:
         """Over the cells that have the value; goals are clusters."""
         clusters: dict[str, list[float]] = {}
         for cell, result in self.members:
             number = value(result)
             if number is not None:
                 clusters.setdefault(cell.goal.name, []).append(number)
-        return clustered_mean(list(clusters.values()), seed)
+        return clustered_mean(list(clusters.values()), 0, scale)
+
+    def attempts(self) -> Estimate | None:
+        return self.mean(lambda result: float(result.attempts), not_negative)
 
     def steps(self, limit: int) -> Estimate | None:
         """Mean steps, the unsolved counted with the limit."""
         by_id = {result.cell_id: result.trial(cell) for cell, result in self.members}
-        return self.mean(lambda result: float(restricted(by_id[result.cell_id], limit)))
+        return self.mean(
+            lambda result: float(restricted(by_id[result.cell_id], limit)), not_negative
+        )
 
 
 @dataclass(frozen=True, slots=True)

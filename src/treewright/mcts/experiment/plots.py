@@ -73,7 +73,7 @@ def _dose(name: str, curve: Curve, heading: str, *, solved: bool) -> str:
     parts = [
         *frame.axes(),
         *(
-            frame.whisker(dose, max(0.0, found.low), found.high, "edge")
+            frame.whisker(dose, found.low, found.high, "edge")
             for dose, found in levels
             if found.low is not None and found.high is not None
         ),

@@ -125,7 +125,7 @@ def _same_plan(plan: Plan, path: Path) -> None:
         raise UsageError(
             f"{path.parent} was begun with another plan: {found[0]}"
             + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else "")
-            + "; continue it with the plan it was begun with, or use another directory"
+            + "; continue with that plan, or in another directory (--run-id)"
         )
 
 

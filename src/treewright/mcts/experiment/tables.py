@@ -10,7 +10,7 @@ from treewright.mcts.experiment.comparisons import Comparison, Curve, Group
 from treewright.mcts.experiment.plan import Plan, cells_of
 from treewright.mcts.experiment.results import CellResult
 from treewright.mcts.measures.dose import Trend
-from treewright.mcts.measures.intervals import Estimate
+from treewright.mcts.measures.intervals import Estimate, not_negative
 from treewright.mcts.report.writer import PLOTS
 
 
@@ -44,8 +44,8 @@ def groups(plan: Plan, found: Sequence[Group]) -> str:
             str(len(group.members)),
             share(group.solved()),
             estimate(group.steps(plan.simulations)),
-            estimate(group.mean(lambda result: float(result.attempts))),
-            estimate(group.mean(lambda result: result.gain_over_dip)),
+            estimate(group.attempts()),
+            estimate(group.mean(lambda result: result.gain_over_dip, not_negative)),
             estimate(group.mean(_excess)),
         ]
         for group in found

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from treewright.mcts.measures.intervals import Estimate, clustered_mean, rate, upper_p
+from treewright.mcts.measures.intervals import (
+    Estimate,
+    clustered_mean,
+    not_negative,
+    rate,
+    upper_p,
+)
 from treewright.mcts.measures.trials import Trial, by_goal, restricted
 
 Response = Callable[[Trial], float]
@@ -79,7 +85,7 @@ def dose_response(
 def _level(dose: float, trials: Sequence[Trial], steps: Response, seed: int) -> Level:
     clusters = [[steps(trial) for trial in group] for group in by_goal(trials).values()]
     solved = rate(sum(trial.solved for trial in trials), len(trials))
-    return Level(dose, len(trials), solved, clustered_mean(clusters, seed))
+    return Level(dose, len(trials), solved, clustered_mean(clusters, seed, not_negative))
 
 
 def trend(
@@ -128,7 +134,7 @@ def control(
         for _ in range(repetitions)
     ]
     false = sum(p <= 0.05 for _, p in found) / repetitions
-    return Control(repetitions, false, float(np.mean([slope for slope, _ in found])))
+    return Control(repetitions, false, round(float(np.mean([slope for slope, _ in found])), 9))
 
 
 def _permuted(
@@ -141,4 +147,4 @@ def _permuted(
     drawn = np.empty(permutations)
     for draw in range(permutations):
         drawn[draw] = (generator.permuted(responses, axis=1) @ centred).sum()
-    return observed / scale, upper_p(abs(observed), np.abs(drawn))
+    return round(observed / scale, 9), upper_p(abs(observed), np.abs(drawn))

@@ -88,6 +88,11 @@ def _spread(clusters: Sequence[Sequence[float]], centre: float) -> float:
     return math.sqrt(max(between, within)) / count
 
 
+def not_negative(number: float) -> float:
+    """As a scale: counts have no interval below 0, whatever Student says."""
+    return max(0.0, number)
+
+
 def mcnemar(lost: int, won: int) -> float:
     """Two-sided exact p-value that pairs which differ do so in either direction alike."""
     count = lost + won

@@ -15,6 +15,8 @@ from treewright.mcts.sources.target_rules import Ranked, closers, last_resorts, 
 
 _MOST = 40
 _FIRST = (structure, eliminations, closers, uses, analysis)
+# Long shots have little of the prior even where nothing else is left to try.
+_LATER_SHARE = 0.15
 _LATER = (long_shots, last_resorts)
 
 
@@ -27,12 +29,14 @@ class CoreTactics:
         context = first(goals)
         if round_number > 1:
             return NOTHING
-        rules = _LATER if round_number else _FIRST
-        ranked = best_first([pair for rule in rules for pair in rule(context)])[:_MOST]
-        total = sum(weight for weight, _ in ranked) or 1.0
+        later = [pair for rule in _LATER for pair in rule(context)]
+        now = later if round_number else [pair for rule in _FIRST for pair in rule(context)]
+        ranked = best_first(now)[:_MOST]
+        share = _LATER_SHARE if round_number else 1.0
+        total = (sum(weight for weight, _ in ranked) or 1.0) / share
         return Suggestions(
             tuple(Candidate(tactic, weight / total, self.name) for weight, tactic in ranked),
-            complete=round_number > 0,
+            complete=round_number > 0 or not later,
         )
 
 

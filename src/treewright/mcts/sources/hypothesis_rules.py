@@ -11,6 +11,7 @@ from treewright.mcts.sources.target_rules import Ranked
 
 _MOST_FACTS = 8
 _MOST_DATA = 4
+_PARITY = {"Nat": "Nat.mod_two_eq_zero_or_one", "Int": "Int.emod_two_eq"}
 _CONSTRUCTED = ("some ", "none", "::", "[]", "(", "true", "false", "Nat.succ", " + 1")
 
 
@@ -87,8 +88,9 @@ def long_shots(context: Context) -> Iterator[Ranked]:
             )
         if value.head == "Int":
             yield 1.5, f"cases {value.name} with {_alternatives(value, context, False)}"
-        if value.head in ("Nat", "Int") and shown:
-            yield 1.0, f"rcases Nat.mod_two_eq_zero_or_one {value.name} with h | h"
+        if value.head in _PARITY and shown:
+            h = Fresh(words_of(context)).name("h")
+            yield 1.0, f"rcases {_PARITY[value.head]} {value.name} with {h} | {h}"
     if context.outline.kind != "false" and context.facts:
         yield 0.5, "exfalso"
 

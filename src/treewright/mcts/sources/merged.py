@@ -12,7 +12,8 @@ class MergedSource:
     """Asks sources in order and gives each a share of the prior by its weight.
 
     A tactic that several propose is entered once, under the first's name, with what all gave
-    it. In a round in which a source has nothing, its share goes to the others.
+    it. In the first round the priors sum to 1, whoever has something to say; later rounds keep
+    the scale their sources give, so that a last resort stays one.
     """
 
     def __init__(self, *sources: TacticSource | tuple[TacticSource, float]) -> None:
@@ -34,7 +35,8 @@ class MergedSource:
             for candidate, part in _parts(suggestions.candidates):
                 weights[candidate.tactic] = weights.get(candidate.tactic, 0.0) + share * part
                 origin.setdefault(candidate.tactic, candidate.source or source.name)
-        total = sum(weights.values()) or 1.0
+        whole = sum(share for _, share in self._sources)
+        total = whole if round_number else sum(weights.values()) or 1.0
         merged = [Candidate(t, weight / total, origin[t]) for t, weight in weights.items()]
         merged.sort(key=lambda candidate: -(candidate.prior or 0.0))
         return Suggestions(tuple(merged), complete)
@@ -47,5 +49,5 @@ def _parts(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
         ranked[place] if candidate.prior is None else candidate.prior
         for place, candidate in enumerate(candidates)
     ]
-    total = sum(given) or 1.0
+    total = max(1.0, sum(given))
     return [(c, prior / total) for c, prior in zip(candidates, given, strict=True)]

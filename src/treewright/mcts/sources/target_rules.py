@@ -12,7 +12,8 @@ from treewright.mcts.sources.shape import shape, unwrap
 Ranked = tuple[float, str]
 _MOST_WITNESSES = 12
 _LITERALS = ("0", "1", "2")
-# Its own limits, so that a goal it cannot do costs a fraction of a second on any machine.
+# With its own limits: among general facts, such as equations of a recursion, a goal that it
+# cannot do takes it seconds otherwise.
 _BRIEF_GRIND = "grind (ematch := 2) (gen := 3)"
 _CHOSEN_BLINDLY = (
     "0", "1", "[]", "true", "True", "False", "id", "fun x => x", "fun x => x + 1", "fun b => !b",
@@ -39,11 +40,14 @@ def closers(context: Context) -> Iterator[Ranked]:
         yield 5.0, "omega"
     if not context.data:
         yield 2.5, "decide"
-    yield 4.5, _BRIEF_GRIND
+    recursive = any(fact.outline.kind == "forall" for fact in context.facts)
+    yield 4.5, _BRIEF_GRIND if recursive else "grind"
 
 
 def last_resorts(context: Context) -> Iterator[Ranked]:
     """What may take seconds to fail."""
+    if context.outline.kind in ("forall", "implies"):
+        return
     yield 3.0, "grind"
     if context.facts:
         yield 1.0, "simp_all +arith"
@@ -108,11 +112,12 @@ def _at_hand(context: Context, body: str) -> list[str]:
     numeric = [value.name for value in context.data if value.head in ("Nat", "Int")]
     if outline.kind == "eq" and variable is not None:
         found += _quotients(outline.parts, variable)
+    if " + " in body:
+        found += [f"{a} - {b}" for a in numeric for b in numeric if a != b]
     if numeric or (heads and _has_digits(body)):
         found += _LITERALS
     found += [f"{name} + 1" for name in numeric]
     found += [f"{name} / 2" for name in numeric if "2 *" in body]
-    found += [f"{a} - {b}" for a in numeric for b in numeric if a != b]
     found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
     if "Bool" in heads or "true" in body or "false" in body:
