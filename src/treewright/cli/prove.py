@@ -48,6 +48,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--batch", type=_positive, help="Tactics tried per simulation. [8]")
 @click.option("--tactics", type=_file, help="Tactics to try first, one a line.")
 @click.option("--premises", type=click.Path(path_type=Path), help="A premise index to draw on.")
+@click.option("--ledger", type=_file, help="A ledger whose cached tactics are tried first.")
 @click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
 @click.option("--llm-model", help="Its model.")
 @click.option("--advice", is_flag=True, default=None, help="Also ask Lean's `exact?`; slow.")
@@ -154,6 +155,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     sources = SourceSettings(
         tactics=_read(tactics) if tactics else None,
         premises=str(premises) if premises else None,
+        cache=str(flags["ledger"]) if "ledger" in flags else None,
         endpoint=endpoint,
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
@@ -187,20 +189,20 @@ def _cells(flags: dict[str, Any]) -> Any:
 
 def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) -> RunResult:
     from treewright.cli.prove_progress import narrator
+    from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
     from treewright.lean.replay import Replayer
     from treewright.mcts.prove import Prover
     from treewright.mcts.report import write_report
     from treewright.mcts.run import opened
-    from treewright.mcts.sources.factory import build_source
 
     with (
         opened(directory, force=bool(flags.get("force"))) as run,
         Replayer(bundled_home()) as replayer,
+        opened_source(run.record.settings) as source,
         cancel_on_signals() as cancel,
     ):
         click.echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
-        source = build_source(run.record.settings)
         narration = narrator(sys.stderr)
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         result = prover.prove()

@@ -68,7 +68,7 @@ def replay_live(
         return environments[-1]
 
     try:
-        return _replay(run, lines, environment, source, run.settings.sources.endpoint is not None)
+        return _replay(run, lines, environment, source, run.settings.sources.outside)
     finally:
         while environments:
             environments.pop().close()

@@ -57,6 +57,11 @@ class SourceSettings(msgspec.Struct, frozen=True):
     advice: bool = False
     noise: float = 0.1
 
+    @property
+    def outside(self) -> bool:
+        """Whether answers come from something that may have changed since."""
+        return self.endpoint is not None or self.cache is not None or self.premises is not None
+
 
 class Settings(msgspec.Struct, frozen=True):
     """Everything a search depends on but its target. `cells` are for the distributed mode."""
