@@ -252,6 +252,40 @@ def test_the_throttle_is_asked_before_each_start(ledger: Ledger) -> None:
     assert Counting.pauses == 7
 
 
+def test_what_was_proved_while_the_throttle_held_the_rest_back_counts(ledger: Ledger) -> None:
+    class OnlyTheFirst(Throttle):
+        started = 0
+
+        async def pause(self) -> float:
+            self.started += 1
+            if self.started > 1:
+                await forever()
+            return 0.0
+
+    seen: list[str] = []
+
+    async def main() -> dict[str, Result]:
+        async with Scheduler(
+            OrchestratorConfig(),
+            ledger=ledger,
+            workers=[FakeWorker(MICRO, lambda _: True)],
+            verify=accept,
+            throttle=OnlyTheFirst(0.5),
+        ) as scheduler:
+            goals = queue_of(*(Goal(id=f"{i}", text=f"{i} = {i}") for i in range(3)))
+            task = asyncio.create_task(
+                scheduler.process_queue(goals, lambda goal, _: seen.append(goal.id))
+            )
+            while not any(status == "proved" for _, _, status in rows(ledger)):
+                await asyncio.sleep(0.01)
+            scheduler.shutdown()
+            return await asyncio.wait_for(task, 60)
+
+    results = asyncio.run(main())
+    assert list(results) == seen == ["0"]
+    assert results["0"].success
+
+
 def test_statistics_are_kept_per_class_and_across_runs(ledger: Ledger) -> None:
     goals = [Goal(id=f"{i}", text=f"{i} = {i}", goal_class="nat") for i in range(4)]
     run(ledger, [FakeWorker(MICRO)], lambda s: s.process_queue(queue_of(*goals)))

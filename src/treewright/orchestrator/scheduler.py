@@ -216,16 +216,18 @@ class Scheduler:
                 while not queue.empty():
                     goal = queue.get_nowait()
                     lanes.submit(goal, heavy=goal.heavy)
-                while (ticket := lanes.admit(time.monotonic())) is not None:
+                if (ticket := lanes.admit(time.monotonic())) is not None:
                     if await self._unless_stopping(self.throttle.pause()) is None:
-                        return results
+                        break
                     task = asyncio.create_task(self.run_goal(ticket.item))
                     running[task] = ticket
                     task.add_done_callback(ended)
-                if not running and not lanes.waiting and queue.empty():
+                elif not running and not lanes.waiting and queue.empty():
                     break
-                await self._unless_stopping(_within(wake.wait(), lanes.next_due))
-                wake.clear()
+                else:
+                    await self._unless_stopping(_within(wake.wait(), lanes.next_due))
+                    wake.clear()
+                # Also while starting others waits: a result is not kept from the observer.
                 while finished:
                     task = finished.pop()
                     self._settle(task, running.pop(task), lanes, results, on_result)
@@ -234,6 +236,9 @@ class Scheduler:
                 task.cancel()
             if running:
                 await asyncio.wait(running)
+        for task, ticket in running.items():
+            if not task.cancelled() and task.exception() is None and task.result().success:
+                self._settle(task, ticket, lanes, results, on_result)
         return results
 
     def _settle(
