@@ -7,6 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import pytest
+
+from tests.premises.conftest import SMALL, written
+from treewright.premises.building import default_path
+
 Run = Callable[..., CompletedProcess[str]]
 
 
@@ -43,6 +48,16 @@ def test_from_request_to_proof(treewright: Run, tmp_path: Path) -> None:
     assert treewright("tickets", "show", ticket).stdout == f"{text}  exact .inl h\n"
     assert "completed by ann" in treewright("tickets", "list").stdout
     assert treewright("tickets", "release", ticket, "--as", "ann").returncode == 1
+
+
+def test_the_library_s_index_gives_hints(
+    treewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
+    written(default_path(["Init"]), SMALL)
+    asked = treewright("tickets", "request", "∀ a b : Nat, a + b = b + a")
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stderr.startswith("the library has: Nat.add_comm, ")
 
 
 def test_a_refused_proof_is_one_line(treewright: Run, tmp_path: Path) -> None:

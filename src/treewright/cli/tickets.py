@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
 import json
 import sys
@@ -30,10 +31,10 @@ def tickets() -> None:
     """
 
 
-def _open(ledger_path: Path, *, create: bool = False) -> Marketplace:
+def _open(ledger_path: Path) -> Marketplace:
     from treewright.orchestrator.marketplace import Marketplace
 
-    if not create and not ledger_path.is_file():
+    if not ledger_path.is_file():
         raise UsageError(
             f"there is no ledger at {ledger_path}; `treewright tickets request` starts one"
         )
@@ -127,7 +128,14 @@ def request(
     as_json: bool,
 ) -> None:
     """Ask for a lemma. The same statement again gives the ticket that is there."""
-    with _open(ledger_path, create=True) as marketplace:
+    from treewright.orchestrator.marketplace import Marketplace
+    from treewright.premises.building import default_path
+    from treewright.premises.index import PremiseIndex
+
+    with contextlib.ExitStack() as stack:
+        path = default_path(imports)
+        index = stack.enter_context(PremiseIndex.open(path)) if path.is_file() else None
+        marketplace = stack.enter_context(Marketplace(ledger_path, premises=index))
 
         async def ask() -> Ticket:
             ticket_id = await marketplace.request_lemma(
@@ -146,6 +154,8 @@ def request(
         _emit(ticket)
     else:
         click.echo(_line(ticket))
+        if ticket.hints:
+            click.echo(f"the library has: {', '.join(ticket.hints)}", err=True)
 
 
 @tickets.command()
