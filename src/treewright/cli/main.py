@@ -14,6 +14,8 @@ from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightE
 COMMANDS = {
     "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check files."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
+    "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),
+    "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
 }

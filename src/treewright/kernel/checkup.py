@@ -32,6 +32,7 @@ _SLOW_SYNC_SECONDS = 0.05
 
 EXTRAS: dict[str, str] = {
     "dask": "evaluations on a cluster (--parallel-backend dask)",
+    "dashboard": "every search live in a browser (`treewright dashboard`)",
     "llm": "chat endpoints as agents (backend `openai`) and as an idea source (`llm`)",
 }
 """What each optional extra enables. One that is not listed here is reported all the same."""
