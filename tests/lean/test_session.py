@@ -84,11 +84,13 @@ def test_goals_that_share_metavariables_form_a_group(lean: WasmSession) -> None:
     assert len({g.hash for g in opened.goals}) == 4
     part = state(lean.focus(opened, [3]))
     assert [g.target for g in part.goals] == ["True"]
-    assert state(lean.run_tactic(part, "trivial")).closed
+    assert state(lean.run_tactic(part, "trivial")).complete
     rest = state(lean.focus(opened, opened.groups[0]))
     solved = state(lean.run_tactic(rest, "case x => exact 4"))
     assert [g.target for g in solved.goals] == ["4 > 3", "4 < 5"]
+    assert state(lean.run_tactic(solved, "all_goals omega")).complete
     assert isinstance(lean.focus(opened, [7]), TacticError)
+    assert isinstance(lean.focus(opened, []), TacticError)
 
 
 def test_the_hash_is_strict(lean: WasmSession) -> None:
@@ -239,7 +241,7 @@ def test_a_time_limit_keeps_the_session(lean: WasmSession) -> None:
     before = time.monotonic()
     result = lean.run_tactic(start, SLOW, timeout=0.5)
     assert isinstance(result, Timeout)
-    assert time.monotonic() - before < 2.0
+    assert time.monotonic() - before < 20  # not the minutes it would take
     assert lean.alive
     assert state(lean.run_tactic(start, "intro n")).goals
 
@@ -261,7 +263,7 @@ def test_cancelling_keeps_the_session(lean: WasmSession) -> None:
         lean.cancel()
         thread.join(0.01)
     assert isinstance(results[0], Cancelled)
-    assert time.monotonic() - cancelled < 1.0
+    assert time.monotonic() - cancelled < 20  # not its limit of 30 s
     assert state(lean.run_tactic(start, "intro n")).goals
 
 
@@ -271,15 +273,13 @@ def test_cancelling_nothing_does_nothing(lean: WasmSession) -> None:
 
 
 def test_past_the_hard_limit_the_process_is_ended(home: LeanHome) -> None:
-    with WasmSession(home) as session:
-        # Kernel reduction outside any check of the cancel token.
-        result = session.elaborate(
-            "def f : Nat → Nat | 0 => 0 | n + 1 => f n + f n\n#eval f 60", timeout=0.5
-        )
-        assert isinstance(result, SessionLost | Timeout)
-        if isinstance(result, SessionLost):
-            assert not session.alive
-            assert isinstance(session.run_tactic(1, "skip"), SessionLost)
+    with WasmSession(home, preamble="partial def loop (n : Nat) : Nat := loop (n + 1)") as session:
+        # The interpreter in an endless loop does not look at the cancel token. The limit leaves
+        # a busy machine the time to get there.
+        result = session.elaborate("#eval loop 0", timeout=5.0)
+        assert isinstance(result, SessionLost)
+        assert not session.alive
+        assert isinstance(session.run_tactic(1, "skip"), SessionLost)
 
 
 def test_states_can_be_freed(lean: WasmSession) -> None:

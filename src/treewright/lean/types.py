@@ -82,8 +82,8 @@ class Goal(msgspec.Struct, frozen=True):
 class ProofState(msgspec.Struct, frozen=True):
     """A place in a proof. It can be continued at any time, any number of times.
 
-    Without goals it is `complete` when its term has no holes and no `sorry`; even then it is
-    not yet proved: the kernel has not seen it.
+    Without goals it is `complete` when its term has no holes and no `sorry`; after a `focus`,
+    when those of its goals have none. Even then it is not yet proved: the kernel has not seen it.
     """
 
     state: int

@@ -125,14 +125,22 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
     return keep(state);
   }
 
-  /** The same state, seen with some of its goals only, in the given order. */
+  /**
+   * The same state, seen with some of its goals only, in the given order. Its root is these goals:
+   * it is complete when they are closed, whatever became of the others.
+   */
   function focus(id, indices) {
     const state = find(id);
     const all = heap.readList(state.goals);
+    if (indices.length === 0) throw new RequestError('there is no goal to focus on');
     if (indices.some((i) => !(i in all))) throw new RequestError(`state ${id} has ${all.length} goals`);
     const next = { ...state };
-    for (const part of PARTS) if (part !== 'goals') inc(next[part]);
+    for (const part of PARTS) if (part !== 'goals' && part !== 'root') inc(next[part]);
     next.goals = heap.list(indices.map((i) => inc(all[i])));
+    // An application of one goal to the next is no term; it is only searched for holes.
+    next.root = indices
+      .map((i) => call('l_Lean_Expr_mvar___override', inc(all[i])))
+      .reduce((several, goal) => call('l_Lean_Expr_app___override', several, goal));
     return keep(next);
   }
 

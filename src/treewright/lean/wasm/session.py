@@ -166,8 +166,8 @@ class WasmSession:
         )
 
     def _elaborate(self, timeout: float, **fields: Any) -> CheckResult | Timeout | SessionLost:
-        # Imports come on top of the time for the text itself.
-        hard = hard_limit(timeout) + _IMPORT_SECONDS
+        # A text with a header imports, on top of the time for the text itself.
+        hard = hard_limit(timeout) + (0.0 if "env" in fields else _IMPORT_SECONDS)
         try:
             reply = self._process.request("elaborate", soft=timeout, hard=hard, fields=fields)
         except ProcessLost as lost:

@@ -1,0 +1,55 @@
+"""The centralized engine: one searcher that sees the whole tree. The baseline.
+
+A simulation goes down from the root by the policy, tries tactics where it may, and backs up what
+it found. Solved and dead nodes are never entered. Nothing here depends on time or chance: noise
+on priors, if wanted, comes with the candidates (`sources.noise`).
+"""
+
+from __future__ import annotations
+
+from treewright.mcts.expansion import Expander, Expansion
+from treewright.mcts.policy import Policy, back_up, may_widen, select_child, select_edge
+from treewright.mcts.prooftree import Edge, Node, Status
+from treewright.mcts.records import Reason
+from treewright.mcts.turn import Turn
+
+
+class CentralizedEngine:
+    """Grows a tree one simulation at a time."""
+
+    def __init__(self, expander: Expander, policy: Policy) -> None:
+        self.expander = expander
+        self.tree = expander.tree
+        self._policy = policy
+
+    @property
+    def finished(self) -> bool:
+        """Whether the root is settled: solved, or nothing is left to try."""
+        return self.tree.root.status is not Status.OPEN
+
+    def step(self) -> Turn:
+        """One simulation. The root must not be settled."""
+        path, leaf = self._descend()
+        expansion = self.expander.expand(leaf)
+        back_up(path, leaf, expansion.value, self._policy)
+        return Turn(path, leaf, expansion, reason_of(leaf, expansion))
+
+    def _descend(self) -> tuple[list[tuple[Node, Edge]], Node]:
+        node = self.tree.root
+        path: list[tuple[Node, Edge]] = []
+        policy, expander = self._policy, self.expander
+        while node.live and not (
+            expander.untouched(node) or (may_widen(node, policy) and expander.has_more(node))
+        ):
+            edge = select_edge(node, policy)
+            path.append((node, edge))
+            node = select_child(edge)
+        return path, node
+
+
+def reason_of(leaf: Node, expansion: Expansion) -> Reason:
+    if leaf.status is Status.SOLVED:
+        return "solved"
+    if leaf.status is Status.DEAD:
+        return "dead"
+    return "expanded" if expansion.grew else "no_expansion"

@@ -1,0 +1,300 @@
+"""What a search works on: apply a tactic to a node, see what goals it leaves.
+
+`LeanEnvironment` is Lean, used strictly one step at a time. It remembers how each node came about,
+so that after a crash of Lean, or in another process, a node's proof state is made again from the
+root when it is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from treewright.lean.session import LeanError, LeanSession
+from treewright.lean.types import (
+    Cancelled,
+    Goal,
+    ProofState,
+    SessionLost,
+    StepResult,
+    TacticError,
+    Timeout,
+)
+from treewright.mcts.records import GoalView, OutcomeKind
+
+_ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
+_TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
+_INTERNAL = re.compile(r"(\?m|\?u|_uniq|_fvar|_mvar)\.\d+")
+_LONGEST_DETAIL = 300
+_FREE_TOGETHER = 64
+
+
+class Subgoal(msgspec.Struct, frozen=True):
+    """Goals that a tactic left and that must be solved together; `layout` is their positions."""
+
+    key: str
+    goals: tuple[GoalView, ...]
+    layout: tuple[int, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a tactic did. `script` is what to write for it, if that differs."""
+
+    kind: OutcomeKind
+    subgoals: tuple[Subgoal, ...] = ()
+    ms: float = 0.0
+    script: str = ""
+    detail: str = ""
+
+
+class Environment(Protocol):
+    """The world of one goal. Nodes are known to it by number; the root is 0."""
+
+    def root(self) -> Subgoal: ...
+
+    def apply(self, node: int, tactic: str) -> Outcome: ...
+
+    def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
+        """Says which nodes the goals of the last outcome of `tactic` on `parent` became."""
+        ...
+
+
+class LeanEnvironment:
+    """One goal in a Lean session that this object owns and replaces when it is lost."""
+
+    def __init__(
+        self,
+        factory: Callable[[], LeanSession],
+        opening: Callable[[LeanSession], StepResult],
+        *,
+        step_seconds: float = 5.0,
+        heap_limit: int = 1_500_000_000,
+    ) -> None:
+        self._factory = factory
+        self._opening = opening
+        self._step_seconds = step_seconds
+        self._heap_limit = heap_limit
+        self._session: LeanSession | None = None
+        self._states: dict[int, ProofState] = {}
+        self._recipes: dict[int, tuple[int, str, int]] = {}
+        self._keys: dict[int, str] = {}
+        self._pending: dict[tuple[int, str], tuple[ProofState, ...]] = {}
+        self._unneeded: list[ProofState] = []
+        self.lean_seconds = 0.0
+        self.sessions_lost = 0
+
+    def root(self) -> Subgoal:
+        """Raises LeanError, with Lean's message, if the goal does not elaborate."""
+        state = self._open_root()
+        self._keys[0] = state.hash
+        return Subgoal(state.hash, views(state.goals), tuple(range(len(state.goals))))
+
+    def apply(self, node: int, tactic: str) -> Outcome:
+        try:
+            state = self._state(node)
+        except LeanError as error:
+            return Outcome("lost", detail=_short(str(error)))
+        result = self._timed(lambda session: session.run_tactic(state, tactic, self._step_seconds))
+        match result:
+            case ProofState():
+                outcome = self._opened(node, tactic, result)
+                if outcome.kind == "goals" and _ASKS_LEAN.match(tactic):
+                    return Outcome("error", ms=result.ms, detail="found nothing that closes it")
+                if outcome.kind == "closed" and _ASKS_LEAN.match(tactic):
+                    return self._follow_advice(state, result)
+                return outcome
+            case TacticError():
+                kind = "exhausted" if result.kind == "exhausted" else "error"
+                return Outcome(kind, ms=result.ms, detail=_short(result.message))
+            case Timeout():
+                return Outcome("timeout", ms=result.ms, detail=f"over {result.seconds:g} s")
+            case Cancelled():
+                return Outcome("timeout", ms=result.ms, detail="cancelled")
+            case SessionLost():
+                self._drop_session()
+                return Outcome("lost", ms=result.ms, detail=_short(result.reason))
+
+    def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
+        states = self._pending.pop((parent, tactic), ())
+        for position, child in enumerate(children):
+            if child not in self._recipes and child != 0:
+                self._recipes[child] = (parent, tactic, position)
+            if position < len(states) and child not in self._states:
+                self._states[child] = states[position]
+                self._keys[child] = states[position].hash
+            elif position < len(states):
+                self._unneeded.append(states[position])
+        self._unneeded += states[len(children) :]
+        if len(self._unneeded) >= _FREE_TOGETHER and self._session is not None:
+            unneeded, self._unneeded = self._unneeded, []
+            with contextlib.suppress(LeanError):  # a lost session is found by the next step
+                self._session.free(unneeded)
+
+    def expect(self, node: int, key: str) -> None:
+        """Tells the key of a node that was found in an earlier process."""
+        self._keys.setdefault(node, key)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+        self._states.clear()
+        self._pending.clear()
+        self._unneeded.clear()
+
+    # -- outcomes -------------------------------------------------------------------------
+
+    def _opened(self, node: int, tactic: str, state: ProofState) -> Outcome:
+        if state.uses_sorry:
+            return Outcome("error", ms=state.ms, detail="the tactic leaves a sorry")
+        if state.closed:
+            if not state.complete:
+                return Outcome("error", ms=state.ms, detail="the tactic leaves holes in the proof")
+            return Outcome("closed", ms=state.ms)
+        groups = together(state)
+        parts: list[ProofState] = []
+        for group in groups:
+            if len(groups) == 1:
+                parts.append(state)
+                continue
+            part = self._timed(lambda session, g=group: session.focus(state, g))
+            if not isinstance(part, ProofState):
+                if isinstance(part, SessionLost):
+                    self._drop_session()
+                return Outcome("lost", ms=state.ms, detail="the goals could not be taken apart")
+            parts.append(part)
+        self._pending[node, tactic] = tuple(parts)
+        subgoals = tuple(
+            Subgoal(part.hash, views(part.goals), group)
+            for part, group in zip(parts, groups, strict=True)
+        )
+        return Outcome("goals", subgoals, state.ms)
+
+    def _follow_advice(self, state: ProofState, result: ProofState) -> Outcome:
+        """`exact?` and its kin are not written into a proof; what they found is, if it works."""
+        for message in result.messages:
+            if found := _TRY_THIS.search(message.text):
+                advice = found.group(1).strip()
+                again = self._timed(
+                    lambda session, text=advice: session.run_tactic(state, text, self._step_seconds)
+                )
+                if isinstance(again, ProofState) and again.closed and again.complete:
+                    return Outcome("closed", ms=result.ms + again.ms, script=advice)
+                if isinstance(again, SessionLost):
+                    self._drop_session()
+                    return Outcome("lost", ms=result.ms, detail=_short(again.reason))
+        return Outcome("closed", ms=result.ms)
+
+    # -- states ---------------------------------------------------------------------------
+
+    def _state(self, node: int) -> ProofState:
+        """The proof state of a node, made again from the nearest one at hand."""
+        self._recycle()
+        missing: list[int] = []
+        current = node
+        while current not in self._states and current != 0:
+            missing.append(current)
+            current = self._recipes[current][0]
+        if current not in self._states:
+            self._open_root()
+        for child in reversed(missing):
+            parent, tactic, position = self._recipes[child]
+            state = self._again(parent, tactic, position)
+            if self._keys.setdefault(child, state.hash) != state.hash:
+                raise LeanError(f"`{tactic}` gave other goals than before")
+            self._states[child] = state
+        return self._states[node]
+
+    def _again(self, parent: int, tactic: str, position: int) -> ProofState:
+        before = self._states[parent]
+        result = self._timed(lambda s: s.run_tactic(before, tactic, 4 * self._step_seconds))
+        if isinstance(result, ProofState) and result.goals:
+            whole, groups = result, together(result)
+            if len(groups) == 1:
+                return whole
+            if position < len(groups):
+                result = self._timed(lambda s: s.focus(whole, groups[position]))
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        if not isinstance(result, ProofState) or not result.goals:
+            raise LeanError(f"`{tactic}` did not work a second time")
+        return result
+
+    def _open_root(self) -> ProofState:
+        result = self._timed(self._opening)
+        if isinstance(result, SessionLost):
+            self._drop_session()
+            result = self._timed(self._opening)
+        if isinstance(result, ProofState) and result.goals:
+            if self._keys.setdefault(0, result.hash) != result.hash:
+                raise LeanError("the goal is not the one this run began with")
+            self._states[0] = result
+            return result
+        if isinstance(result, TacticError):
+            raise GoalError(result.message)
+        raise LeanError(f"the goal could not be opened: {result}")
+
+    def _timed(self, call: Callable[[LeanSession], StepResult]) -> StepResult:
+        if self._session is None:
+            self._session = self._factory()
+        begun = time.perf_counter()
+        try:
+            return call(self._session)
+        finally:
+            self.lean_seconds += time.perf_counter() - begun
+
+    def _recycle(self) -> None:
+        """A session whose heap has grown is replaced between two steps."""
+        if getattr(self._session, "heap_bytes", 0) > self._heap_limit:
+            self.close()
+
+    def _drop_session(self) -> None:
+        self.sessions_lost += 1
+        self.close()
+
+
+class GoalError(LeanError):
+    """The goal itself is wrong: it does not elaborate."""
+
+
+def together(state: ProofState) -> tuple[tuple[int, ...], ...]:
+    """The goals of a state by what must be solved together, in order of their first goals.
+
+    Goals that share metavariables with others form one group, all of them: a script can close
+    the single goals one by one and then go on with the rest.
+    """
+    single = [group for group in state.groups if len(group) == 1]
+    linked = sorted(index for group in state.groups if len(group) > 1 for index in group)
+    return tuple(sorted([*single, tuple(linked)] if linked else single))
+
+
+def views(goals: Sequence[Goal]) -> tuple[GoalView, ...]:
+    return tuple(_view(goal) for goal in goals)
+
+
+def _view(goal: Goal) -> GoalView:
+    hypotheses = tuple(
+        msgspec.structs.replace(h, type=stable(h.type), value=h.value and stable(h.value))
+        for h in goal.hypotheses
+    )
+    return GoalView(stable(goal.target), hypotheses, goal.case)
+
+
+def stable(text: str) -> str:
+    """Lean numbers what has no name as it goes; here by order of appearance instead."""
+    numbers: dict[str, int] = {}
+
+    def renumber(found: re.Match[str]) -> str:
+        return f"{found.group(1)}.{numbers.setdefault(found.group(0), len(numbers) + 1)}"
+
+    return _INTERNAL.sub(renumber, text)
+
+
+def _short(text: str) -> str:
+    line = stable(" ".join(text.split()))
+    return line if len(line) <= _LONGEST_DETAIL else line[: _LONGEST_DETAIL - 1] + "…"

@@ -1,0 +1,126 @@
+"""From a solved tree to a Lean script: structured, then made smaller.
+
+A goal that stands alone is closed under a bullet. Goals that share metavariables cannot be
+bulleted: the single ones are closed first and the script goes on with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from treewright.mcts.prooftree import Node
+
+MOST_CHECKS = 40
+_BULLET = "· "
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A tactic, and how each group of goals that it leaves is closed."""
+
+    tactic: str
+    parts: tuple[tuple[tuple[int, ...], Step], ...] = ()
+
+    @property
+    def size(self) -> int:
+        return 1 + sum(step.size for _, step in self.parts)
+
+
+def extract(root: Node) -> Step:
+    """The proof of a solved node. Raises ValueError if it is not solved."""
+    done: dict[int, Step] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        edge = node.proof
+        if edge is None:
+            raise ValueError(f"node {node.id} is not solved")
+        missing = [child for child in edge.children if child.id not in done]
+        if missing:
+            waiting += missing
+            continue
+        layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
+        parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
+        done[node.id] = Step(edge.tactic, tuple(parts))
+        waiting.pop()
+    return done[root.id]
+
+
+def render(step: Step) -> str:
+    return "\n".join(_lines(step))
+
+
+def _lines(step: Step) -> Iterator[str]:
+    while True:
+        yield from step.tactic.splitlines()
+        if not step.parts:
+            return
+        if len(step.parts) > 1:
+            yield from _bullets(step)
+        linked = [part for layout, part in step.parts if len(layout) > 1 or len(step.parts) == 1]
+        if not linked:
+            return
+        step = linked[0]
+
+
+def _bullets(step: Step) -> Iterator[str]:
+    """Closes the goals that stand alone, bringing each to the front, and leaves the others."""
+    waiting = sorted(position for layout, _ in step.parts for position in layout)
+    for layout, part in step.parts:
+        if len(layout) != 1:
+            continue
+        yield from _to_front(waiting, layout[0])
+        waiting.pop(0)
+        for index, line in enumerate(_lines(part)):
+            yield f"{_BULLET if index == 0 else '  '}{line}"
+    if waiting:
+        yield from _to_front(waiting, min(waiting))
+
+
+def _to_front(waiting: list[int], position: int) -> Iterator[str]:
+    turns = waiting.index(position)
+    if turns:
+        yield f"rotate_left {turns}"
+        waiting[:] = waiting[turns:] + waiting[:turns]
+
+
+def minimise(step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS) -> Step:
+    """Leaves out steps without which the script still `holds`, from the end to the beginning.
+
+    Only a step that leaves one group of goals can be left out. At most `most_checks` tries.
+    """
+    tries = 0
+    for place in reversed(list(_places(step))):
+        target = _at(step, place)
+        if len(target.parts) != 1:
+            continue
+        if tries >= most_checks:
+            break
+        tries += 1
+        shorter = _put(step, place, target.parts[0][1])
+        if holds(render(shorter)):
+            step = shorter
+    return step
+
+
+def _places(step: Step, above: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Ways to every step, the way of a parent before those of its children."""
+    yield above
+    for index, (_, part) in enumerate(step.parts):
+        yield from _places(part, (*above, index))
+
+
+def _at(step: Step, place: tuple[int, ...]) -> Step:
+    for index in place:
+        step = step.parts[index][1]
+    return step
+
+
+def _put(step: Step, place: tuple[int, ...], new: Step) -> Step:
+    if not place:
+        return new
+    index = place[0]
+    layout, part = step.parts[index]
+    changed = (layout, _put(part, place[1:], new))
+    return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))

@@ -1,0 +1,300 @@
+"""The AND/OR tree of a proof search: what is known, and nothing about how to search.
+
+A node is a goal (or goals that share metavariables); it is solved when one of its edges is.
+An edge is a tactic; it is solved when all its children are. Equal goals are one node, so the
+tree is a directed acyclic graph: an edge that would close a circle is refused.
+
+Status, depth, counts and sizes of proofs are kept up to date with every change, along the
+changed part only. `invariants.check` says whether they are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from math import prod
+
+
+class Status(IntEnum):
+    OPEN = 0
+    SOLVED = 1
+    DEAD = 2
+
+
+class Node:
+    """Goals that must be solved together, and what the search knows about them.
+
+    `visits`, `total` and `virtual` belong to the runners; `estimate` is the provability of the
+    goal as guessed from its looks, before any visit. `rank` grows along every edge.
+    """
+
+    __slots__ = (
+        "depth",
+        "edges",
+        "estimate",
+        "exhausted",
+        "id",
+        "key",
+        "live",
+        "parents",
+        "proof",
+        "proof_size",
+        "rank",
+        "status",
+        "total",
+        "virtual",
+        "visits",
+    )
+
+    def __init__(self, identity: int, key: str, depth: int, rank: int, estimate: float) -> None:
+        self.id = identity
+        self.key = key
+        self.depth = depth
+        self.rank = rank
+        self.estimate = estimate
+        self.status = Status.OPEN
+        self.exhausted = False
+        self.edges: list[Edge] = []
+        self.live: list[Edge] = []
+        self.parents: list[Edge] = []
+        self.proof: Edge | None = None
+        self.proof_size = 0
+        self.visits = 0
+        self.total = 0.0
+        self.virtual = 0
+
+    @property
+    def value(self) -> float:
+        """Estimated provability: certain when known, the mean of the visits, or the first guess."""
+        if self.status:
+            return 1.0 if self.status is Status.SOLVED else 0.0
+        return self.total / self.visits if self.visits else self.estimate
+
+
+class Edge:
+    """A tactic that worked on a node, and the goals it left. All of them must be solved.
+
+    `promise` is the product of the children's first estimates, for edges never followed.
+    `layout` says which of the goals that the tactic leaves, by position, each child stands for.
+    """
+
+    __slots__ = (
+        "children",
+        "id",
+        "layout",
+        "parent",
+        "prior",
+        "promise",
+        "status",
+        "tactic",
+        "total",
+        "unsolved",
+        "virtual",
+        "visits",
+    )
+
+    def __init__(
+        self,
+        identity: int,
+        parent: Node,
+        tactic: str,
+        prior: float | None,
+        children: tuple[Node, ...],
+    ) -> None:
+        self.id = identity
+        self.parent = parent
+        self.tactic = tactic
+        self.prior = prior
+        self.children = children
+        self.layout: tuple[tuple[int, ...], ...] = ()
+        self.promise = prod([child.estimate for child in children])
+        self.status = Status.OPEN
+        self.unsolved = 0
+        self.visits = 0
+        self.total = 0.0
+        self.virtual = 0
+
+
+class Changes:
+    """Nodes whose status one change to the tree settled, in the order in which it spread."""
+
+    __slots__ = ("dead", "solved")
+
+    def __init__(self) -> None:
+        self.solved: list[Node] = []
+        self.dead: list[Node] = []
+
+
+class Child:
+    """A goal that a tactic left: its key, and its provability as guessed from its looks."""
+
+    __slots__ = ("estimate", "key")
+
+    def __init__(self, key: str, estimate: float) -> None:
+        self.key = key
+        self.estimate = estimate
+
+
+class ProofTree:
+    """Grows by `add_edge` and `exhaust`; never shrinks, never forgets."""
+
+    def __init__(self, key: str, estimate: float = 0.5) -> None:
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.by_key: dict[str, Node] = {}
+        self.solved = 0
+        self.dead = 0
+        self.root = self._new_node(key, 0, 0, estimate)
+
+    # -- growing --------------------------------------------------------------------------
+
+    def would_circle(self, parent: Node, keys: Iterable[str]) -> bool:
+        """Whether one of these goals is the parent's own, or an ancestor's on any path."""
+        for key in keys:
+            known = self.by_key.get(key)
+            if known is not None and self._is_ancestor(known, parent):
+                return True
+        return False
+
+    def add_edge(
+        self,
+        parent: Node,
+        tactic: str,
+        prior: float | None,
+        children: Sequence[Child],
+        changes: Changes,
+    ) -> Edge | None:
+        """Adds what a tactic did to an open node; None if that would close a circle.
+
+        No child is ever left out; a goal that occurs twice is there twice.
+        """
+        if self.would_circle(parent, (child.key for child in children)):
+            return None
+        nodes: list[Node] = []
+        for child in children:
+            node = self.by_key.get(child.key)
+            if node is None:
+                node = self._new_node(child.key, parent.depth + 1, parent.rank + 1, child.estimate)
+            nodes.append(node)
+        edge = Edge(len(self.edges), parent, tactic, prior, tuple(nodes))
+        self.edges.append(edge)
+        parent.edges.append(edge)
+        parent.live.append(edge)
+        for node in nodes:
+            node.parents.append(edge)
+            if node.rank <= parent.rank:
+                self._raise_ranks(node, parent.rank + 1)
+            if node.depth > parent.depth + 1:
+                self._lower_depths(node, parent.depth + 1)
+            if node.status is not Status.SOLVED:
+                edge.unsolved += 1
+        if any(node.status is Status.DEAD for node in nodes):
+            self._kill_edge(edge, changes)
+        elif not edge.unsolved:
+            self._solve_edge(edge, changes)
+        return edge
+
+    def exhaust(self, node: Node, changes: Changes) -> None:
+        """No further tactic will be tried here: without a live edge the node is dead."""
+        node.exhausted = True
+        if node.status is Status.OPEN and not node.live:
+            self._kill_node(node, changes)
+
+    def _new_node(self, key: str, depth: int, rank: int, estimate: float) -> Node:
+        node = Node(len(self.nodes), key, depth, rank, estimate)
+        self.nodes.append(node)
+        self.by_key[key] = node
+        return node
+
+    def check(self) -> None:
+        """Raises AssertionError if anything kept up to date differs from what it should be."""
+        from treewright.mcts.invariants import check
+
+        check(self)
+
+    # -- order ----------------------------------------------------------------------------
+
+    def _is_ancestor(self, candidate: Node, node: Node) -> bool:
+        """Whether a path leads from `candidate` to `node`; ranks say where not to look."""
+        if candidate is node:
+            return True
+        if candidate.rank >= node.rank:
+            return False
+        floor = candidate.rank
+        seen = {node.id}
+        waiting = [node]
+        while waiting:
+            for edge in waiting.pop().parents:
+                parent = edge.parent
+                if parent is candidate:
+                    return True
+                if parent.rank > floor and parent.id not in seen:
+                    seen.add(parent.id)
+                    waiting.append(parent)
+        return False
+
+    @staticmethod
+    def _raise_ranks(node: Node, rank: int) -> None:
+        waiting = [(node, rank)]
+        while waiting:
+            current, lowest = waiting.pop()
+            if current.rank < lowest:
+                current.rank = lowest
+                waiting += [(c, lowest + 1) for e in current.edges for c in e.children]
+
+    @staticmethod
+    def _lower_depths(node: Node, depth: int) -> None:
+        waiting = [(node, depth)]
+        while waiting:
+            current, highest = waiting.pop()
+            if current.depth > highest:
+                current.depth = highest
+                waiting += [(c, highest + 1) for e in current.edges for c in e.children]
+
+    # -- status ---------------------------------------------------------------------------
+
+    def _solve_edge(self, first: Edge, changes: Changes) -> None:
+        waiting = [first]
+        while waiting:
+            edge = waiting.pop()
+            edge.status = Status.SOLVED
+            node = edge.parent
+            if node.status is not Status.OPEN:
+                continue
+            node.status = Status.SOLVED
+            node.proof = edge
+            node.proof_size = 1 + sum(child.proof_size for child in edge.children)
+            node.live.clear()
+            self.solved += 1
+            changes.solved.append(node)
+            for above in node.parents:
+                above.unsolved -= 1
+                if not above.unsolved and above.status is Status.OPEN:
+                    waiting.append(above)
+
+    def _kill_edge(self, edge: Edge, changes: Changes) -> None:
+        edge.status = Status.DEAD
+        node = edge.parent
+        if edge in node.live:
+            node.live.remove(edge)
+        if node.status is Status.OPEN and node.exhausted and not node.live:
+            self._kill_node(node, changes)
+
+    def _kill_node(self, first: Node, changes: Changes) -> None:
+        waiting = [first]
+        while waiting:
+            node = waiting.pop()
+            if node.status is not Status.OPEN:
+                continue
+            node.status = Status.DEAD
+            self.dead += 1
+            changes.dead.append(node)
+            for above in node.parents:
+                if above.status is not Status.OPEN:
+                    continue
+                above.status = Status.DEAD
+                parent = above.parent
+                if parent.status is Status.OPEN:
+                    parent.live.remove(above)
+                    if parent.exhausted and not parent.live:
+                        waiting.append(parent)

@@ -1,0 +1,144 @@
+"""What a proof run writes down: the lines of `trace.jsonl`, as types.
+
+Everything a decision rested on is here, so that a run can be continued, repeated and checked from
+its trace. `ms`, `elapsed`, `at` and `epoch` are of the clock and the process; nothing else is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from treewright.lean.types import Hypothesis
+
+OutcomeKind = Literal[
+    "goals", "closed", "error", "timeout", "exhausted", "lost", "rejected", "duplicate"
+]
+Reason = Literal[
+    "expanded", "no_expansion", "solved", "dead", "terminal", "blocked", "delayed", "rerouted",
+    "abort",
+]  # fmt: skip
+GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false"]
+
+
+class GoalView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A goal as a reader sees it; Lean's internal names are left out."""
+
+    target: str
+    hypotheses: tuple[Hypothesis, ...] = ()
+    case: str | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tactic somebody proposes. Priors of one node's candidates are comparable."""
+
+    tactic: str
+    prior: float | None = None
+    source: str = ""
+
+
+class NodeRecord(msgspec.Struct, frozen=True):
+    """A node that came into being: its key is the strict hash of its goals."""
+
+    id: int
+    key: str
+    goals: tuple[GoalView, ...]
+
+
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tactic tried in Lean, and what came of it.
+
+    `script` is what to write instead where Lean proposed it (`exact?`). `layout` says which
+    goals, by position, each child stands for. `children` are nodes, also of a rejected edge if
+    they existed already.
+    """
+
+    tactic: str
+    outcome: OutcomeKind
+    ms: float = 0.0
+    edge: int | None = None
+    children: tuple[int, ...] = ()
+    layout: tuple[tuple[int, ...], ...] = ()
+    keys: tuple[str, ...] = ()
+    script: str = ""
+    detail: str = ""
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """The tree after the iteration."""
+
+    nodes: int
+    edges: int
+    solved: int
+    dead: int
+    attempts: int
+
+
+class Intervention(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was done to the search at this iteration, and to whom."""
+
+    kind: Literal["block", "unblock", "delay", "reroute"]
+    agent: int | None = None
+    node: int | None = None
+    until: int | None = None
+    source: str = ""
+
+
+class GoalOpened(msgspec.Struct, frozen=True, tag="goal"):
+    """A goal of the run, and the root of its tree."""
+
+    epoch: int
+    at: str
+    goal: int
+    name: str
+    statement: str
+    root: NodeRecord
+
+
+class Iteration(msgspec.Struct, frozen=True, tag="iteration"):
+    """One turn: where it went, what was tried, what it taught.
+
+    `candidates` is there only if the tactic source was asked; `complete` is its answer to
+    whether asking again would bring more.
+    """
+
+    epoch: int
+    at: str
+    iteration: int
+    goal: int
+    agent: int | None
+    algotype: str | None
+    path: tuple[int, ...]
+    node: int | None
+    reason: Reason
+    candidates: tuple[Candidate, ...] | None
+    complete: bool
+    attempts: tuple[Attempt, ...]
+    value: float | None
+    root_value: float
+    counters: Counters
+    new: tuple[NodeRecord, ...]
+    solved: tuple[int, ...]
+    dead: tuple[int, ...]
+    interventions: tuple[Intervention, ...] = ()
+    tick: int | None = None
+    elapsed: float = 0.0
+
+
+class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
+    """How a goal ended. Only the replay check says `proved`."""
+
+    epoch: int
+    at: str
+    goal: int
+    status: GoalStatus
+    stop: str
+    detail: str = ""
+    proof: str = ""
+    axioms: tuple[str, ...] = ()
+    iterations: int = 0
+    elapsed: float = 0.0
+
+
+TraceLine = GoalOpened | Iteration | VerdictReached

@@ -1,0 +1,131 @@
+"""The loop around a runner: limits, the trace, continuing where an earlier process stopped."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from treewright.kernel.clock import timestamp
+from treewright.mcts.expansion import Expander
+from treewright.mcts.prooftree import ProofTree, Status
+from treewright.mcts.recording import Recording, TraceError
+from treewright.mcts.records import GoalOpened, Iteration, TraceLine
+from treewright.mcts.trace import first_difference
+from treewright.mcts.turn import Stamp, Turn, record
+
+Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
+
+
+class Runner(Protocol):
+    """The centralized engine and the cell-view runner, as the loop sees them."""
+
+    tree: ProofTree
+    expander: Expander
+
+    @property
+    def finished(self) -> bool: ...
+
+    def step(self) -> Turn: ...
+
+
+class Sink(Protocol):
+    """Where lines go: the trace of a run, or nowhere."""
+
+    epoch: int
+
+    def append(self, lines: list[TraceLine]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop. Both count what earlier processes of the run have spent."""
+
+    simulations: int = 200
+    seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Search:
+    """One goal being searched. `iteration` counts over the whole run."""
+
+    goal: int
+    name: str
+    statement: str
+    limits: Limits
+    sink: Sink
+    recording: Recording
+    iteration: int = 0
+    stop_asked: Callable[[], bool] = lambda: False
+    observe: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
+    _elapsed: float = field(default=0.0, init=False)
+    _begun: float = field(default=0.0, init=False)
+
+    def open(self, expander: Expander) -> None:
+        """Writes down the goal, or compares it with what was written down."""
+        line = GoalOpened(
+            self.sink.epoch, timestamp(), self.goal, self.name, self.statement, expander.root
+        )
+        if self.recording.opened is None:
+            self.sink.append([line])
+        elif difference := first_difference(self.recording.opened, line):
+            raise TraceError(f"goal {self.goal} is another one now: {difference}")
+
+    def run(self, runner: Runner) -> Stop:
+        """Simulations until the goal is settled, a limit strikes, or somebody asks to stop."""
+        recorded = self.recording.iterations
+        for done in itertools.count():
+            if runner.finished:
+                return _settled(runner)
+            if done >= self.limits.simulations:
+                return "simulations"
+            known = recorded[done] if done < len(recorded) else None
+            if known is None and (stop := self._stop_before(done == len(recorded))):
+                return stop
+            turn = runner.step()
+            self.iteration += 1
+            self._elapsed = self._clock() if known is None else known.elapsed
+            line = self._line(turn, runner, known)
+            if known is None:
+                self.sink.append([line])
+            elif difference := first_difference(known, line):
+                raise TraceError(f"iteration {self.iteration} comes out differently: {difference}")
+            self.observe(line, runner.tree)
+        raise AssertionError("unreachable")
+
+    def _stop_before(self, first: bool) -> Stop | None:
+        """Whether a new iteration may begin; the clock starts with the first of this process."""
+        if first:
+            self._begun = time.monotonic() - self._elapsed
+        if self.limits.seconds is not None and self._clock() >= self.limits.seconds:
+            return "time"
+        return "interrupted" if self.stop_asked() else None
+
+    def _clock(self) -> float:
+        return time.monotonic() - self._begun
+
+    @property
+    def elapsed(self) -> float:
+        return self._elapsed
+
+    def _line(self, turn: Turn, runner: Runner, known: Iteration | None) -> Iteration:
+        stamp = Stamp(
+            epoch=self.sink.epoch if known is None else known.epoch,
+            at=timestamp() if known is None else known.at,
+            iteration=self.iteration,
+            goal=self.goal,
+            elapsed=round(self._elapsed, 3),
+        )
+        return record(turn, runner.tree, runner.expander.attempts, stamp)
+
+
+def _settled(runner: Runner) -> Stop:
+    match runner.tree.root.status:
+        case Status.SOLVED:
+            return "solved"
+        case Status.DEAD:
+            return "exhausted"
+        case _:
+            return "abort"

@@ -1,0 +1,1 @@
+"""Where tactics come from. Every source is a `base.TacticSource`."""

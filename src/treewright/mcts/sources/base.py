@@ -1,0 +1,58 @@
+"""The interface of a tactic source, and what holds the candidates of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from treewright.mcts.records import Candidate, GoalView
+
+
+class Suggestions(msgspec.Struct, frozen=True):
+    """Tactics for a node. `complete` means that asking again would bring nothing new."""
+
+    candidates: tuple[Candidate, ...]
+    complete: bool = True
+
+
+class TacticSource(Protocol):
+    """Proposes tactics for the first of some goals (the rest share metavariables with it).
+
+    The answer depends on the goals, the round and the source's seed only. A source may be asked
+    from another thread than the one that talks to Lean.
+    """
+
+    name: str
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions: ...
+
+
+class Frontier:
+    """The candidates of one node: what is still to be tried, best first.
+
+    Asking again merges: what was tried stays tried, what waits keeps its place among the new.
+    """
+
+    __slots__ = ("complete", "results", "rounds", "seen", "untried")
+
+    def __init__(self) -> None:
+        self.untried: list[Candidate] = []
+        self.seen: set[str] = set()
+        self.results: set[tuple[str, ...]] = set()
+        self.rounds = 0
+        self.complete = False
+
+    def merge(self, candidates: Iterable[Candidate], complete: bool) -> None:
+        self.rounds += 1
+        self.complete = complete
+        for candidate in candidates:
+            if candidate.tactic not in self.seen:
+                self.seen.add(candidate.tactic)
+                self.untried.append(candidate)
+        if any(candidate.prior is not None for candidate in self.untried):
+            self.untried.sort(key=lambda candidate: -(candidate.prior or 0.0))
+
+    def take(self) -> Candidate:
+        return self.untried.pop(0)
