@@ -16,6 +16,7 @@ COMMANDS = {
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
     "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),
     "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
+    "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
 }

@@ -58,12 +58,21 @@ class LiveProof:
                     record = msgspec.json.decode(line.raw)
                     self._offset, self._epoch = line.end, line.epoch
                     if isinstance(record, dict):
-                        self.records.append(_trimmed(record))
+                        self._take(_trimmed(record))
                 self.problem = ""
             except (StorageError, msgspec.DecodeError) as error:
                 self.problem = str(error)
             self._signature = found
         return self
+
+    def _take(self, record: dict[str, Any]) -> None:
+        """Adds a record. A run that was continued may repeat iterations; the later ones count."""
+        before = len(self.records)
+        while self.records and _superseded(self.records[-1], record):
+            self.records.pop()
+        if len(self.records) < before:
+            self._generation += 1
+        self.records.append(record)
 
     def records_since(self, version: str | None) -> dict[str, Any]:
         """The records behind a version, as many as fit in one piece."""
@@ -126,12 +135,22 @@ def summary(live: LiveProof) -> dict[str, Any]:
     }
 
 
+def _superseded(earlier: dict[str, Any], record: dict[str, Any]) -> bool:
+    return (
+        earlier["type"] == record["type"] == "iteration"
+        and earlier.get("epoch", 0) < record.get("epoch", 0)
+        and earlier.get("iteration", 0) >= record.get("iteration", 0)
+    )
+
+
 def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
     """Without what no page shows; with its size, by which answers are cut into pieces."""
     record.setdefault("type", "")
     candidates = record.pop("candidates", None)
     if isinstance(candidates, list):
         record["candidate_count"] = len(candidates)
+    if record["type"] == "iteration":
+        record.setdefault("interventions", [])
     for attempt in record.get("attempts") or ():
         if isinstance(attempt, dict) and isinstance(attempt.get("detail"), str):
             attempt["detail"] = attempt["detail"][:_LONGEST_DETAIL]

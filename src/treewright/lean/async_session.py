@@ -44,6 +44,11 @@ class AsyncLeanSession:
     def alive(self) -> bool:
         return self._session.alive
 
+    @property
+    def pid(self) -> int | None:
+        """The Lean process, where the session has one of its own."""
+        return getattr(self._session, "pid", None)
+
     async def start(self, statement: str, *, timeout: float = DEFAULT_STEP_SECONDS) -> StepResult:
         return await self._call(lambda: self._session.start(statement, timeout=timeout))
 

@@ -144,9 +144,10 @@ function show() {
 /** Interventions as ticks over the slider. */
 function marks() {
   const total = Math.max(1, replay.iterations.length);
-  const found = replay.iterations.map((record, i) => [i, record]).filter(([, record]) => record.intervention && record.goal === goal);
+  const found = replay.iterations.map((record, i) => [i, record]).filter(([, record]) => record.interventions.length && record.goal === goal);
   put(view.marks, found.slice(0, 500).map(([i, record]) => {
-    const mark = el("i", { class: record.intervention.kind, title: `${i + 1}: ${record.intervention.kind}` });
+    const kinds = record.interventions.map((one) => one.kind);
+    const mark = el("i", { class: kinds[0], title: `${i + 1}: ${kinds.join(", ")}` });
     mark.style.left = `${(100 * (i + 1)) / total}%`;
     return mark;
   }));
@@ -177,7 +178,7 @@ function events() {
     el("button", { type: "button", class: "link", onclick: () => go(record.iteration) }, record.iteration),
     record.agent ?? "–", record.node ?? "–",
     el("span", { class: "tried" }, (record.attempts ?? []).map((one) => el("code", { class: one.outcome, title: `${one.outcome} ${one.detail ?? ""}` }, clip(one.tactic, 40)))),
-    record.intervention ? el("strong", null, `${record.reason} · ${record.intervention.kind}`) : record.reason,
+    record.interventions.length ? [record.reason, " ", record.interventions.map((one) => el("strong", { class: "kind" }, one.agent === undefined || one.agent === null ? one.kind : `${one.kind} agent ${one.agent}`))] : record.reason,
     record.value === undefined || record.value === null ? "–" : significant(record.value, 3),
   ]), [0, 2, 5], "The last 30 iterations up to the slider") : el("p", { class: "soft" }, "Nothing yet."));
 }

@@ -50,7 +50,7 @@ function start(goals) {
     tree.nodes.set(root.id, node(root));
     trees.set(goal, tree);
   }
-  return { done: 0, goals: goals.size, trees, interventions: [] };
+  return { done: 0, goals: goals.size, trees };
 }
 
 function node(record) {
@@ -68,11 +68,11 @@ function step(state, record) {
   const here = tree.nodes.get(record.node);
   for (const attempt of record.attempts ?? []) {
     if (!here) break;
-    if (!OUTCOMES.has(attempt.outcome) || attempt.edge === null || attempt.edge === undefined) {
+    if (!OUTCOMES.has(attempt.outcome)) {
       here.failures += 1;
       continue;
     }
-    const edge = { id: attempt.edge, tactic: attempt.tactic, from: here.id, children: attempt.children ?? [] };
+    const edge = { id: attempt.edge ?? `${here.id}:${attempt.tactic}`, tactic: attempt.tactic, from: here.id, children: attempt.children ?? [] };
     here.edges.push(edge);
     tree.edges.push(edge);
     for (const child of edge.children) tree.nodes.get(child)?.parents.push(here.id);
@@ -81,8 +81,7 @@ function step(state, record) {
   if (record.root_value !== undefined) tree.rootValue = record.root_value;
   for (const id of record.solved ?? []) mark(tree, id, "solved");
   for (const id of record.dead ?? []) mark(tree, id, "dead");
-  if (record.node !== null && record.node !== undefined) tree.agents.set(record.agent ?? 0, { node: record.node, algotype: record.algotype });
-  if (record.intervention) state.interventions.push(record);
+  if (record.node !== null && record.node !== undefined && tree.nodes.has(record.node)) tree.agents.set(record.agent ?? 0, { node: record.node, algotype: record.algotype });
 }
 
 function mark(tree, id, state) {

@@ -1,0 +1,109 @@
+"""`treewright bank`: a bank of goals through the portfolio of strategies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treewright.cli.orchestrator_options import ledger_option, portfolio_options
+from treewright.kernel.errors import EXIT_INTERRUPTED, UsageError
+
+if TYPE_CHECKING:
+    from treewright.orchestrator.types import Goal, Result
+
+_MANY = 1000
+
+
+@click.command()
+@click.argument(
+    "bank_file",
+    metavar="[BANK]",
+    default=Path("bench/bank.jsonl"),
+    type=click.Path(path_type=Path, dir_okay=False),
+)
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds for the whole run.")
+@portfolio_options
+@click.option(
+    "--results",
+    default=Path("bench/results"),
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where bank-<time>.json and .svg go.",
+)
+@click.option("--fresh", is_flag=True, help="Start anew where an interrupted run could go on.")
+@click.option("--reuse", is_flag=True, help="Count earlier runs' attempts and cached tactics.")
+@ledger_option
+@click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
+def bank(
+    bank_file: Path,
+    timeout: float,
+    results: Path,
+    fresh: bool,
+    reuse: bool,
+    ledger_path: Path,
+    as_json: bool,
+    **portfolio: Any,
+) -> None:
+    """Try to prove every goal of a bank (JSON Lines); write the results.
+
+    A run that was interrupted goes on when it is started again. Exits with 0 when every goal
+    was processed or the time was over, with 130 after a signal.
+    """
+    import asyncio
+
+    import msgspec
+
+    from treewright.cli.orchestrator_options import make_config
+    from treewright.kernel import atomic
+    from treewright.orchestrator import bank_report, bench
+    from treewright.orchestrator.bank import read_bank
+    from treewright.orchestrator.ledger import Ledger
+
+    if not timeout > 0:
+        raise UsageError("--timeout must be positive")
+    config = make_config(reuse=reuse, **portfolio)
+    goals = read_bank(bank_file)
+    for problem in goals.problems[:10]:
+        click.echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)
+    with Ledger(ledger_path) as ledger:
+        run = asyncio.run(
+            bench.run_bank(
+                goals,
+                config,
+                ledger,
+                timeout=timeout,
+                fresh=fresh,
+                on_result=_Progress(len(goals.goals)),
+                announce=lambda text: click.echo(text, err=True),
+            )
+        )
+        path = bench.write_results(run.results, results)
+        picture = bank_report.picture(
+            run.results, bank_report.solved_times(ledger, run.results.run_id)
+        )
+        atomic.write_bytes(path.with_suffix(".svg"), picture.encode())
+    if as_json:
+        click.echo(msgspec.json.encode(run.results).decode())
+    else:
+        click.echo(bank_report.table(run.results))
+    click.echo(f"results: {path}", err=True)
+    if run.interrupted:
+        click.echo("interrupted; run the same command again to continue", err=True)
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+class _Progress:
+    """A line a goal on stderr; of a large bank, one in a thousand."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+
+    def __call__(self, goal: Goal, result: Result) -> None:
+        self._done += 1
+        if self._total > _MANY and self._done % _MANY:
+            return
+        what = f"proved by {result.strategy}" if result.success else "not proved"
+        click.echo(f"[{self._done}/{self._total}] {goal.id}: {what}", err=True)

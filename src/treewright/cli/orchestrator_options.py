@@ -1,0 +1,85 @@
+"""Options that the orchestrator's commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from treewright.kernel.errors import UsageError
+
+if TYPE_CHECKING:
+    from treewright.orchestrator.config import OrchestratorConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ledger_option = click.option(
+    "--ledger",
+    "ledger_path",
+    default=Path(".treewright/ledger.db"),
+    show_default=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The ledger of attempts.",
+)
+
+_OPTIONS = (
+    click.option("--max-heavy", type=int, help="Hard goals at once (2)."),
+    click.option("--max-light", type=int, help="Easy goals at once (8)."),
+    click.option("--cpu-target", type=float, help="Load per core above which to wait (0.5)."),
+    click.option("--profile", type=int, help="0 stubs, 1 shared machine, 2 all of it (1)."),
+    click.option("--speculation", type=int, help="Strategies side by side on one goal (3)."),
+    click.option("--lean-sessions", type=int, help="Lean processes that try tactics (2)."),
+    click.option("--exploration", type=float, help="The bandit's exploration constant (1.5)."),
+    click.option("--strategy", "strategies", multiple=True, help="Only this one; repeatable."),
+    click.option(
+        "--strategy-timeout",
+        "timeouts",
+        multiple=True,
+        metavar="NAME=SECONDS",
+        help="A strategy's time for one goal; repeatable.",
+    ),
+)
+
+
+def portfolio_options(command: F) -> F:
+    """The scheduler's settings; what is not given comes from the profile."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def make_config(
+    *,
+    reuse: bool,
+    profile: int | None,
+    strategies: tuple[str, ...],
+    timeouts: tuple[str, ...],
+    **settings: int | float | None,
+) -> OrchestratorConfig:
+    """The settings of the profile with what was given on the command line."""
+    import msgspec
+
+    from treewright.orchestrator.config import from_profile, parse_timeouts
+    from treewright.orchestrator.types import ARMS, StrategyType
+
+    for name in ("max_heavy", "max_light", "speculation", "lean_sessions"):
+        value = settings.get(name)
+        if value is not None and value < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
+    for name in ("cpu_target", "exploration"):
+        value = settings.get(name)
+        if value is not None and not 0 <= value < float("inf"):
+            raise UsageError(f"--{name.replace('_', '-')} must be a number, 0 or more")
+    unknown = [name for name in strategies if name not in ARMS]
+    if unknown:
+        raise UsageError(f"there is no strategy {unknown[0]!r}; there are {', '.join(ARMS)}")
+    given = {name: value for name, value in settings.items() if value is not None}
+    return msgspec.structs.replace(
+        from_profile(profile),
+        reuse=reuse,
+        strategies=tuple(StrategyType(name) for name in strategies),
+        timeouts=parse_timeouts(timeouts),
+        **given,
+    )

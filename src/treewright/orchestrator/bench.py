@@ -1,0 +1,199 @@
+"""The benchmark runner: a bank of goals through the scheduler, and its results.
+
+A run that was interrupted goes on where it stopped when the same bank is run again with the
+same settings: what its attempts found is in the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.kernel import atomic
+from treewright.kernel.clock import now
+from treewright.orchestrator.bank import Bank
+from treewright.orchestrator.config import OrchestratorConfig
+from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.scheduler import Observer, Scheduler
+from treewright.orchestrator.types import Goal, Result, StrategyType
+
+SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
+
+
+class BankResults(msgspec.Struct, frozen=True, kw_only=True):
+    """What `bench/results/bank-*.json` holds; docs/orchestrator.md describes the fields."""
+
+    timestamp: str
+    goals_total: int
+    goals_processed: int
+    goals_solved: int
+    strategies: dict[str, dict[str, int]]
+    config: dict[str, Any]
+    run_id: str
+    bank: str
+    finished: bool
+    elapsed_seconds: float
+    solved: list[str]
+    excluded: dict[str, str]
+    skipped_lines: list[tuple[int, str]]
+    cpu_seconds: float
+    wasted_cpu_seconds: float
+    throttled_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BankRun:
+    results: BankResults
+    interrupted: bool
+
+
+async def run_bank(
+    bank: Bank,
+    config: OrchestratorConfig,
+    ledger: Ledger,
+    *,
+    timeout: float,
+    fresh: bool = False,
+    on_result: Observer | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+    make_scheduler: SchedulerFactory | None = None,
+) -> BankRun:
+    """Runs until every goal has a result, the time is over, or a signal says stop."""
+    started = time.monotonic()
+    run_id = _open_run(bank, config, ledger, fresh)
+    known = solved_in(ledger, run_id)
+    attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
+    if attempted:
+        announce(f"continuing run {run_id}: {len(known)} of {len(bank.goals)} goals are solved")
+    make = make_scheduler or (lambda c, db, run: Scheduler(c, ledger=db, run_id=run))
+    async with make(config, ledger, run_id) as scheduler:
+        for strategy, reason in scheduler.excluded.items():
+            announce(f"without {strategy}: {reason}")
+        queue: asyncio.Queue[Goal] = asyncio.Queue()
+        for goal in bank.goals:
+            if goal.id not in known:
+                queue.put_nowait(goal)
+        with _stopping_on_signals(scheduler) as interrupted:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(timeout, scheduler.shutdown)
+            outcomes = await scheduler.process_queue(queue, on_result)
+            timer.cancel()
+        if not interrupted():
+            ledger.finish_run(run_id)
+        document = _results(bank, config, ledger, scheduler, known, outcomes, timeout)
+    elapsed = round(time.monotonic() - started, 3)
+    return BankRun(msgspec.structs.replace(document, elapsed_seconds=elapsed), interrupted())
+
+
+def write_results(results: BankResults, directory: Path) -> Path:
+    """`bank-<timestamp>.json`; a second run of the same second gets a number."""
+    atomic.make_directory(directory)
+    data = msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
+    path = directory / f"bank-{results.timestamp}.json"
+    number = 1
+    while not atomic.create_exclusive(path, data):
+        number += 1
+        path = directory / f"bank-{results.timestamp}-{number}.json"
+    return path
+
+
+def solved_in(ledger: Ledger, run_id: str) -> set[str]:
+    rows = ledger.query(
+        "SELECT DISTINCT goal_id FROM attempts WHERE run_id = ? AND success = 1", [run_id]
+    )
+    return {row["goal_id"] for row in rows}
+
+
+def _open_run(bank: Bank, config: OrchestratorConfig, ledger: Ledger, fresh: bool) -> str:
+    new = f"bank-{now():%Y%m%d-%H%M%S-%f}"
+    settings = msgspec.json.encode(config, order="sorted").decode()
+    return ledger.open_run(new, "bank", bank.digest, settings, fresh=fresh)
+
+
+@contextlib.contextmanager
+def _stopping_on_signals(scheduler: Scheduler) -> Iterator[Callable[[], bool]]:
+    """SIGINT and SIGTERM stop the scheduler in order; yields whether one came."""
+    loop = asyncio.get_running_loop()
+    came: list[bool] = []
+
+    def stop() -> None:
+        came.append(True)
+        scheduler.shutdown()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _results(
+    bank: Bank,
+    config: OrchestratorConfig,
+    ledger: Ledger,
+    scheduler: Scheduler,
+    known: set[str],
+    outcomes: dict[str, Result],
+    timeout: float,
+) -> BankResults:
+    solved = known | {identity for identity, result in outcomes.items() if result.success}
+    processed = known | outcomes.keys()
+    run = [scheduler.run_id]
+    strategies = {
+        row["strategy"]: {
+            "used": row["used"],
+            "succeeded": row["succeeded"],
+            "cancelled": row["cancelled"],
+        }
+        for row in ledger.query(
+            "SELECT strategy, SUM(status NOT IN ('cancelled', 'unavailable')) AS used, "
+            "SUM(success) AS succeeded, SUM(status = 'cancelled') AS cancelled "
+            "FROM attempts WHERE run_id = ? GROUP BY strategy ORDER BY strategy",
+            run,
+        )
+    }
+    (cpu,) = ledger.query(
+        "SELECT COALESCE(SUM(cpu_seconds), 0) AS cpu, COALESCE(SUM(CASE status WHEN 'cancelled' "
+        "THEN cpu_seconds END), 0) AS wasted FROM attempts WHERE run_id = ?",
+        run,
+    )
+    return BankResults(
+        timestamp=f"{now():%Y%m%d-%H%M%S}",
+        goals_total=len(bank.goals),
+        goals_processed=len(processed),
+        goals_solved=len(solved),
+        strategies=strategies,
+        config={
+            "timeout": timeout,
+            "max_heavy": config.max_heavy,
+            "max_light": config.max_light,
+            "cpu_target": config.cpu_target,
+            "profile": config.profile,
+            "speculation": config.speculation,
+            "lean_sessions": config.lean_sessions,
+            "exploration": config.exploration,
+            "reuse": config.reuse,
+            "timeouts": {s: config.timeout(StrategyType(s)) for s in strategies},
+        },
+        run_id=scheduler.run_id,
+        bank=str(bank.path),
+        finished=len(processed) == len(bank.goals),
+        elapsed_seconds=0.0,
+        solved=[goal.id for goal in bank.goals if goal.id in solved],
+        excluded={str(s): reason for s, reason in scheduler.excluded.items()},
+        skipped_lines=[(problem.line, problem.reason) for problem in bank.problems],
+        cpu_seconds=round(cpu["cpu"], 3),
+        wasted_cpu_seconds=round(cpu["wasted"], 3),
+        throttled_seconds=round(scheduler.throttle.slept_seconds, 3),
+    )

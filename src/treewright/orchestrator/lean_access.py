@@ -1,0 +1,90 @@
+"""The Lean processes of a scheduler: a bounded number of sessions, and the replay check.
+
+However many goals are in work, no more than `sessions` Lean processes try tactics; one more,
+started when first needed, runs the replay check, which alone decides what is proved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.pool import LeanPool
+from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.session import LeanError
+from treewright.lean.wasm.install import ensure_installed, find_installed
+from treewright.lean.wasm.session import WasmSession
+from treewright.orchestrator import statements
+from treewright.orchestrator.meter import metered
+from treewright.orchestrator.types import Goal
+
+TOOLCHAIN = "wasm-4.28.0"
+"""Of the bundled Lean; part of what makes two attempts the same."""
+
+
+class LeanAccess:
+    """Nothing is started before it is needed."""
+
+    def __init__(self, sessions: int = 2) -> None:
+        if sessions < 1:
+            raise ValueError("at least one Lean session is needed")
+        self._sessions = sessions
+        self._pool: LeanPool | None = None
+        self._replayer: Replayer | None = None
+        self._closed = False
+        self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
+
+    @property
+    def installed(self) -> bool:
+        return find_installed() is not None
+
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncIterator[AsyncLeanSession]:
+        """Lends a session; waits while all are lent. Its CPU time goes to the current meter."""
+        if self._pool is None:
+            home = await asyncio.to_thread(ensure_installed)
+            if self._pool is None:
+                self._pool = LeanPool(lambda: WasmSession(home), self._sessions, spares=0)
+        async with self._pool.async_session() as session:
+            with metered(session.pid):
+                yield session
+
+    async def verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
+        """The replay check of what a worker claims. Cancelling it does not interrupt it."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._checks, lambda: self._verify(goal, tuple(tactics), timeout)
+        )
+
+    def _verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
+        if self._closed:
+            raise LeanError("the Lean processes are being ended")
+        if self._replayer is None:
+            self._replayer = Replayer(ensure_installed())
+        if goal.place is not None:
+            original, candidate = statements.filled(goal.place, tactics)
+            targets = [goal.place.declaration] if goal.place.declaration else []
+            return self._replayer.text(original, candidate, targets, timeout=timeout)
+        return self._replayer.theorem(
+            statements.closed_statement(goal),
+            "\n".join(tactics),
+            imports=goal.imports,
+            preamble=goal.preamble,
+            timeout=timeout,
+        )
+
+    async def close(self) -> None:
+        """Ends every Lean process."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._closed = True
+        if self._replayer is not None:
+            self._replayer.close()  # a check that runs ends as lost
+        self._checks.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None

@@ -1,0 +1,15 @@
+"""`python -m treewright.orchestrator.main bank …`: the same as `treewright bank …`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Becomes the `treewright` program: the commands live in the room above this one."""
+    os.execv(sys.executable, [sys.executable, "-m", "treewright", *sys.argv[1:]])  # noqa: S606
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Attempts: running one, having its claim checked, recording it; and several side by side.
+
+The first success that the replay check accepts wins. The others are cancelled; what they cost
+is recorded, and that they did not win says nothing about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+
+from treewright.kernel.errors import TreewrightError
+from treewright.lean.replay import Verdict
+from treewright.orchestrator.bandit import Bandit
+from treewright.orchestrator.config import OrchestratorConfig
+from treewright.orchestrator.ledger import TRIALS, Attempt, Ledger, Status
+from treewright.orchestrator.meter import Meter, current_meter
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
+from treewright.orchestrator.writer import LedgerWriter
+
+Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
+VERIFY_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
+"""A worker that ignores its own limit for this long is cancelled from outside."""
+_SESSION_WAIT_SECONDS = 600.0
+_GIVEN_UP = ("cancelled", "unavailable")
+
+
+class Attempts:
+    """Runs attempts of one run. What it returns is recorded already."""
+
+    def __init__(
+        self,
+        config: OrchestratorConfig,
+        workers: Mapping[StrategyType, Worker],
+        verify: Verify,
+        ledger: Ledger,
+        bandit: Bandit,
+        run_id: str,
+        toolchain: str,
+    ) -> None:
+        self._config = config
+        self._workers = workers
+        self._verify = verify
+        self._bandit = bandit
+        self._run_id = run_id
+        self._toolchain = toolchain
+        self._writer = LedgerWriter(ledger)
+        self.wasted_cpu_seconds = 0.0
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def race(self, goal: Goal, strategies: Sequence[StrategyType]) -> list[Result]:
+        """Tries strategies side by side; the last result is the winner's, if one won."""
+        pending = {asyncio.create_task(self.attempt(goal, strategy)) for strategy in strategies}
+        results: list[Result] = []
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                results += sorted((task.result() for task in done), key=lambda r: r.success)
+                if results[-1].success:
+                    break
+        finally:
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending)
+        return results
+
+    async def attempt(self, goal: Goal, strategy: StrategyType) -> Result:
+        """One strategy on one goal, from start to record."""
+        worker = self._workers[strategy]
+        budget = self._config.timeout(strategy)
+        return await self._recorded(goal, strategy, budget, worker.run(goal, budget))
+
+    async def replay_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
+        """What closed an equal goal before, straight to the replay check."""
+
+        async def claim() -> Result:
+            return Result(True, StrategyType.CACHE, tuple(tactics))
+
+        budget = self._config.timeout(StrategyType.CACHE)
+        return await self._recorded(goal, StrategyType.CACHE, budget, claim())
+
+    async def _recorded(
+        self, goal: Goal, strategy: StrategyType, budget: float, work: Awaitable[Result]
+    ) -> Result:
+        meter = Meter()
+        current_meter.set(meter)
+        started = time.monotonic()
+        try:
+            result = await self._limited(strategy, budget, work, started)
+            result, status = await self._judged(goal, result)
+        except asyncio.CancelledError:
+            seconds = time.monotonic() - started
+            self.wasted_cpu_seconds += meter.cpu_seconds
+            result = Result(False, strategy, (), seconds, error="cancelled")
+            await self._record(goal, result, "cancelled", budget, meter)
+            raise
+        await self._record(goal, result, status, budget, meter)
+        if status in TRIALS and strategy is not StrategyType.CACHE:
+            self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
+        return result
+
+    async def _limited(
+        self, strategy: StrategyType, budget: float, work: Awaitable[Result], started: float
+    ) -> Result:
+        limit = budget + _GRACE_SECONDS + _SESSION_WAIT_SECONDS
+        try:
+            return await asyncio.wait_for(work, limit)
+        except TimeoutError:
+            return Result(False, strategy, (), time.monotonic() - started, error="timeout")
+        except Exception as error:
+            return Result(
+                False,
+                strategy,
+                (),
+                time.monotonic() - started,
+                error=f"{type(error).__name__}: {error}",
+                metadata={"kind": EXCEPTION},
+            )
+
+    async def _judged(self, goal: Goal, result: Result) -> tuple[Result, Status]:
+        """A claim becomes a success only by the replay check."""
+        if not result.success:
+            return result, _status_of_failure(result)
+        try:
+            verdict = await self._verify(goal, result.tactics, VERIFY_SECONDS)
+        except TreewrightError as error:
+            return msgspec.structs.replace(result, success=False, error=str(error)), "rejected"
+        if verdict.proved:
+            metadata = {**result.metadata, "axioms": list(verdict.axioms)}
+            return msgspec.structs.replace(result, metadata=metadata), "proved"
+        error = f"the replay check says {verdict.reason}: {verdict.detail}"
+        return msgspec.structs.replace(result, success=False, error=error), "rejected"
+
+    async def _record(
+        self, goal: Goal, result: Result, status: Status, budget: float, meter: Meter
+    ) -> None:
+        key = f"{self._run_id}/{goal.id}/{result.strategy}/{budget:g}"
+        if status in _GIVEN_UP:
+            key += f"/{uuid.uuid4().hex}"  # may happen any number of times before a real trial
+        await self._writer.record(
+            Attempt(
+                key=key,
+                run_id=self._run_id,
+                goal_id=goal.id,
+                goal_hash=Ledger.hash_goal(goal),
+                goal_text=goal.shown,
+                goal_class=goal.goal_class,
+                strategy=result.strategy,
+                status=status,
+                time_seconds=result.time_seconds,
+                cpu_seconds=round(meter.cpu_seconds, 3),
+                budget=budget,
+                toolchain=self._toolchain,
+                imports=goal.imports,
+                tactics=result.tactics,
+                subgoals=result.subgoals,
+                error=result.error,
+                metadata=result.metadata,
+            )
+        )
+
+
+def _status_of_failure(result: Result) -> Status:
+    kind = result.metadata.get("kind", "")
+    if kind == UNAVAILABLE:
+        return "unavailable"
+    if kind == EXCEPTION:
+        return "error"
+    return "timeout" if result.error == "timeout" else "failed"

@@ -1,0 +1,270 @@
+"""The scheduler: which strategies for which goal, when, and how many at once.
+
+Goals wait in light and heavy lanes; the throttle holds starts back while the machine is busy;
+the bandit ranks the strategies; the best few race. Every attempt is in the ledger before
+anything follows from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Self, TypeVar
+
+from treewright.orchestrator.bandit import Bandit
+from treewright.orchestrator.config import OrchestratorConfig, from_profile
+from treewright.orchestrator.lanes import Lanes, Ticket
+from treewright.orchestrator.lean_access import TOOLCHAIN, LeanAccess
+from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.race import Attempts, Verify
+from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.base import UNAVAILABLE, Worker
+from treewright.orchestrator.workers.factory import make_workers
+
+__all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
+
+CACHE_THRESHOLD = 0.7
+_MOST_RETRIES = 3
+T = TypeVar("T")
+Observer = Callable[[Goal, Result], None]
+
+
+class Scheduler:
+    """Closes goals. `run_goal` for one, `process_queue` for many; `close` ends its processes.
+
+    What is not given is made: the ledger of the current directory, the settings of the
+    profile, every worker that is available here.
+    """
+
+    def __init__(
+        self,
+        config: OrchestratorConfig | None = None,
+        *,
+        ledger: Ledger | None = None,
+        workers: Iterable[Worker] | None = None,
+        lean: LeanAccess | None = None,
+        verify: Verify | None = None,
+        throttle: Throttle | None = None,
+        run_id: str = "",
+    ) -> None:
+        self.config = config or from_profile()
+        self.run_id = run_id or uuid.uuid4().hex[:12]
+        self._own_ledger = None if ledger is not None else Ledger()
+        self.ledger = ledger or self._own_ledger or Ledger()
+        self.lean = lean or LeanAccess(self.config.lean_sessions)
+        self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
+        made = make_workers(self.config, self.lean) if workers is None else workers
+        self.workers: dict[StrategyType, Worker] = {}
+        self.excluded: dict[StrategyType, str] = {}
+        for worker in made:
+            probe = worker.probe()
+            if probe.available:
+                self.workers[worker.strategy] = worker
+            else:
+                self.excluded[worker.strategy] = probe.detail
+        self.bandit = Bandit(
+            self.ledger.arms(),
+            exploration=self.config.exploration,
+            strategies=tuple(self.workers),
+        )
+        self._attempts = Attempts(
+            self.config,
+            self.workers,
+            verify or self.lean.verify,
+            self.ledger,
+            self.bandit,
+            self.run_id,
+            TOOLCHAIN,
+        )
+        self._tried = self._tried_in_run()
+        self._stopping = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends Lean, writes what is left to write."""
+        self.shutdown()
+        await self.lean.close()
+        self._attempts.close()
+        if self._own_ledger is not None:
+            self._own_ledger.close()
+
+    @property
+    def wasted_cpu_seconds(self) -> float:
+        """What cancelled attempts of this scheduler used."""
+        return self._attempts.wasted_cpu_seconds
+
+    # -- choosing -------------------------------------------------------------------------
+
+    def ucb_score(self, strategy: StrategyType, goal_class: str = "") -> float:
+        return self.bandit.score(strategy, goal_class)
+
+    def select_strategies(self, goal: Goal, n: int | None = None) -> list[StrategyType]:
+        """The best n strategies that were not tried on this goal yet."""
+        done = self._tried.get(goal.id, frozenset())
+        open_ = [s for s in self.workers if s not in done and not self._is_duplicate(goal, s)]
+        return self.bandit.rank(open_, goal.goal_class)[: n or self.config.speculation]
+
+    def _is_duplicate(self, goal: Goal, strategy: StrategyType) -> bool:
+        return self.config.reuse and self.ledger.check_duplicate(
+            goal,
+            strategy,
+            toolchain=TOOLCHAIN,
+            imports=goal.imports,
+            budget=self.config.timeout(strategy),
+        )
+
+    def _tried_in_run(self) -> dict[str, set[StrategyType]]:
+        """What an interrupted run of this name has finished already."""
+        tried: dict[str, set[StrategyType]] = {}
+        for row in self.ledger.query(
+            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? "
+            "AND status NOT IN ('cancelled', 'unavailable')",
+            [self.run_id],
+        ):
+            tried.setdefault(row["goal_id"], set()).add(StrategyType(row["strategy"]))
+        return tried
+
+    # -- one goal -------------------------------------------------------------------------
+
+    async def run_goal(self, goal: Goal) -> Result:
+        """Tries strategies, the best few at a time, until one succeeds or none is left."""
+        if (cached := await self._try_cache(goal)) is not None:
+            return cached
+        failures: list[Result] = []
+        while batch := self.select_strategies(goal):
+            results = await self._attempts.race(goal, batch)
+            self._tried.setdefault(goal.id, set()).update(batch)
+            winner = results[-1]
+            if winner.success:
+                self.ledger.update_tactic_cache(
+                    goal, tactics=winner.tactics, success_rate=1.0, avg_time=winner.time_seconds
+                )
+                return winner
+            failures += results
+        return _summary(failures)
+
+    async def _try_cache(self, goal: Goal) -> Result | None:
+        if not self.config.reuse:
+            return None
+        cached = self.ledger.get_cached_tactics(goal)
+        if cached is None or cached["success_rate"] <= CACHE_THRESHOLD:
+            return None
+        started = time.monotonic()
+        result = await self._attempts.replay_cached(goal, cached["tactics"])
+        seconds = time.monotonic() - started
+        self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
+        return result if result.success else None
+
+    # -- many goals -----------------------------------------------------------------------
+
+    async def process_queue(
+        self, queue: asyncio.Queue[Goal], on_result: Observer | None = None
+    ) -> dict[str, Result]:
+        """Works until the queue is empty and every goal has a result, or until `shutdown`."""
+        lanes: Lanes[Goal] = Lanes(self.config.max_light, self.config.max_heavy)
+        running: dict[asyncio.Task[Result], Ticket[Goal]] = {}
+        finished: list[asyncio.Task[Result]] = []
+        results: dict[str, Result] = {}
+        wake = asyncio.Event()
+
+        def ended(task: asyncio.Task[Result]) -> None:
+            finished.append(task)
+            wake.set()
+
+        try:
+            while not self._stopping.is_set():
+                while not queue.empty():
+                    goal = queue.get_nowait()
+                    lanes.submit(goal, heavy=goal.heavy)
+                while (ticket := lanes.admit(time.monotonic())) is not None:
+                    if await self._unless_stopping(self.throttle.pause()) is None:
+                        return results
+                    task = asyncio.create_task(self.run_goal(ticket.item))
+                    running[task] = ticket
+                    task.add_done_callback(ended)
+                if not running and not lanes.waiting and queue.empty():
+                    break
+                await self._unless_stopping(_within(wake.wait(), lanes.next_due))
+                wake.clear()
+                while finished:
+                    task = finished.pop()
+                    self._settle(task, running.pop(task), lanes, results, on_result)
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+        return results
+
+    def _settle(
+        self,
+        task: asyncio.Task[Result],
+        ticket: Ticket[Goal],
+        lanes: Lanes[Goal],
+        results: dict[str, Result],
+        on_result: Observer | None,
+    ) -> None:
+        result = task.result()
+        if result.metadata.get("kind") == UNAVAILABLE and ticket.retries < _MOST_RETRIES:
+            self._tried.pop(ticket.item.id, None)
+            lanes.retry(ticket, time.monotonic())
+            return
+        lanes.release(ticket)
+        results[ticket.item.id] = result
+        if on_result is not None:
+            on_result(ticket.item, result)
+
+    def shutdown(self) -> None:
+        """Stops `process_queue`: what runs is cancelled, recorded as such, and can go on later."""
+        self._stopping.set()
+
+    async def _unless_stopping(self, work: Awaitable[T]) -> T | None:
+        """The result of `work`, or None if the scheduler is to stop meanwhile."""
+        task = asyncio.ensure_future(work)
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            for waiting in (task, stop):
+                if not waiting.done():
+                    waiting.cancel()
+
+
+async def _within(work: Awaitable[T], due: float | None) -> T | None:
+    """`work`, but no longer than until `due` (of `time.monotonic`)."""
+    if due is None:
+        return await work
+    try:
+        return await asyncio.wait_for(work, max(0.0, due - time.monotonic()))
+    except TimeoutError:
+        return None
+
+
+def _summary(failures: list[Result]) -> Result:
+    """One result for a goal that no strategy closed."""
+    if not failures:
+        return Result(
+            False,
+            StrategyType.CACHE,
+            error="nothing to try: every available strategy was tried before with this budget",
+        )
+    unavailable = [r for r in failures if r.metadata.get("kind") == UNAVAILABLE]
+    chosen = (unavailable or failures)[-1]
+    return Result(
+        False,
+        chosen.strategy,
+        (),
+        sum(r.time_seconds for r in failures),
+        tuple(dict.fromkeys(s for r in failures for s in r.subgoals)),
+        "; ".join(f"{r.strategy}: {r.error}" for r in failures),
+        dict(chosen.metadata),
+    )

@@ -1,0 +1,332 @@
+"""Reading a small, certain fragment of Lean terms: enough to see what binds what.
+
+Anything outside the fragment raises `Uncertain`; nothing is guessed. Bound variables become
+`#0`, `#1`, … by nesting, which no Lean text can contain, so names that are free stay apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_LETTER = "A-Za-z_α-κμ-ωΑ-ΟΡΤ-Ωℕℤℚℝℂ"  # not λ, Π, Σ: they bind
+_IDENT = rf"[{_LETTER}][{_LETTER}0-9'₀-₉]*"
+_TOKEN = re.compile(
+    rf"(?P<space>\s+)|(?P<ident>{_IDENT}(?:\.{_IDENT})*)|(?P<number>\d+(?![\w.]))"
+    r"|(?P<symbol>=>|↦|\+\+|::|&&|\|\||==|!=|[(){},:∀∃λ→↔∧∨¬=≠<>≤≥+\-*/^%∣⟨⟩∘×∈∉⊆∪∩])"
+)
+# fmt: off
+_KEYWORDS = frozenset({
+    "if", "then", "else", "match", "with", "let", "in", "have", "show", "from", "by", "do", "at",
+    "forall", "exists", "suffices", "calc", "where", "nomatch", "nofun", "assume", "haveI",
+    "letI", "using", "deriving", "end", "open", "set_option", "unsafe", "termination_by",
+    "decreasing_by", "return", "for", "unless", "try", "catch", "sorry",
+})
+# fmt: on
+_OPENING = {"(": ")", "{": "}", "⟨": "⟩"}
+_CLOSING = frozenset(_OPENING.values())
+_AFTER_A_TERM = _CLOSING | {",", ":", "=>", "↦"}
+_BINDERS = {"∀": (",",), "∃": (",",), "fun": ("=>", "↦"), "λ": ("=>", "↦")}
+_RELATIONS = frozenset([">", "<", "≥", "≤", "∈", "∉", "≠", "⊆"])
+_OPERATORS = frozenset(":=<>+-*/^%&|!")
+_NAME = re.compile(rf"{_IDENT}\Z")
+
+Scope = Mapping[str, str]
+
+
+class Uncertain(Exception):
+    """The text is not of the fragment."""
+
+
+def tokens_of(text: str) -> list[str]:
+    found: list[str] = []
+    position = 0
+    touching = False
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise Uncertain(text[position])
+        position = match.end()
+        if match.lastgroup != "space":
+            if match[0] in _KEYWORDS:
+                raise Uncertain(match[0])
+            if touching and found[-1][-1] in _OPERATORS and match[0][0] in _OPERATORS:
+                raise Uncertain(f"{found[-1]}{match[0]}")  # `:=`, `->`, `--`: another token
+            found.append(match[0])
+        touching = match.lastgroup != "space"
+    return found
+
+
+def normal_term(text: str) -> str:
+    reader = _Reader(tokens_of(text))
+    normal = reader.term({})
+    if reader.left:
+        raise Uncertain(reader.left[0])
+    return normal
+
+
+def normal_goal(text: str) -> str:
+    """A goal as Lean shows it: hypotheses, one or more names a line, then `⊢` and the target."""
+    before, turnstile, target = text.partition("⊢")
+    if "⊢" in target or not turnstile:
+        raise Uncertain("⊢")
+    hypotheses: list[_Binder] = []
+    for line in _logical_lines(before):
+        names, colon, kind = line.partition(":")
+        words = names.split()
+        if not colon or not words or kind.startswith("="):
+            raise Uncertain(line)
+        hypotheses += [_Binder(word, tokens_of(kind)) for word in words]
+    if any(
+        not _NAME.match(h.name) or h.name in _KEYWORDS or h.name in _BINDERS for h in hypotheses
+    ):
+        raise Uncertain("name")
+    scope: dict[str, str] = {}
+    shown = _in_canonical_order(hypotheses, scope)
+    reader = _Reader(tokens_of(target))
+    normal = reader.term(scope)
+    if reader.left:
+        raise Uncertain(reader.left[0])
+    return "".join(f"{kind}\n" for kind in shown) + f"⊢ {normal}"
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Lines, with those that Lean continued by indentation put together."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not line.strip() or (not lines and line.startswith("case ")):
+            continue
+        if line[0].isspace() and lines:
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line.strip())
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    name: str
+    kind: list[str]
+
+
+def _heads(tokens: Sequence[str]) -> set[str]:
+    return {token.split(".", 1)[0] for token in tokens}
+
+
+def _in_canonical_order(binders: Sequence[_Binder], scope: dict[str, str]) -> list[str]:
+    """The binders' types in an order that names do not influence; `scope` gets their numbers.
+
+    Of those whose dependencies are placed, the one with the smallest type comes next. Ties are
+    of equal type over equal dependencies; they keep their order.
+    """
+    names = [binder.name for binder in binders if binder.name != "_"]
+    if len(set(names)) != len(names) or any(name in scope for name in names):
+        raise Uncertain("a name is bound twice")
+    for index, binder in enumerate(binders):
+        if _heads(binder.kind) & {other.name for other in binders[index:]} - {"_"}:
+            raise Uncertain("a type mentions a name that comes later")
+    own = set(names)
+    waiting = list(binders)
+    shown: list[str] = []
+    while waiting:
+        ready = [b for b in waiting if not (_heads(b.kind) & own - scope.keys())]
+        texts = [_whole(b.kind, scope) for b in ready]
+        chosen = min(range(len(ready)), key=lambda i: texts[i])
+        binder = ready[chosen]
+        waiting = [b for b in waiting if b is not binder]
+        if binder.name == "_":
+            scope[f"_{len(scope)} "] = f"#{len(scope)}"  # nothing can refer to it
+        else:
+            scope[binder.name] = f"#{len(scope)}"
+        shown.append(texts[chosen])
+    return shown
+
+
+def _whole(tokens: Sequence[str], scope: Scope) -> str:
+    reader = _Reader(tokens)
+    text = reader.term(scope)
+    if reader.left or not text:
+        raise Uncertain("type")
+    return text
+
+
+class _Reader:
+    """Reads tokens from the front; a term ends where its surroundings go on."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = tokens
+        self._next = 0
+
+    @property
+    def left(self) -> Sequence[str]:
+        return self._tokens[self._next :]
+
+    def _peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        if not token:
+            raise Uncertain("the end")
+        self._next += 1
+        return token
+
+    def term(self, scope: Scope) -> str:
+        parts: list[str] = []
+        while (word := self._peek()) and word not in _AFTER_A_TERM:
+            self._take()
+            if word in _BINDERS:
+                parts.append(self._binding(word, scope))
+            elif word in ("(", "⟨"):
+                parts.append(self._group(word, scope))
+            elif word in _OPENING:
+                raise Uncertain(word)
+            else:
+                parts.append(_renamed(word, scope))
+        if not parts:
+            raise Uncertain("an empty term")
+        return " ".join(parts)
+
+    def _group(self, opening: str, scope: Scope) -> str:
+        parts: list[str] = []
+        typed = False
+        while True:
+            if self._peek() == _OPENING[opening]:
+                break
+            parts.append(self.term(scope))
+            separator = self._peek()
+            if separator == ":" and opening == "(" and not typed and len(parts) == 1:
+                typed = True
+            elif separator != "," or typed:
+                break
+            parts.append(self._take())
+        if self._take() != _OPENING[opening]:
+            raise Uncertain("brackets")
+        if typed and self._peek() == "→":
+            raise Uncertain("a dependent arrow")
+        return " ".join([opening, *parts, _OPENING[opening]])
+
+    def _binding(self, word: str, scope: Scope) -> str:
+        inner = dict(scope)
+        ends = _BINDERS[word]
+        shown: list[str] = []
+        implicit: list[_Binder] = []
+
+        def settle() -> None:
+            if implicit:
+                kinds = _ordered_implicit(implicit, inner)
+                shown.extend(f"{{ {kind} }}" for kind in kinds)
+                implicit.clear()
+
+        first = True
+        while self._peek() not in ends:
+            bracket = self._peek()
+            if bracket in ("(", "{"):
+                self._take()
+                group = self._names_and_type(_OPENING[bracket])
+                self._take()
+                if bracket == "{":
+                    implicit += group
+                else:
+                    settle()
+                    shown += [f"( {self._bind(b, inner)} )" for b in group]
+            else:
+                settle()
+                shown += self._bare(ends, inner, first)
+            first = False
+        settle()
+        if first:
+            raise Uncertain("a binder without names")
+        self._take()
+        body = self.term(inner)
+        name = "fun" if word == "λ" else word
+        return f"{name} {' '.join(shown)} , {body}"
+
+    def _bare(self, ends: Sequence[str], inner: dict[str, str], first: bool) -> list[str]:
+        """`x y`, `x y : T` or `x > 0` up to the end of the binders."""
+        names = self._names()
+        nxt = self._peek()
+        if nxt in ("(", "{") or nxt in ends:
+            return [self._bind(_Binder(name, []), inner) for name in names]
+        if not first:
+            raise Uncertain("mixed binders")
+        if nxt == ":":
+            self._take()
+            kind = self._until(ends)
+            return [f"( {self._bind(b, inner)} )" for b in _group_of(names, kind)]
+        if nxt in _RELATIONS and len(names) == 1:
+            condition = self._until(ends)
+            bound = self._bind(_Binder(names[0], []), inner)
+            # Lean reads the bound outside the binder: it must not mention the name.
+            if names[0] in _heads(condition):
+                raise Uncertain("a bound that mentions its variable")
+            return [f"{bound} {condition[0]} {_whole(condition[1:], inner)}"]
+        raise Uncertain(nxt)
+
+    def _names(self) -> list[str]:
+        names: list[str] = []
+        while _NAME.match(self._peek()) and self._peek() not in _BINDERS:
+            names.append(self._take())
+        if not names or any("." in name for name in names):
+            raise Uncertain("names")
+        return names
+
+    def _names_and_type(self, closing: str) -> list[_Binder]:
+        names = self._names()
+        if self._peek() == closing:
+            return [_Binder(name, []) for name in names]
+        if self._take() != ":":
+            raise Uncertain("a binder")
+        return _group_of(names, self._until((closing,)))
+
+    def _until(self, ends: Sequence[str]) -> list[str]:
+        """The tokens of a type, up to one of `ends` outside brackets and inner binders."""
+        taken: list[str] = []
+        open_brackets: list[str] = []
+        while open_brackets or self._peek() not in ends:
+            token = self._take()
+            if token in _BINDERS and not open_brackets and ends[0] not in _CLOSING:
+                raise Uncertain("a binder inside a bare binder's type")
+            if token in _OPENING:
+                open_brackets.append(_OPENING[token])
+            elif token in _CLOSING and (not open_brackets or open_brackets.pop() != token):
+                raise Uncertain("brackets")
+            taken.append(token)
+        return taken
+
+    @staticmethod
+    def _bind(binder: _Binder, inner: dict[str, str]) -> str:
+        kind = _whole(binder.kind, inner) if binder.kind else ""
+        number = f"#{len(inner)}"
+        _enter(inner, binder.name, number)
+        return f"{number} : {kind}" if kind else number
+
+
+def _group_of(names: Sequence[str], kind: list[str]) -> list[_Binder]:
+    if set(names) - {"_"} & _heads(kind):
+        raise Uncertain("a type that mentions its own name")
+    return [_Binder(name, kind) for name in names]
+
+
+def _ordered_implicit(binders: Sequence[_Binder], inner: dict[str, str]) -> list[str]:
+    if any(not b.kind for b in binders):
+        raise Uncertain("an implicit binder without a type")
+    if any(b.name in inner for b in binders):
+        raise Uncertain("a shadowed name")
+    return _in_canonical_order(binders, inner)
+
+
+def _enter(inner: dict[str, str], name: str, number: str) -> None:
+    if name in inner:
+        # Keep one entry per number: the shadowed name must not free its number.
+        inner[f"{name} {len(inner)}"] = inner[name]
+    inner[f"_{number} " if name == "_" else name] = number
+
+
+def _renamed(token: str, scope: Scope) -> str:
+    head, dot, rest = token.partition(".")
+    if head == "_":
+        return token
+    number = scope.get(head)
+    return token if number is None else f"{number}{dot}{rest}"

@@ -1,0 +1,62 @@
+"""`micro`: Lean's own closing tactics, cheap ones first, as it stands and after opening steps."""
+
+from __future__ import annotations
+
+import time
+
+from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.types import ProofState
+from treewright.orchestrator.types import Goal, StrategyType
+from treewright.orchestrator.workers.base import Hole, LeanWorker, run_on_all
+
+CLOSERS = (
+    "rfl",
+    "trivial",
+    "assumption",
+    "decide",
+    "simp",
+    "omega",
+    "simp_all",
+    "grind",
+)
+OPENERS = ("intros", "intros; subst_vars", "intros; constructor", "intros; funext _")
+_SHARE = 3
+"""One tactic gets at most this part of the strategy's time."""
+
+
+class MicroWorker(LeanWorker):
+    strategy = StrategyType.MICRO
+
+    async def close_hole(
+        self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
+    ) -> tuple[str, ...] | None:
+        share = max(0.1, (deadline - time.monotonic()) / _SHARE)
+        seen = {_key(hole.states)}
+        starts: list[tuple[tuple[str, ...], tuple[ProofState, ...]]] = [((), hole.states)]
+        for opener in OPENERS:
+            opened = await run_on_all(session, hole.states, opener, share)
+            if opened is None:
+                continue
+            if _closed(opened):
+                return (opener,)
+            if _key(opened) not in seen:
+                seen.add(_key(opened))
+                starts.append(((opener,), opened))
+        # Every closer on every start before the next, dearer one.
+        for closer in CLOSERS:
+            for steps, states in starts:
+                tactic = (
+                    closer if all(len(s.goals) == 1 for s in states) else f"all_goals ({closer})"
+                )
+                left = await run_on_all(session, states, tactic, share)
+                if left is not None and _closed(left):
+                    return (*steps, tactic)
+        return None
+
+
+def _closed(states: tuple[ProofState, ...]) -> bool:
+    return all(state.complete for state in states)
+
+
+def _key(states: tuple[ProofState, ...]) -> str:
+    return " ".join(state.hash for state in states)
