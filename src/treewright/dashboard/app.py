@@ -12,8 +12,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from treewright import __version__
-from treewright.dashboard import assets, diffs, orchestrator_view, proof_view, tree_detail
+from treewright.dashboard import assets, diffs, orchestrator_view, tree_detail
 from treewright.dashboard.changes import Changes
 from treewright.dashboard.guard import Guard, Policy
 from treewright.dashboard.roots import Roots, RunRef
@@ -113,9 +112,7 @@ class _Pages:
         def make(run: RunRef) -> Any:
             with self._trees.manifest(run) as manifest:
                 name = request.path_params["name"]
-                return manifest and tree_detail.log(
-                    run.path, manifest, _item(request), name, start
-                )
+                return manifest and tree_detail.log(run.path, manifest, _item(request), name, start)
 
         return await self._of_tree(request, make)
 
@@ -140,8 +137,7 @@ class _Pages:
         return _json(await run_in_threadpool(orchestrator_view.marketplace, self._ledger()))
 
     async def health(self, _: Request) -> Response:
-        ledger = await run_in_threadpool(orchestrator_view.health, self._ledger())
-        return _json({"status": "ok", "version": __version__, "ledger": ledger})
+        return _json(await run_in_threadpool(orchestrator_view.health, self._ledger()))
 
     async def _of_tree(self, request: Request, make: Any) -> Response:
         run = self._find(request, "tree")

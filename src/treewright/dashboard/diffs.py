@@ -34,9 +34,8 @@ def between(repo: Path, before: str, after: str) -> Diff:
         return Diff(problem="not a commit")
     if not (repo / ".git").exists():
         return Diff(problem="the run's repository is not here")
-    command = git.command(
-        "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", before, after, "--"
-    )
+    plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames")
+    command = git.command("diff", *plain, before, after, "--")
     with subprocess.Popen(
         command,
         cwd=repo,

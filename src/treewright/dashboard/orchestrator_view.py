@@ -1,63 +1,83 @@
 """The orchestrator's ledger for the pages and for `/api/stats` and its siblings. Read-only.
 
-The ledger's tables are a published format; ones that an older ledger does not have, and
-columns likewise, are taken as empty.
+The ledger's tables are a published format; tables and columns that an older ledger does
+not have are taken as empty. What a scheduler keeps to itself (who holds a slot just now) is
+not in the ledger and not shown.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+import treewright
+from treewright.dashboard import strategy_series
 from treewright.dashboard.roots import RunRef
+from treewright.kernel.clock import timestamp
+from treewright.orchestrator.throttle import machine_load
+
+Document = dict[str, Any]
 
 _WAIT_SECONDS = 2.0
-_RECENT = 60
+_RECENT = 40
 _MOST_TICKETS = 200
-_MOST_RUNS = 50
-_POINTS = 60
+_MOST_RUNS = 20
+_MOST_MINUTES = 12
 
 
-def stats(run: RunRef | None) -> dict[str, Any]:
-    """Totals over the ledger, and by strategy."""
+def stats(run: RunRef | None) -> Document:
+    """`GET /api/stats`: totals over the ledger, and by strategy."""
     with _ledger(run) as ledger:
         return _stats(ledger)
 
 
-def marketplace(run: RunRef | None) -> dict[str, Any]:
-    """Tickets by status, and the latest of them."""
+def marketplace(run: RunRef | None) -> Document:
+    """`GET /api/marketplace`: tickets by status, the most urgent first."""
     with _ledger(run) as ledger:
         return _marketplace(ledger)
 
 
-def health(run: RunRef | None) -> dict[str, Any]:
-    """Whether there is a ledger and whether it can be read."""
+def health(run: RunRef | None) -> Document:
+    """`GET /api/health`: `status` is `ok`, `absent` (no ledger yet) or `error`."""
     with _ledger(run) as ledger:
-        found = {"present": run is not None, "readable": ledger.problem == ""}
-        return found | {"problem": ledger.problem}
-
-
-def overview(run: RunRef) -> dict[str, Any]:
-    """Everything that the orchestrator's page shows."""
-    with _ledger(run) as ledger:
+        version = ledger.query("PRAGMA user_version")
+        status = "absent" if run is None else "error" if ledger.problem else "ok"
         return {
-            "run": _summary(run, ledger),
-            "stats": _stats(ledger),
-            "marketplace": _marketplace(ledger),
-            "recent": _recent(ledger),
-            "series": _series(ledger),
-            "runs": ledger.rows(
-                "runs", f"SELECT * FROM runs ORDER BY started_at DESC LIMIT {_MOST_RUNS}"
-            ),
+            "status": status,
+            "detail": ledger.problem,
+            "treewright": treewright.__version__,
+            "ledger": str(run.path) if run is not None else None,
+            "ledger_version": version[0]["user_version"] if version else None,
+            "time": timestamp(),
         }
 
 
-def summary(run: RunRef) -> dict[str, Any]:
+def overview(run: RunRef) -> Document:
+    """Everything that the orchestrator's page shows."""
+    with _ledger(run) as ledger:
+        found = _stats(ledger)
+        scores = strategy_series.scores(ledger.rows("bandit", "SELECT * FROM bandit"))
+        for name, one in found["strategies"].items():
+            one |= scores.get(name, {})
+        return {
+            "run": _summary(run, ledger),
+            "stats": found,
+            "marketplace": _marketplace(ledger),
+            "recent": _recent(ledger, _RECENT),
+            "series": _series(ledger),
+            "runs": found["runs"],
+            "minutes": _minutes(ledger),
+            "machine_load": round(machine_load(), 2),
+        }
+
+
+def summary(run: RunRef) -> Document:
     """For a line of the home page."""
     with _ledger(run) as ledger:
         return _summary(run, ledger)
@@ -78,10 +98,10 @@ class _Ledger:
             self._columns[table] = {row["name"] for row in rows}
         return self._columns[table]
 
-    def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
-        return self.query(sql) if self.columns(table) else []
+    def rows(self, table: str, sql: str, values: tuple[object, ...] = ()) -> list[Document]:
+        return self.query(sql, values) if self.columns(table) else []
 
-    def query(self, sql: str, values: tuple[object, ...] = ()) -> list[dict[str, Any]]:
+    def query(self, sql: str, values: tuple[object, ...] = ()) -> list[Document]:
         if self._connection is None:
             return []
         try:
@@ -110,112 +130,134 @@ def _connect(path: Path) -> sqlite3.Connection:
         f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS
     )
     connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _stats(ledger: _Ledger) -> dict[str, Any]:
+def _stats(ledger: _Ledger) -> Document:
     columns = ledger.columns("attempts")
-    cpu = "SUM(cpu_seconds)" if "cpu_seconds" in columns else "0"
-    wasted = "SUM(CASE success WHEN 1 THEN 0 ELSE cpu_seconds END)" if "cpu_seconds" in columns else "0"
-    cancelled = "SUM(status = 'cancelled')" if "status" in columns else "0"
+    cpu = "coalesce(sum(cpu_seconds), 0)" if "cpu_seconds" in columns else "0"
+    cancelled = "status = 'cancelled'" if "status" in columns else "0"
+    wasted = f"coalesce(sum(cpu_seconds * ({cancelled})), 0)" if "status" in columns else "0"
     by_strategy = ledger.rows(
         "attempts",
-        f"SELECT strategy, COUNT(*) AS attempts, SUM(success) AS successes, "  # noqa: S608
-        f"{cancelled} AS cancelled, AVG(time_seconds) AS avg_time, {cpu} AS cpu_seconds, "
-        f"{wasted} AS wasted_cpu_seconds FROM attempts GROUP BY strategy ORDER BY strategy",
+        f"SELECT strategy, count(*) AS attempts, sum(success) AS successes, "  # noqa: S608
+        f"sum({cancelled}) AS cancelled, avg(time_seconds) AS avg_time, "
+        f"sum(time_seconds) AS time_seconds, {cpu} AS cpu_seconds, {wasted} AS wasted_cpu_seconds "
+        f"FROM attempts GROUP BY strategy ORDER BY strategy",
     )
     for row in by_strategy:
-        trials = row["attempts"] - row["cancelled"]
-        row["success_rate"] = row["successes"] / trials if trials else 0.0
-    arms = {
-        row["strategy"]: row
-        for row in ledger.rows("bandit", "SELECT * FROM bandit WHERE goal_class = ''")
-    }
+        row["success_rate"] = row["successes"] / max(1, row["attempts"] - row["cancelled"])
     goals = ledger.rows(
         "attempts",
-        "SELECT COUNT(DISTINCT goal_hash) AS tried, "
-        "COUNT(DISTINCT CASE success WHEN 1 THEN goal_hash END) AS solved FROM attempts",
+        "SELECT count(DISTINCT goal_hash) AS goals, count(DISTINCT CASE success WHEN 1 THEN "
+        "goal_hash END) AS goals_solved FROM attempts",
     )
     cache = ledger.rows(
-        "tactic_cache", "SELECT COUNT(*) AS entries, SUM(use_count) AS uses FROM tactic_cache"
+        "tactic_cache",
+        "SELECT count(*) AS entries, coalesce(sum(use_count), 0) AS uses FROM tactic_cache",
     )
-    found = goals[0] if goals else {"tried": 0, "solved": 0}
     return {
         "attempts": sum(row["attempts"] for row in by_strategy),
         "successes": sum(row["successes"] for row in by_strategy),
-        "goals": {"tried": found["tried"], "solved": found["solved"]},
-        "strategies": {
-            row.pop("strategy"): {**row, "bandit": arms.get(name)}
-            for row in by_strategy
-            for name in [row["strategy"]]
-        },
-        "tactic_cache": {
-            "entries": cache[0]["entries"] if cache else 0,
-            "uses": (cache[0]["uses"] if cache else 0) or 0,
-        },
+        **(goals[0] if goals else {"goals": 0, "goals_solved": 0}),
+        "time_seconds": sum(row["time_seconds"] for row in by_strategy),
+        "cpu_seconds": sum(row["cpu_seconds"] for row in by_strategy),
+        "cpu_seconds_cancelled": sum(row["wasted_cpu_seconds"] for row in by_strategy),
+        "strategies": {row["strategy"]: row for row in by_strategy},
+        "recent": _recent(ledger, _RECENT // 2),
+        "tactic_cache": cache[0] if cache else {"entries": 0, "uses": 0},
+        "runs": _runs(ledger),
         "problem": ledger.problem,
     }
 
 
-def _marketplace(ledger: _Ledger) -> dict[str, Any]:
-    counts = ledger.rows(
-        "tickets", "SELECT status, COUNT(*) AS number FROM tickets GROUP BY status"
-    )
-    order = "created_at" if "created_at" in ledger.columns("tickets") else "rowid"
-    latest = ledger.rows(
-        "tickets", f"SELECT * FROM tickets ORDER BY {order} DESC LIMIT {_MOST_TICKETS}"  # noqa: S608
-    )
-    return {
-        "tickets": latest,
-        "by_status": {row["status"]: row["number"] for row in counts},
-        "problem": ledger.problem,
-    }
+def _runs(ledger: _Ledger) -> list[Document]:
+    rows = ledger.rows("runs", "SELECT * FROM runs ORDER BY started_at DESC LIMIT ?", (_MOST_RUNS,))
+    return [row | {"config": _decoded(row["config"])} for row in rows]
 
 
-def _recent(ledger: _Ledger) -> list[dict[str, Any]]:
-    rows = ledger.rows("attempts", f"SELECT * FROM attempts ORDER BY id DESC LIMIT {_RECENT}")
+def _marketplace(ledger: _Ledger) -> Document:
+    """A claim whose time is over counts as open, as it does for those who want it."""
+    status = (
+        "CASE WHEN status = 'claimed' AND claim_expires <= ? THEN 'open' ELSE status END"
+        if "claim_expires" in ledger.columns("tickets")
+        else "coalesce(status, ?)"
+    )
+    now = time.time()
+    counted = ledger.rows(
+        "tickets",
+        f"SELECT {status} AS status, count(*) AS number FROM tickets GROUP BY 1",  # noqa: S608
+        (now,),
+    )
+    counts = {"open": 0, "claimed": 0, "completed": 0} | {r["status"]: r["number"] for r in counted}
+    shown = ledger.rows(
+        "tickets",
+        f"SELECT *, {status} AS status FROM tickets ORDER BY priority DESC LIMIT ?",  # noqa: S608
+        (now, _MOST_TICKETS),
+    )
+    return {"total": sum(counts.values()), **counts, "tickets": shown, "problem": ledger.problem}
+
+
+def _recent(ledger: _Ledger, most: int) -> list[Document]:
+    rows = ledger.rows("attempts", "SELECT * FROM attempts ORDER BY id DESC LIMIT ?", (most,))
     for row in rows:
         for name in ("tactics", "metadata", "subgoals"):
             row[name] = _decoded(row.get(name))
+        row.setdefault("status", "proved" if row["success"] else "failed")
     return rows
 
 
-def _series(ledger: _Ledger) -> list[dict[str, Any]]:
-    """By strategy, over the attempts in order: how many, how many succeeded, CPU wasted."""
+def _series(ledger: _Ledger) -> list[Document]:
     columns = ledger.columns("attempts")
-    if not columns:
-        return []
-    wasted = "SUM(CASE success WHEN 1 THEN 0 ELSE cpu_seconds END)" if "cpu_seconds" in columns else "0"
-    return ledger.query(
-        f"WITH span AS (SELECT MIN(id) AS low, MAX(id) AS high FROM attempts) "  # noqa: S608
-        f"SELECT strategy, (id - low) * {_POINTS} / (high - low + 1) AS part, "
-        f"COUNT(*) AS attempts, SUM(success) AS successes, {wasted} AS wasted, "
-        f"MAX(timestamp) AS until FROM attempts, span GROUP BY strategy, part ORDER BY part"
+    cpu = "cpu_seconds" if "cpu_seconds" in columns else "0 AS cpu_seconds"
+    status = "status" if "status" in columns else "'' AS status"
+    return strategy_series.over_time(
+        ledger.rows(
+            "attempts",
+            f"SELECT strategy, success, time_seconds, {cpu}, {status} FROM "  # noqa: S608
+            "(SELECT * FROM attempts ORDER BY id DESC LIMIT ?) ORDER BY id",
+            (strategy_series.MOST_ATTEMPTS,),
+        )
     )
 
 
-def _summary(run: RunRef, ledger: _Ledger) -> dict[str, Any]:
+def _minutes(ledger: _Ledger) -> list[Document]:
+    """What was under way in the last minutes that had attempts."""
+    cpu = "sum(cpu_seconds)" if "cpu_seconds" in ledger.columns("attempts") else "0"
+    return ledger.rows(
+        "attempts",
+        "SELECT substr(timestamp, 1, 16) AS minute, count(*) AS attempts, "  # noqa: S608
+        f"sum(time_seconds) / 60 AS at_once, {cpu} AS cpu_seconds FROM attempts "
+        "GROUP BY minute ORDER BY minute DESC LIMIT ?",
+        (_MOST_MINUTES,),
+    )
+
+
+def _summary(run: RunRef, ledger: _Ledger) -> Document:
     found = _stats(ledger)
-    last = ledger.rows("attempts", "SELECT timestamp FROM attempts ORDER BY id DESC LIMIT 1")
-    goals = found["goals"]
+    last = found["recent"][0]["timestamp"] if found["recent"] else None
+    open_runs = sum(1 for one in found["runs"] if one.get("finished_at") is None)
+    detail = f"{open_runs} open runs" if open_runs else "attempts of every run that used it"
     return {
         "key": run.key,
         "kind": run.kind,
-        "run_id": str(run.project.name),
-        "created_at": last[0]["timestamp"] if last else None,
+        "run_id": run.project.name,
+        "created_at": last,
         "liveness": {
             "state": "damaged" if ledger.problem else "ledger",
-            "detail": ledger.problem or "attempts of every bank and background run",
+            "detail": ledger.problem or detail,
         },
-        "progress": {"done": goals["solved"], "of": goals["tried"]},
+        "progress": {"done": found["goals_solved"], "of": found["goals"]},
         "attempts": found["attempts"],
+        "spent": {"seconds": found["time_seconds"], "cost_usd": 0.0,
+                  "prompt_tokens": 0, "completion_tokens": 0},
         "eta_seconds": None,
         "problem": ledger.problem,
-    }
+    }  # fmt: skip
 
 
 def _decoded(text: object) -> object:
+    """JSON in a column; what is not JSON stays as it is."""
     if not isinstance(text, str) or not text:
         return text
     try:

@@ -115,7 +115,8 @@ def summary(live: LiveProof) -> dict[str, Any]:
     total = len(given) if isinstance(given, list) and given else len(goals)
     proved = sum(status == "proved" for status in verdicts.values())
     ended = total > 0 and len(verdicts) >= total
-    now = liveness.look(run.path / LEASE_DIR, f"{proved} of {total} goals proved" if ended else None)
+    result = f"{proved} of {total} goals proved" if ended else None
+    now = liveness.look(run.path / LEASE_DIR, result)
     if problem:
         now = liveness.Liveness("damaged", problem)
     return {
@@ -178,4 +179,3 @@ class ProofLibrary:
                     break
                 held -= self._runs.pop(key).weight
         return live
-

@@ -80,7 +80,7 @@ class _Root:
     def __init__(self, index: int, given: Path) -> None:
         self.index = index
         self.given = given
-        self._single = next((kind for kind in _MARKS if _is_run(given, kind)), None)
+        self._single: Kind | None = next((kind for kind in _MARKS if _is_run(given, kind)), None)
         self._state: Path | None = None
         self._parents: dict[Kind, Path] = {}
         if self._single is not None:
@@ -89,7 +89,9 @@ class _Root:
             self._parents[_DIRECTORIES[given.name]] = given
             self.project = _project_of(given.parent)
         else:
-            inside = given.name == STATE_DIR or any((given / name).is_dir() for name in _DIRECTORIES)
+            inside = given.name == STATE_DIR or any(
+                (given / name).is_dir() for name in _DIRECTORIES
+            )
             self._state = given if inside else given / STATE_DIR
             self._parents = {kind: self._state / name for name, kind in _DIRECTORIES.items()}
             self.project = _project_of(self._state)
@@ -112,9 +114,7 @@ class _Root:
 
     def find(self, kind: str, run_id: str) -> RunRef | None:
         if kind == "bank":
-            path = self._state / LEDGER if self._state is not None and run_id == "ledger" else None
-            inside = path is not None and path.is_file() and self._confines(path)
-            return RunRef("bank", self.index, run_id, path, self.project) if inside else None
+            return self._ledger() if run_id == "ledger" else None
         try:
             validate_run_id(run_id)
         except UsageError:
@@ -127,6 +127,12 @@ class _Root:
             if own_kind == kind and _is_run(path, own_kind) and self._confines(path):
                 return self._ref(own_kind, path)
         return None
+
+    def _ledger(self) -> RunRef | None:
+        path = self._state / LEDGER if self._state is not None else None
+        if path is None or not path.is_file() or not self._confines(path):
+            return None
+        return RunRef("bank", self.index, "ledger", path, self.project)
 
     def _ref(self, kind: Kind, path: Path) -> RunRef:
         return RunRef(kind, self.index, path.name, path, self.project)

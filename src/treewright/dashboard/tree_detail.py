@@ -38,7 +38,11 @@ def detail(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | Non
     text = idea[0] if idea else ""
     return found | {
         "title": idea_text.title(text) or evaluation.idea_id,
-        "idea": {"path": evaluation.idea_path, "text": text, "cut": bool(idea and idea[2] > idea[1])},
+        "idea": {
+            "path": evaluation.idea_path,
+            "text": text,
+            "cut": bool(idea and idea[2] > idea[1]),
+        },
         "fate": reasons.fate(evaluation),
         "words": words.decision(evaluation),
         "comparisons": _comparisons(run_dir, manifest, evaluation),

@@ -179,7 +179,9 @@ def _seconds_each(manifest: Manifest, done: int) -> float | None:
     """Wall time per evaluation, over the depths so far without the pauses between them."""
     if not done:
         return None
-    last = max((e.finished_at for e in manifest.evaluations.values() if e.finished_at), default=None)
+    last = max(
+        (e.finished_at for e in manifest.evaluations.values() if e.finished_at), default=None
+    )
     spans = (
         seconds_between(record.started_at, record.finished_at or last)
         for record in manifest.depths
@@ -195,4 +197,3 @@ def eta_seconds(summary: dict[str, Any], running: bool) -> float | None:
         return None
     progress = summary["progress"]
     return (progress["of"] - progress["done"]) * each
-

@@ -27,7 +27,7 @@ async function update() {
     head(answer),
     el("section", null, el("h2", null, "Strategies"), strategies(answer.stats.strategies), answer.series.length ? series(answer.series, names) : null),
     el("section", null, el("h2", null, "Runs"), runs(answer.runs)),
-    el("section", null, el("h2", null, "Work under way, by lane"), lanes(answer.load)),
+    el("section", null, el("h2", null, "Lanes and throttle"), lanes(answer)),
     el("section", null, el("h2", null, "Recent attempts"), recent(answer.recent)),
     el("section", null, el("h2", null, "Lemma tickets"), tickets(answer.marketplace)));
 }
@@ -90,15 +90,22 @@ function lines(points, names, field, label, width) {
 
 function runs(found) {
   if (!found.length) return el("p", { class: "soft" }, "No run is recorded.");
-  return table(["run", "kind", "subject", "started", "ended", "slots light / heavy", "CPU target"], found.map((one) => [
-    one.run_id, one.kind, clip(one.subject, 60), moment(one.started_at), one.finished_at ? moment(one.finished_at) : el("strong", null, "open"),
-    one.config?.max_light ? `${one.config.max_light} / ${one.config.max_heavy}` : "–", one.config?.cpu_target ?? "–"]));
+  return table(["run", "kind", "subject", "started", "ended"], found.map((one) => [
+    one.run_id, one.kind, clip(one.subject, 60), moment(one.started_at), one.finished_at ? moment(one.finished_at) : el("strong", null, "open")]));
 }
 
-function lanes(found) {
-  if (!found.length) return el("p", { class: "soft" }, "No attempts in the last hour of the ledger.");
-  return table(["minute", "light, at once", "heavy, at once", "attempts", "CPU seconds"],
-    found.map((one) => [moment(one.minute), significant(one.light, 3), significant(one.heavy, 3), one.attempts, significant(one.cpu_seconds, 3)]), [1, 2, 3, 4]);
+/** Slots as configured, the machine's load against the throttle's target, and what ran. */
+function lanes({ runs: all, machine_load: load, minutes }) {
+  const config = all.find((one) => one.finished_at === null)?.config ?? all[0]?.config;
+  const target = config?.cpu_target;
+  return el("div", null,
+    facts([
+      ["slots, light lane", config?.max_light], ["slots, heavy lane", config?.max_heavy],
+      ["machine load per core", load],
+      ["throttle", target === undefined ? null : load > target ? `above its target of ${target}: starts are held back` : `below its target of ${target}`],
+    ]),
+    minutes.length ? table(["minute", "attempts ended", "at once", "CPU seconds"],
+      minutes.map((one) => [moment(one.minute + "Z"), one.attempts, significant(one.at_once, 2), significant(one.cpu_seconds, 3)]), [1, 2, 3]) : null);
 }
 
 function recent(found) {

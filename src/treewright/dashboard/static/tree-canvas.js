@@ -38,10 +38,10 @@ export class TreeCanvas {
     this.view.redraw();
   }
 
-  /** Shows all of it; of a small tree on a narrow screen as much as can be read. */
+  /** Shows all of it; of a small tree as much as can be read. */
   fit() {
     const { columns, top, bottom, items } = this.layout;
-    const smallest = this.view.width < 600 && items.length < 200 ? 0.55 : 0.05;
+    const smallest = items.length < 200 ? (this.view.width < 600 ? 0.6 : 0.72) : 0.05;
     this.view.fit({ left: -30, top: top - 50, right: columns * COLUMN, bottom: bottom + 30 }, smallest, 1.15);
     this.view.moved = false;
   }
