@@ -18,7 +18,7 @@ from treewright.tree.runner import RunRequest, open_run
 from treewright.tree.store import LEASE_DIR, RunStore
 
 RUN_ID = "run"
-HOSTILE_TITLE = "<script>window.hacked = true</script><img src=x onerror=\"window.hacked = true\">"
+HOSTILE_TITLE = '<script>window.hacked = true</script><img src=x onerror="window.hacked = true">'
 
 
 def finished(directory: Path) -> ToyRepository:
@@ -28,7 +28,8 @@ def finished(directory: Path) -> ToyRepository:
     patch = diff_of_line("params.txt", "A 1.0", "A 2.5", line)
     toy.write("ideas/00_hostile.md", idea(HOSTILE_TITLE, patch))
     toy.commit("an idea that attacks the reader")
-    search(toy.path, ideas_per_node=6, beam_width=2, max_depth=2, sweep_config_limit=8)
+    search(toy.path, ideas_per_node=8, beam_width=2, max_depth=2, sweep_config_limit=8,
+           dedupe_scope="none")  # fmt: skip
     return toy
 
 

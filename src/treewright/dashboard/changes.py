@@ -50,6 +50,7 @@ class Changes:
         self._roots = roots
         self._listeners: set[Listener] = set()
         self._watcher: asyncio.Task[None] | None = None
+        self._known: Signatures = {}
         self._boot = secrets.token_hex(8)
 
     @property
@@ -57,12 +58,18 @@ class Changes:
         return len(self._listeners) >= MOST_LISTENERS
 
     async def stream(self, only: str | None) -> AsyncIterator[bytes]:
-        """Server-sent events until the listener goes away."""
+        """Server-sent events until the listener goes away.
+
+        What is known is looked at before the greeting: whoever reads a run after it is told
+        of everything that happens from then on.
+        """
         listener = Listener(only)
         self._listeners.add(listener)
-        if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.create_task(self._watch())
         try:
+            for key, found in (await run_in_threadpool(look, self._roots, {only})).items():
+                self._known.setdefault(key, found)
+            if self._watcher is None or self._watcher.done():
+                self._watcher = asyncio.create_task(self._watch())
             yield b"retry: 1000\n\n" + _event("hello", {"boot": self._boot})
             while True:
                 try:
@@ -77,18 +84,20 @@ class Changes:
             self._listeners.discard(listener)
 
     async def _watch(self) -> None:
-        before: Signatures | None = None
         while self._listeners:
             started = time.monotonic()
             wanted = {listener.only for listener in self._listeners}
             found = await run_in_threadpool(look, self._roots, wanted)
             taken = time.monotonic() - started
-            if before is not None:
-                changed = {key for key in {*before, *found} if before.get(key) != found.get(key)}
-                for listener in self._listeners:
-                    listener.tell(changed)
-            before = found
+            gone = self._known.keys() - found.keys() if None in wanted else set()
+            changed = {key for key, value in found.items() if self._known.get(key) != value}
+            self._known.update(found)
+            for key in gone:
+                del self._known[key]
+            for listener in self._listeners:
+                listener.tell(changed | gone)
             await asyncio.sleep(max(_SECONDS_BETWEEN_LOOKS, _SHARE_OF_TIME * taken))
+        self._known.clear()
 
 
 def look(roots: Roots, wanted: set[str | None]) -> Signatures:
