@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.browser import chromium
+from tests.dashboard.conftest import searched, server  # noqa: F401 (fixtures shared with them)
 
 ARTIFACTS = Path(__file__).parents[2] / "test-artifacts" / "browser"
 PATIENCE_MILLISECONDS = 90_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
@@ -39,6 +39,8 @@ def target_for_live(directory: Path) -> ToyRepository:
     waiting = 'echo "the sweep has begun"\nwhile [ ! -e "$GATE" ]; do sleep 0.05; done\n'
     sweep = (toy.path / "sweep.sh").read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{waiting}")
     toy.write("sweep.sh", sweep.replace("$GATE", str(directory / "gate")))
+    patient = (toy.path / "treewright.toml").read_text().replace("= 60", "= 600")
+    toy.write("treewright.toml", patient)
     toy.write("ideas/00_first.md", set_parameter("A", 3.0))
     toy.commit("a sweep that waits")
     return toy
@@ -51,7 +53,8 @@ def searching(toy: ToyRepository, run_id: str = RUN_ID) -> Iterator[threading.Ev
 
     def work() -> None:
         shape = Shape(ideas_per_node=1, beam_width=1, max_depth=1, sweep_config_limit=8)
-        with open_run(RunRequest(toy.path, run_id, shape=shape), cancel=cancel) as coordinator:
+        request = RunRequest(toy.path, run_id, shape=shape)
+        with suppress(KeyboardInterrupt), open_run(request, cancel=cancel) as coordinator:
             coordinator.advance()
 
     thread = threading.Thread(target=work)
@@ -85,6 +88,7 @@ def large(run_dir: Path, evaluations: int, each: int = 100) -> None:
                 number += 1
                 queued.append((number, parent))
         store.record(*(_queued(one, parent, depth) for one, parent in queued))
+        store.record(*(ev.Started(eval_id=f"e{one:06d}", attempt=1) for one, _ in queued))
         store.record(*(making.finished(one) for one, _ in queued))
         frontier = _decide(store, queued, depth, last=number >= evaluations)
     store.snapshot()

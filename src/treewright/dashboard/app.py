@@ -53,7 +53,7 @@ class _Pages:
         self._summaries = Summaries(roots)
         self._trees = self._summaries.trees
         self._proofs = self._summaries.proofs
-        self._changes = Changes(roots)
+        self._changes = Changes(roots, self._summaries.forget)
 
     def page(self, name: str) -> Any:
         async def show(request: Request) -> Response:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -46,8 +46,10 @@ class Listener:
 
 
 class Changes:
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, on_change: Callable[[], None] = lambda: None) -> None:
+        """`on_change` is called before anybody is told."""
         self._roots = roots
+        self._on_change = on_change
         self._listeners: set[Listener] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._known: Signatures = {}
@@ -94,6 +96,8 @@ class Changes:
             self._known.update(found)
             for key in gone:
                 del self._known[key]
+            if changed or gone:
+                self._on_change()
             for listener in self._listeners:
                 listener.tell(changed | gone)
             await asyncio.sleep(max(_SECONDS_BETWEEN_LOOKS, _SHARE_OF_TIME * taken))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +23,8 @@ class Summaries:
         self.trees = TreeLibrary()
         self.proofs = ProofLibrary()
         self._roots = roots
-        self._made: dict[str, tuple[float, Any]] = {}
+        self._made: dict[str, tuple[float, int, Any]] = {}
+        self._changes = 0
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def all_runs(self) -> dict[str, Any]:
@@ -46,17 +48,28 @@ class Summaries:
         runs.sort(key=lambda run: run.get("created_at") or "", reverse=True)
         return {"roots": self._roots.names, "runs": runs}
 
-    async def _fresh(self, key: str, make: Any) -> Any:
+    def forget(self) -> None:
+        """Something has changed: what was made, or is being made, is of before."""
+        self._changes += 1
+
+    async def _fresh(self, key: str, make: Callable[[], Any]) -> Any:
         """What was made a moment ago, or made anew by one of those who wait for it."""
-        known = self._made.get(key)
-        if known is not None and time.monotonic() - known[0] < _FRESH_SECONDS:
-            return known[1]
+        known = self._known(key)
+        if known is not None:
+            return known
         async with self._locks.setdefault(key, asyncio.Lock()):
-            known = self._made.get(key)
-            if known is None or time.monotonic() - known[0] >= _FRESH_SECONDS:
-                if len(self._made) > _MOST_REMEMBERED:
-                    self._made.clear()
-                    self._locks = {key: self._locks[key]}
-                known = (0.0, await run_in_threadpool(make))
-                self._made[key] = (time.monotonic(), known[1])
-            return known[1]
+            known = self._known(key)
+            if known is not None:
+                return known
+            if len(self._made) > _MOST_REMEMBERED:
+                self._made.clear()
+                self._locks = {key: self._locks[key]}
+            changes = self._changes
+            found = await run_in_threadpool(make)
+            self._made[key] = (time.monotonic(), changes, found)
+            return found
+
+    def _known(self, key: str) -> Any:
+        made, changes, found = self._made.get(key, (0.0, -1, None))
+        fresh = changes == self._changes and time.monotonic() - made < _FRESH_SECONDS
+        return found if fresh else None

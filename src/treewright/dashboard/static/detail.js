@@ -30,7 +30,7 @@ export class Detail {
     this.id = id;
     const item = await load(`${this.api}/item/${id}`);
     if (this.id !== id) return;
-    const text = JSON.stringify(item);
+    const text = JSON.stringify(item, (name, value) => (name === "logs" ? undefined : value));
     if (changed || text !== this.shown) {
       this.shown = text;
       this.element.hidden = false;
@@ -72,8 +72,15 @@ export class Detail {
       item.comparisons ? this.#comparisons(item) : null,
       one || node ? this.#diff(item) : null,
       item.idea?.text ? section("Idea", el("pre", { class: "idea", tabindex: "0", "aria-label": "Idea" }, item.idea.text), item.idea.cut ? "The idea goes on." : null) : null,
-      item.logs ? section("Logs", new Logs(`${this.api}/log/${one.id}`, item.logs).element) : null,
+      item.logs ? section("Logs", this.#logs(item)) : null,
     ];
+  }
+
+  /** Files of a running evaluation come and grow without a record of it. */
+  #logs(item) {
+    const running = ["pending", "running"].includes(item.eval.status);
+    const refresh = running ? async () => (await load(`${this.api}/item/${item.id}`))?.logs : null;
+    return new Logs(`${this.api}/log/${item.eval.id}`, item.logs, refresh).element;
   }
 
   #comparisons(item) {

@@ -52,12 +52,13 @@ export class TreeCanvas {
     if (item) this.view.reveal(item.x, item.y);
   }
 
+  /** An evaluation that became a node is shown as that node. */
   select(id, byKeyboard = false) {
-    const item = this.layout.byId.get(id);
+    const item = this.layout.byId.get(this.model.evals.get(id)?.node ?? id);
     if (!item) return;
-    this.selected = id;
+    this.selected = item.id;
     this.view.reveal(item.x, item.y);
-    this.onSelect(id, byKeyboard);
+    this.onSelect(item.id, byKeyboard);
   }
 
   toggle(id) {
