@@ -1,4 +1,4 @@
-"""One browser for the session, a page per test, and a picture of it kept whatever happens."""
+"""One browser a module, a page per test, and a picture of it kept whatever happens."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ PATIENCE_MILLISECONDS = 90_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For a module, not for the session: playwright keeps an event loop running in this
+    thread, and tests that start one of their own must come after its end."""
     with chromium.launched() as running:
         yield running
 

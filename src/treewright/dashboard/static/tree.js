@@ -33,14 +33,14 @@ async function update() {
     put(view.head, el("h1", null, "There is no such run."));
     return;
   }
-  const first = model.version === null;
   const changed = model.apply(answer);
   head();
   if (!changed) return;
   tree.update();
   charts();
-  if (first) openFromAddress();
-  else if (detail.id) await detail.show(detail.id);
+  // What the address names may be queued only later.
+  if (detail.id) await detail.show(detail.id);
+  else openFromAddress();
 }
 
 function frame() {
