@@ -54,6 +54,7 @@ bench: install
 # Rewrites schema/*.json from the record types; a test checks that they are up to date.
 schema: install
 	$(BIN)/python -m treewright.tree.schema
+	$(BIN)/python -m treewright.mcts.schema
 
 # Rewrites the pinned files from the .in files; needs uv, reaches the registry.
 requirements:

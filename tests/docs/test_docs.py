@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from treewright.cli.main import cli
+from treewright.kernel.explaining import all_keys
 from treewright.tree import config as configuration
 from treewright.tree import gate, model, results, scoring
 from treewright.tree.ideas.text import blocks, language
@@ -113,7 +114,7 @@ def test_every_flag_is_documented(command: str) -> None:
 
 def test_every_configuration_key_is_documented() -> None:
     text = page("docs/configuration.md")
-    for key in configuration._all_keys():
+    for key in all_keys(configuration.Table):
         assert f"`{key}`" in text, key
     for kind in ("IdeaSourceConfig", "BackendConfig"):
         for struct in typing.get_args(getattr(configuration, kind)):

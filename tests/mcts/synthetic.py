@@ -59,6 +59,9 @@ class World:
         for child, key in zip(children, keys, strict=False):
             self._key[child] = key
 
+    def expect(self, node: int, key: str) -> None:
+        self._key[node] = key
+
 
 class Tactics:
     """`count` tactics for every goal, over two rounds; with priors or without."""

@@ -52,7 +52,7 @@ class _Progress:
         self._what = what
 
 
-def _announced_progress() -> _Progress:
+def announced_progress() -> _Progress:
     from treewright.lean.wasm.install import find_installed
 
     if find_installed() is None:
@@ -94,7 +94,7 @@ def doctor(requested: str, as_json: bool) -> None:
 
     choice = choose(requested)
     click.echo(f"Lean backend: {choice}", err=True)
-    progress = _announced_progress() if choice.backend == "wasm" else _Progress()
+    progress = announced_progress() if choice.backend == "wasm" else _Progress()
     session = open_session(choice, progress=progress)
     try:
         report = examine(
@@ -130,7 +130,7 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
     sources = [(path, _read(path)) for path in files]
     choice = choose(requested, files[0].resolve().parent)
     click.echo(f"Lean backend: {choice}", err=True)
-    progress = _announced_progress() if choice.backend == "wasm" else _Progress()
+    progress = announced_progress() if choice.backend == "wasm" else _Progress()
     session = open_session(choice, progress=progress)
     documents = []
     good = True

@@ -12,6 +12,8 @@ from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightE
 
 # name -> (module, attribute, help line shown in `treewright --help` without importing it)
 COMMANDS = {
+    "prove": ("treewright.cli.prove", "prove", "Search for proofs in Lean."),
+    "replay": ("treewright.cli.replay", "replay", "Repeat a proof run and compare."),
     "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check files."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
     "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),

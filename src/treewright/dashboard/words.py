@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from treewright.kernel.rendering import numbers
 from treewright.tree.model import Confirmation, Decision, Evaluation, Recommendation
-from treewright.tree.report import numbers, reasons
+from treewright.tree.report import reasons
 
 _UNDECIDED = {
     "pending": "It waits for its turn.",

@@ -96,6 +96,13 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def write_if_changed(path: Path, text: str) -> None:
+    """For what is derived again and again: a file that is right already costs no sync."""
+    data = text.encode("utf-8")
+    if not (path.is_file() and path.read_bytes() == data):
+        write_bytes(path, data)
+
+
 def write_many(directory: Path, files: Mapping[str, bytes]) -> None:
     """Durably replaces several files of a directory, each whole; all are there on return.
 

@@ -7,11 +7,10 @@ on priors, if wanted, comes with the candidates (`sources.noise`).
 
 from __future__ import annotations
 
-from treewright.mcts.expansion import Expander, Expansion
+from treewright.mcts.expansion import Expander
 from treewright.mcts.policy import Policy, back_up, may_widen, select_child, select_edge
 from treewright.mcts.prooftree import Edge, Node, Status
-from treewright.mcts.records import Reason
-from treewright.mcts.turn import Turn
+from treewright.mcts.turn import Turn, reason_of
 
 
 class CentralizedEngine:
@@ -37,19 +36,9 @@ class CentralizedEngine:
     def _descend(self) -> tuple[list[tuple[Node, Edge]], Node]:
         node = self.tree.root
         path: list[tuple[Node, Edge]] = []
-        policy, expander = self._policy, self.expander
-        while node.live and not (
-            expander.untouched(node) or (may_widen(node, policy) and expander.has_more(node))
-        ):
+        policy, has_more = self._policy, self.expander.has_more
+        while node.live and not (has_more(node) and may_widen(node, policy)):
             edge = select_edge(node, policy)
             path.append((node, edge))
             node = select_child(edge)
         return path, node
-
-
-def reason_of(leaf: Node, expansion: Expansion) -> Reason:
-    if leaf.status is Status.SOLVED:
-        return "solved"
-    if leaf.status is Status.DEAD:
-        return "dead"
-    return "expanded" if expansion.grew else "no_expansion"

@@ -34,7 +34,7 @@ _LONGEST_DETAIL = 300
 _FREE_TOGETHER = 64
 
 
-class Subgoal(msgspec.Struct, frozen=True):
+class Subgoal(msgspec.Struct, frozen=True, gc=False):
     """Goals that a tactic left and that must be solved together; `layout` is their positions."""
 
     key: str
@@ -42,7 +42,7 @@ class Subgoal(msgspec.Struct, frozen=True):
     layout: tuple[int, ...] = ()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a tactic did. `script` is what to write for it, if that differs."""
 
     kind: OutcomeKind
@@ -134,6 +134,29 @@ class LeanEnvironment:
             unneeded, self._unneeded = self._unneeded, []
             with contextlib.suppress(LeanError):  # a lost session is found by the next step
                 self._session.free(unneeded)
+
+    def closes(self, script: str) -> bool:
+        """Whether a whole script closes the goal."""
+        try:
+            state = self._state(0)
+        except LeanError:
+            return False
+        result = self._timed(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        return isinstance(result, ProofState) and result.closed and result.complete
+
+    def release(self) -> LeanSession | None:
+        """Gives the session away, emptied; None if there is none that can be used."""
+        session, self._session = self._session, None
+        states = [*self._states.values(), *self._unneeded]
+        self.close()
+        if session is None or not session.alive:
+            return None
+        with contextlib.suppress(LeanError):
+            session.free(states)
+            return session
+        return None
 
     def expect(self, node: int, key: str) -> None:
         """Tells the key of a node that was found in an earlier process."""

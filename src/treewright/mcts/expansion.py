@@ -62,9 +62,10 @@ class Expander:
         self._goals[0] = root.goals
         self.root = NodeRecord(0, root.key, root.goals)
 
-    def untouched(self, node: Node) -> bool:
-        """Whether nobody has tried anything here yet."""
-        return node.id not in self._frontiers
+    @property
+    def overlaps(self) -> bool:
+        """Whether the source says of itself that it is slow and may be asked from threads."""
+        return bool(getattr(self._source, "overlaps", False))
 
     def has_more(self, node: Node) -> bool:
         """Whether there is something left to try at a node, as far as is known."""

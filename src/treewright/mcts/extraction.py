@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from treewright.mcts.prooftree import Node
 
 MOST_CHECKS = 40
+LONGEST_MINIMISED = 300
 _BULLET = "· "
 
 
@@ -21,10 +22,6 @@ class Step:
 
     tactic: str
     parts: tuple[tuple[tuple[int, ...], Step], ...] = ()
-
-    @property
-    def size(self) -> int:
-        return 1 + sum(step.size for _, step in self.parts)
 
 
 def extract(root: Node) -> Step:
@@ -88,8 +85,11 @@ def _to_front(waiting: list[int], position: int) -> Iterator[str]:
 def minimise(step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS) -> Step:
     """Leaves out steps without which the script still `holds`, from the end to the beginning.
 
-    Only a step that leaves one group of goals can be left out. At most `most_checks` tries.
+    Only a step that leaves one group of goals can be left out. At most `most_checks` tries; a
+    very long script is left as it is.
     """
+    if render(step).count("\n") > LONGEST_MINIMISED:
+        return step
     tries = 0
     for place in reversed(list(_places(step))):
         target = _at(step, place)

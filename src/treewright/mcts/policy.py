@@ -28,39 +28,50 @@ class Policy(msgspec.Struct, frozen=True):
     exploration: float = 1.2
     first_play: float = 0.5
     discount: float = 0.97
-    widen_base: float = 1.0
-    widen_scale: float = 1.5
+    widen_base: float = 0.0
+    widen_scale: float = 1.0
     widen_power: float = 0.5
     backup: Backup = "product"
 
 
 def select_edge(node: Node, policy: Policy) -> Edge:
-    """The live edge to follow. Reservations of others count as visits that came to nothing."""
+    """The live edge to follow."""
     live = node.live
     if len(live) == 1:
         return live[0]
-    visits = node.visits + node.virtual + 1
-    base = policy.first_play * node.value
-    own = 1.0 - policy.first_play
-    best = live[0]
+    return ucb1(node, live, policy) if live[0].prior is None else puct(node, live, policy)
+
+
+def puct(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+    """Explores by prior. Reservations of others count as visits that came to nothing."""
+    best = edges[0]
     best_score = -1.0
-    if best.prior is not None:
-        scale = policy.exploration * sqrt(visits)
-        for edge in live:
-            tried = edge.visits + edge.virtual
-            mean = edge.total / tried if tried else base + own * edge.promise
-            score = mean + scale * (edge.prior or 0.0) / (1 + tried)
-            if score > best_score:
-                best, best_score = edge, score
-        return best
-    scale = policy.exploration * sqrt(log(visits))
-    for edge in live:
+    scale = policy.exploration * sqrt(node.visits + node.virtual + 1)
+    for edge in edges:
         tried = edge.visits + edge.virtual
-        mean = edge.total / tried if tried else base + own * edge.promise
+        mean = edge.total / tried if tried else _first_play(node, edge, policy)
+        score = mean + scale * (edge.prior or 0.0) / (1 + tried)
+        if score > best_score:
+            best, best_score = edge, score
+    return best
+
+
+def ucb1(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+    """Explores by how rarely an edge was followed. Reservations count as above."""
+    best = edges[0]
+    best_score = -1.0
+    scale = policy.exploration * sqrt(log(node.visits + node.virtual + 1))
+    for edge in edges:
+        tried = edge.visits + edge.virtual
+        mean = edge.total / tried if tried else _first_play(node, edge, policy)
         score = mean + scale / sqrt(tried + 1)
         if score > best_score:
             best, best_score = edge, score
     return best
+
+
+def _first_play(node: Node, edge: Edge, policy: Policy) -> float:
+    return policy.first_play * node.value + (1.0 - policy.first_play) * edge.promise
 
 
 def select_child(edge: Edge) -> Node:

@@ -10,7 +10,7 @@ changed part only. `invariants.check` says whether they are right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
 
@@ -148,14 +148,6 @@ class ProofTree:
 
     # -- growing --------------------------------------------------------------------------
 
-    def would_circle(self, parent: Node, keys: Iterable[str]) -> bool:
-        """Whether one of these goals is the parent's own, or an ancestor's on any path."""
-        for key in keys:
-            known = self.by_key.get(key)
-            if known is not None and self._is_ancestor(known, parent):
-                return True
-        return False
-
     def add_edge(
         self,
         parent: Node,
@@ -168,18 +160,19 @@ class ProofTree:
 
         No child is ever left out; a goal that occurs twice is there twice.
         """
-        if self.would_circle(parent, (child.key for child in children)):
-            return None
-        nodes: list[Node] = []
-        for child in children:
-            node = self.by_key.get(child.key)
-            if node is None:
-                node = self._new_node(child.key, parent.depth + 1, parent.rank + 1, child.estimate)
-            nodes.append(node)
+        known = [self.by_key.get(child.key) for child in children]
+        for node in known:
+            if node is not None and self._is_ancestor(node, parent):
+                return None
+        nodes = [
+            node or self._find_or_make(child, parent)
+            for node, child in zip(known, children, strict=True)
+        ]
         edge = Edge(len(self.edges), parent, tactic, prior, tuple(nodes))
         self.edges.append(edge)
         parent.edges.append(edge)
         parent.live.append(edge)
+        dead = False
         for node in nodes:
             node.parents.append(edge)
             if node.rank <= parent.rank:
@@ -188,7 +181,8 @@ class ProofTree:
                 self._lower_depths(node, parent.depth + 1)
             if node.status is not Status.SOLVED:
                 edge.unsolved += 1
-        if any(node.status is Status.DEAD for node in nodes):
+                dead = dead or node.status is Status.DEAD
+        if dead:
             self._kill_edge(edge, changes)
         elif not edge.unsolved:
             self._solve_edge(edge, changes)
@@ -199,6 +193,13 @@ class ProofTree:
         node.exhausted = True
         if node.status is Status.OPEN and not node.live:
             self._kill_node(node, changes)
+
+    def _find_or_make(self, child: Child, parent: Node) -> Node:
+        """A goal may occur twice among the children of one tactic."""
+        node = self.by_key.get(child.key)
+        if node is None:
+            node = self._new_node(child.key, parent.depth + 1, parent.rank + 1, child.estimate)
+        return node
 
     def _new_node(self, key: str, depth: int, rank: int, estimate: float) -> Node:
         node = Node(len(self.nodes), key, depth, rank, estimate)

@@ -2,6 +2,7 @@
 
 Everything a decision rested on is here, so that a run can be continued, repeated and checked from
 its trace. `ms`, `elapsed`, `at` and `epoch` are of the clock and the process; nothing else is.
+Small records are out of the garbage collector's sight: there are millions and no circles.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Reason = Literal[
 GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false"]
 
 
-class GoalView(msgspec.Struct, frozen=True, omit_defaults=True):
+class GoalView(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A goal as a reader sees it; Lean's internal names are left out."""
 
     target: str
@@ -30,7 +31,7 @@ class GoalView(msgspec.Struct, frozen=True, omit_defaults=True):
     case: str | None = None
 
 
-class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
+class Candidate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A tactic somebody proposes. Priors of one node's candidates are comparable."""
 
     tactic: str
@@ -38,7 +39,7 @@ class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
 
 
-class NodeRecord(msgspec.Struct, frozen=True):
+class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     """A node that came into being: its key is the strict hash of its goals."""
 
     id: int
@@ -46,7 +47,7 @@ class NodeRecord(msgspec.Struct, frozen=True):
     goals: tuple[GoalView, ...]
 
 
-class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One tactic tried in Lean, and what came of it.
 
     `script` is what to write instead where Lean proposed it (`exact?`). `layout` says which
@@ -65,7 +66,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str = ""
 
 
-class Counters(msgspec.Struct, frozen=True):
+class Counters(msgspec.Struct, frozen=True, gc=False):
     """The tree after the iteration."""
 
     nodes: int
@@ -75,7 +76,7 @@ class Counters(msgspec.Struct, frozen=True):
     attempts: int
 
 
-class Intervention(msgspec.Struct, frozen=True, omit_defaults=True):
+class Intervention(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What was done to the search at this iteration, and to whom."""
 
     kind: Literal["block", "unblock", "delay", "reroute"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.mcts.expansion import Expansion
-from treewright.mcts.prooftree import Edge, Node, ProofTree
+from treewright.mcts.prooftree import Edge, Node, ProofTree, Status
 from treewright.mcts.records import Counters, Intervention, Iteration, Reason
 
 
@@ -33,6 +33,15 @@ class Stamp:
     iteration: int
     goal: int
     elapsed: float = 0.0
+
+
+def reason_of(leaf: Node, expansion: Expansion) -> Reason:
+    """What an expansion came to."""
+    if leaf.status is Status.SOLVED:
+        return "solved"
+    if leaf.status is Status.DEAD:
+        return "dead"
+    return "expanded" if expansion.grew else "no_expansion"
 
 
 def record(turn: Turn, tree: ProofTree, attempts: int, stamp: Stamp) -> Iteration:

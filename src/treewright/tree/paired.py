@@ -14,9 +14,10 @@ import math
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
+
+from treewright.kernel.student import expanded_tail, student_quantile
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -71,7 +72,7 @@ def _bootstrap(deltas: Sequence[float], seed: int) -> tuple[float, float]:
     picked = np.asarray(deltas, dtype=np.float64)[_indices(n, seed)]
     # cumsum adds from left to right on every machine; sum() may not.
     means = np.sort(np.cumsum(picked, axis=1)[:, -1] / n)
-    skip = int(_expanded_tail(n) * RESAMPLES)
+    skip = int(expanded_tail(n, CONFIDENCE) * RESAMPLES)
     return float(means[skip]), float(means[RESAMPLES - 1 - skip])
 
 
@@ -89,43 +90,3 @@ def _indices(n: int, seed: int) -> np.ndarray:
             .astype(np.int64)
             .reshape(RESAMPLES, n)
         )
-
-
-@lru_cache(maxsize=256)
-def _expanded_tail(n: int) -> float:
-    """The share of resampled means to leave out at either end."""
-    t = student_quantile(0.5 + CONFIDENCE / 2, n - 1)
-    return NormalDist().cdf(-math.sqrt(n / (n - 1)) * t)
-
-
-@lru_cache(maxsize=256)
-def student_quantile(p: float, df: int) -> float:
-    """The p-quantile (p > 0.5) of Student's t, by bisection on its distribution function."""
-    low, high = 0.0, 1.0
-    while _student_cdf(high, df) < p:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if _student_cdf(middle, df) < p:
-            low = middle
-        else:
-            high = middle
-    return float(f"{(low + high) / 2:.10g}")  # the last bits are the C library's own
-
-
-def _student_cdf(t: float, df: int) -> float:
-    """For whole df, the finite trigonometric sums of Abramowitz & Stegun 26.7.3 and 26.7.4."""
-    theta = math.atan(t / math.sqrt(df))
-    cos2 = math.cos(theta) ** 2
-    if df == 1:
-        return 0.5 + theta / math.pi
-    start = 3 if df % 2 else 2
-    term = total = 1.0
-    for k in range(start, df - 1, 2):
-        term *= cos2 * (k - 1) / k
-        total += term
-    if df % 2:
-        area = 2 / math.pi * (theta + math.sin(theta) * math.cos(theta) * total)
-    else:
-        area = math.sin(theta) * total
-    return 0.5 + area / 2

@@ -17,8 +17,13 @@ class Suggestions(msgspec.Struct, frozen=True):
     complete: bool = True
 
 
+NOTHING = Suggestions(())
+
+
 class TacticSource(Protocol):
     """Proposes tactics for the first of some goals (the rest share metavariables with it).
+
+    Rounds count from 0. What has no more to say says nothing, and that it is complete.
 
     The answer depends on the goals, the round and the source's seed only. A source may be asked
     from another thread than the one that talks to Lean.
@@ -27,6 +32,13 @@ class TacticSource(Protocol):
     name: str
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions: ...
+
+
+def rank_priors(count: int) -> list[float]:
+    """Priors by place alone, where nobody gave any: they fall off slowly and sum to 1."""
+    weights = [1.0 / (place + 2) for place in range(count)]
+    total = sum(weights) or 1.0
+    return [weight / total for weight in weights]
 
 
 class Frontier:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from treewright.tree.report import numbers
+from treewright.kernel.rendering import numbers
+from treewright.kernel.rendering.markdown import escape, table
 from treewright.tree.report.facts import Facts
-from treewright.tree.report.markdown import escape, table
 
 PHASES = ("implement", "tests", "sweep", "score")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from treewright.kernel.clock import seconds_between
+from treewright.kernel.rendering import numbers
+from treewright.kernel.rendering.markdown import table
 from treewright.tree.model import DepthRecord
-from treewright.tree.report import numbers
 from treewright.tree.report.facts import Facts
-from treewright.tree.report.markdown import table
 
 _HEADER = (
     "depth",

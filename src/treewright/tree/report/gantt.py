@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from treewright.kernel.rendering import numbers, svg
+from treewright.kernel.rendering.axis import ticks
 from treewright.tree.model import DepthRecord, Evaluation
-from treewright.tree.report import numbers, reasons, svg
-from treewright.tree.report.axis import ticks
+from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES
 from treewright.tree.report.facts import Facts
 

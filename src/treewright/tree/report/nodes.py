@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from treewright.kernel.rendering import numbers
+from treewright.kernel.rendering.markdown import code, escape, table
 from treewright.tree.model import Node
-from treewright.tree.report import numbers
 from treewright.tree.report.facts import Facts
-from treewright.tree.report.markdown import code, escape, table
 
 _HEADER = (
     "node",

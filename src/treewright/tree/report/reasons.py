@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from treewright.kernel.rendering.markdown import code, escape
+from treewright.kernel.rendering.numbers import gain, percent
 from treewright.tree.model import Evaluation
-from treewright.tree.report.markdown import code, escape
-from treewright.tree.report.numbers import gain, percent
 
 _REASONS = {
     "primary_metric_improved": "the primary metric improved beyond the noise",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from treewright.kernel.rendering import numbers, svg
+from treewright.kernel.rendering.axis import ticks
 from treewright.tree.model import Evaluation, Recommendation
-from treewright.tree.report import numbers, svg
-from treewright.tree.report.axis import ticks
 from treewright.tree.report.facts import Facts
 
 _WIDTH = 720.0

@@ -27,9 +27,9 @@ def write_report(run_dir: Path, manifest: Manifest) -> Path:
     atomic.make_directory(run_dir / PICTURES)
     atomic.sweep_temporaries(run_dir / PICTURES)
     for name, picture in pictures.items():
-        _write_if_changed(run_dir / PICTURES / name, picture)
+        atomic.write_if_changed(run_dir / PICTURES / name, picture)
     summary = run_dir / SUMMARY
-    _write_if_changed(summary, render(facts, sorted(pictures)))
+    atomic.write_if_changed(summary, render(facts, sorted(pictures)))
     return summary
 
 
@@ -47,10 +47,3 @@ def render(facts: Facts, pictures: list[str]) -> str:
         evaluations.section(facts, PICTURES, pictures),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _write_if_changed(path: Path, text: str) -> None:
-    """Finished depths keep their pictures: writing them again would cost a sync each."""
-    data = text.encode("utf-8")
-    if not (path.is_file() and path.read_bytes() == data):
-        atomic.write_bytes(path, data)

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from treewright.kernel import atomic
+from treewright.kernel.rendering.markdown import code, escape, table
 from treewright.tree.model import Manifest
-from treewright.tree.report.markdown import code, escape, table
 from treewright.tree.validation.advice import advice
 from treewright.tree.validation.checks import (
     CHECKS,

@@ -31,6 +31,9 @@ text {{ font-family: {_FONT}; font-size: 12px; }}
 .ring {{ stroke-width: 1.2; }}
 .cross {{ stroke-width: 1.6; fill: none; }}
 .dots {{ stroke-width: 4; stroke-linecap: round; stroke-opacity: 0.5; fill: none; }}
+.line {{ stroke-width: 1.8; stroke-linejoin: round; fill: none; }}
+.s1 {{ stroke-dasharray: 7 3; }} .s2 {{ stroke-dasharray: 2 3; }}
+.s3 {{ stroke-dasharray: 9 3 2 3; }}
 """
 # One rule a colour; written once for light and once for dark, in plain values, because
 # not every program that shows SVG knows variables.
@@ -42,6 +45,7 @@ _FILLS = {
 _STROKES = {
     ".axis": "faint", ".faint": "faint", ".edge": "soft", ".bestline": "best", ".ring": "soft",
     ".cross": "warn", ".dots": "soft", ".wait": "faint",
+    ".s0": "good", ".s1": "warn", ".s2": "other", ".s3": "last", ".s4": "soft",
 }  # fmt: skip
 
 

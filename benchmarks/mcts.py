@@ -1,0 +1,160 @@
+"""Proof search without Lean: simulations per second against treequest, growth, cell-view overhead.
+
+    python -m benchmarks.mcts
+
+The problem is the same for all: every goal takes four tactics, each leaves one new goal, nothing
+is ever solved, and a goal's value is a hash of its path. A simulation adds one node. All figures of
+a table are from this one run, in alternating blocks.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+
+from treequest.algos.standard_mcts import StandardMCTS
+
+from treewright.mcts.cellview.runner import CellViewRunner
+from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.centralized import CentralizedEngine
+from treewright.mcts.environment import Outcome, Subgoal
+from treewright.mcts.expansion import Expander
+from treewright.mcts.policy import Policy
+from treewright.mcts.records import Candidate, GoalView
+from treewright.mcts.search import Runner
+from treewright.mcts.sources.base import Suggestions
+
+ACTIONS = ("a", "b", "c", "d")
+_SUGGESTIONS = Suggestions(tuple(Candidate(action, 0.25) for action in ACTIONS))
+_WINDOW = 60
+
+
+def score(path: str) -> float:
+    return (hash(path) & 0xFFFF) / 0xFFFF
+
+
+class Paths:
+    """A goal is the string of the tactics that led to it."""
+
+    def __init__(self) -> None:
+        self._paths = {0: ""}
+
+    def root(self) -> Subgoal:
+        return Subgoal("", (GoalView(""),), (0,))
+
+    def apply(self, node: int, tactic: str) -> Outcome:
+        path = self._paths[node] + tactic
+        return Outcome("goals", (Subgoal(path, (GoalView(path),), (0,)),))
+
+    def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
+        if children:
+            self._paths[children[0]] = self._paths[parent] + tactic
+
+
+class FourTactics:
+    name = "four"
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        return _SUGGESTIONS
+
+
+def expander() -> Expander:
+    return Expander(Paths(), FourTactics(), lambda goals: score(goals[0].target), batch=1)
+
+
+def centralized() -> Runner:
+    return CentralizedEngine(expander(), Policy())
+
+
+def cellview(agents: int) -> Runner:
+    settings = CellSettings(agents=agents, inflight=min(agents, 2))
+    return CellViewRunner(expander(), settings, seed=0)
+
+
+def ours(runner: Runner) -> Callable[[], None]:
+    return lambda: _ignore(runner.step())
+
+
+def theirs() -> Callable[[], None]:
+    algorithm = StandardMCTS(samples_per_action=1)
+    state = algorithm.init_tree()
+
+    def generate(action: str) -> Callable[[str | None], tuple[str, float]]:
+        return lambda parent: ((parent or "") + action, score((parent or "") + action))
+
+    functions = {action: generate(action) for action in ACTIONS}
+
+    def step() -> None:
+        nonlocal state
+        state = algorithm.step(state, functions, inplace=True)
+
+    return step
+
+
+def _ignore(_: object) -> None:
+    return
+
+
+def grow(step: Callable[[], None], sizes: Sequence[int], window: int = _WINDOW) -> list[float]:
+    """Seconds per step, over a window that ends at each of these sizes."""
+    done, times = 0, []
+    for size in sizes:
+        while done < size - window:
+            step()
+            done += 1
+        begun = time.perf_counter()
+        for _ in range(window):
+            step()
+        times.append((time.perf_counter() - begun) / window)
+        done += window
+    return times
+
+
+def median(make: Callable[[], Callable[[], None]], sizes: Sequence[int], runs: int) -> list[float]:
+    rows = [grow(make(), sizes) for _ in range(runs)]
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def main() -> None:
+    print("treequest against the centralized engine, microseconds a step")
+    sizes = (100, 1000, 3000)
+    mine = median(lambda: ours(centralized()), sizes, 15)
+    other = median(theirs, sizes, 9)
+    mine_again = median(lambda: ours(centralized()), sizes, 15)
+    for size, a, b, c in zip(sizes, mine, other, mine_again, strict=True):
+        own = (a + c) / 2
+        print(f"  {size:>6} nodes   {own * 1e6:8.1f}   treequest {b * 1e6:8.1f}   {b / own:6.1f} x")
+
+    print("growth of the centralized engine, microseconds a simulation")
+    sizes = (1_000, 10_000, 100_000)
+    rows = [grow(ours(centralized()), sizes, 1000) for _ in range(3)]
+    growth = [statistics.median(column) for column in zip(*rows, strict=True)]
+    for size, seconds in zip(sizes, growth, strict=True):
+        print(f"  {size:>7} nodes   {seconds * 1e6:8.1f}   {seconds / growth[0]:5.2f} x")
+
+    print("cell-view over centralized, microseconds an iteration at 3,000 nodes")
+    for agents in (1, 4, 8):
+        ratios, costs = [], []
+        for _ in range(5):
+            base = grow(ours(centralized()), (3000,), 1000)[0]
+            cell = grow(ours(cellview(agents)), (3000,), 1000)[0]
+            ratios.append(cell / base)
+            costs.append(cell)
+        cost = statistics.median(costs) * 1e6
+        print(f"  {agents} agents   {cost:8.1f}   {statistics.median(ratios):5.2f} x")
+
+    tracemalloc.start()
+    runner = centralized()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(20_000):
+        runner.step()
+    used = tracemalloc.get_traced_memory()[0] - before
+    nodes = len(runner.tree.nodes)
+    each = used / nodes
+    print(f"memory: {each:.0f} bytes a node with goal, frontier and edge ({nodes} nodes)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""`treewright prove`: search for proofs in Lean, and call proved only what was replayed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
+
+if TYPE_CHECKING:
+    from treewright.lean.session import LeanSession
+    from treewright.lean.wasm.home import LeanHome
+    from treewright.mcts.run import RunResult
+    from treewright.mcts.settings import Settings
+
+_positive = click.IntRange(min=1)
+_share = click.FloatRange(0.0, 1.0)
+_seconds = click.FloatRange(min=0.0, min_open=True)
+_file = click.Path(path_type=Path, dir_okay=False)
+
+_CENTRALIZED_ONLY = ("exploration", "first_play", "backup")
+_DISTRIBUTED_ONLY = (
+    "agents", "inflight", "algotypes", "view", "radius", "block_fraction", "block_target",
+    "block_at", "block_duration", "block_permanent", "unfreeze_prob", "delay_prob",
+    "delay_duration", "reroute_max", "interventions",
+)  # fmt: skip
+_WITH_RESUME = ("resume", "as_json", "in_place", "force")
+_WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--statement", help="A proposition to prove, instead of a file.")
+@click.option(
+    "--mcts-mode",
+    "mode",
+    type=click.Choice(["centralized", "distributed"]),
+    help="One searcher over the whole tree, or many with local views. [centralized]",
+)
+@click.option("--simulations", type=_positive, help="Most simulations per goal. [200]")
+@click.option("--time-limit", type=_seconds, help="Most seconds of search per goal. [none]")
+@click.option("--step-timeout", type=_seconds, help="Most seconds per tactic. [5]")
+@click.option("--batch", type=_positive, help="Tactics tried per simulation. [8]")
+@click.option("--tactics", type=_file, help="Tactics to try first, one a line.")
+@click.option("--premises", type=click.Path(path_type=Path), help="A premise index to draw on.")
+@click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
+@click.option("--llm-model", help="Its model.")
+@click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
+@click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")
+@click.option("--seed", type=int, help="Of everything that is drawn. [0]")
+@click.option("--exploration", type=click.FloatRange(min=0), help="Centralized: constant. [1.2]")
+@click.option("--first-play", type=_share, help="Centralized: first-play urgency. [0.5]")
+@click.option(
+    "--backup", type=click.Choice(["product", "min"]), help="Centralized: AND value. [product]"
+)
+@click.option("--agents", type=_positive, help="Distributed: cells. [4]")
+@click.option("--inflight", type=_positive, help="Distributed: reservations at once. [2]")
+@click.option("--algotypes", help="Distributed: mix of policies, as ucb:2,depth_first:1. [puct]")
+@click.option("--view", type=click.Choice(["subtree", "radius"]), help="Distributed: what is seen.")
+@click.option("--radius", type=_positive, help="Distributed: how far, with --view radius. [3]")
+@click.option("--block-fraction", type=_share, help="Distributed: share that is blocked. [0]")
+@click.option(
+    "--block-target", type=click.Choice(["agents", "nodes"]), help="Distributed: of what."
+)
+@click.option("--block-at", type=click.IntRange(min=0), help="Distributed: from this tick. [0]")
+@click.option("--block-duration", type=_positive, help="Distributed: for so many ticks. [20]")
+@click.option("--block-permanent", is_flag=True, default=None, help="Distributed: for ever.")
+@click.option("--unfreeze-prob", type=_share, help="Distributed: let go after that time. [1]")
+@click.option("--delay-prob", type=_share, help="Distributed: share of late turns. [0]")
+@click.option("--delay-duration", type=_positive, help="Distributed: late by so many ticks. [5]")
+@click.option("--reroute-max", type=click.IntRange(min=0), help="Distributed: ways round. [2]")
+@click.option("--interventions", type=_file, help="Distributed: a TOML schedule of them.")
+@click.option("--experiment", type=_file, help="Run a grid of searches described in TOML.")
+@click.option("--run-id", help="Name of the run (default: a timestamp).")
+@click.option("--resume", metavar="RUN", help="Continue a run; its settings come from it.")
+@click.option("--force", is_flag=True, default=None, help="Take over a lock that is not stale.")
+@click.option("--in-place", is_flag=True, default=None, help="Write proofs into the file itself.")
+@click.option("--json", "as_json", is_flag=True, default=None, help="One JSON object on stdout.")
+def prove(**given: Any) -> None:
+    """Prove FILE.lean (every sorry), FILE.lean:theorem, or a --statement.
+
+    Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call.
+    """
+    flags = {name: value for name, value in given.items() if value is not None}
+    if "experiment" in flags:
+        _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
+        from treewright.cli.prove_experiment import experiment
+
+        experiment(flags)
+        return
+    directory, session = _prepare(flags)
+    result = _prove(directory, session, flags)
+    if flags.get("in_place"):
+        _write_in_place(directory, result)
+    from treewright.mcts.report.writer import write_report
+
+    click.echo(f"report: {write_report(directory)}", err=True)
+    _print(result, flags)
+    if not result.complete:
+        click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+    if result.proved < result.total:
+        raise click.exceptions.Exit(EXIT_FAILURE)
+
+
+def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
+    """The directory of the run to continue, or of a new one and the session it was made with."""
+    from treewright.mcts import run, targets
+
+    if "resume" in flags:
+        _only(flags, _WITH_RESUME, "--resume takes its settings from the run")
+        return run.locate(flags["resume"], Path.cwd()), None
+    target = targets.parse(flags.get("target"), flags.get("statement"))
+    if flags.get("in_place") and flags.get("statement"):
+        raise UsageError("--in-place changes a file; there is none with --statement")
+    settings = settings_of(flags)
+    from treewright.mcts.provenance import git_record, lean_record
+
+    session = bundled_session()()
+    here = Path.cwd()
+    lean, git = lean_record(session.info), git_record(here)
+    return run.create(here, flags.get("run_id"), target, settings, lean, git), session
+
+
+def settings_of(flags: dict[str, Any]) -> Settings:
+    """Flags of one mode in the other are an error, so that none is silently without effect."""
+    from treewright.mcts.policy import Policy
+    from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
+
+    mode = flags.get("mode", "centralized")
+    foreign = _DISTRIBUTED_ONLY if mode == "centralized" else _CENTRALIZED_ONLY
+    for name in foreign:
+        if name in flags:
+            other = "distributed" if mode == "centralized" else "centralized"
+            raise UsageError(f"{_flag(name)} means something only with --mcts-mode {other}")
+    if ("llm_url" in flags) != ("llm_model" in flags):
+        raise UsageError("--llm-url and --llm-model go together")
+    endpoint = None
+    if "llm_url" in flags:
+        endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"])
+    tactics = flags.get("tactics")
+    premises = flags.get("premises")
+    sources = SourceSettings(
+        tactics=_read(tactics) if tactics else None,
+        premises=str(premises) if premises else None,
+        endpoint=endpoint,
+        noise=flags.get("noise", SourceSettings().noise),
+    )
+    policy = Policy(**_some(flags, "exploration", "first_play", "backup"))
+    return Settings(
+        mode=mode,
+        policy=policy,
+        sources=sources,
+        cells=_cells(flags) if mode == "distributed" else None,
+        **_some(flags, "simulations", "time_limit", "step_timeout", "seed", "batch", "refute"),
+    )
+
+
+def _cells(flags: dict[str, Any]) -> Any:
+    from treewright.mcts.cellview.orders import load_schedule
+    from treewright.mcts.cellview.settings import CellSettings, parse_algotypes
+
+    fields = _some(
+        flags, *(n for n in _DISTRIBUTED_ONLY if n not in ("algotypes", "interventions"))
+    )
+    if "algotypes" in flags:
+        fields["algotypes"] = parse_algotypes(flags["algotypes"])
+        fields.setdefault("agents", len(fields["algotypes"]))
+    if "agents" in fields:
+        fields.setdefault("inflight", min(CellSettings().inflight, fields["agents"]))
+    if "interventions" in flags:
+        fields["schedule"] = load_schedule(flags["interventions"])
+    return CellSettings(**fields)
+
+
+def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) -> RunResult:
+    from treewright.cli.prove_progress import narrator
+    from treewright.cli.signals import cancel_on_signals
+    from treewright.lean.replay import Replayer
+    from treewright.mcts.prove import Prover
+    from treewright.mcts.report import write_report
+    from treewright.mcts.run import opened
+    from treewright.mcts.sources.factory import build_source
+
+    with (
+        opened(directory, force=bool(flags.get("force"))) as run,
+        Replayer(bundled_home()) as replayer,
+        cancel_on_signals() as cancel,
+    ):
+        click.echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
+        source = build_source(run.record.settings)
+        narration = narrator(sys.stderr)
+        prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
+        result = prover.prove()
+        write_report(directory)
+        return result
+
+
+def bundled_home() -> LeanHome:
+    """The bundled Lean, installed on first use."""
+    from treewright.cli.lean import announced_progress
+    from treewright.lean.wasm.install import ensure_installed
+
+    return ensure_installed(announced_progress())
+
+
+def bundled_session() -> Callable[[], LeanSession]:
+    from treewright.lean.wasm.session import WasmSession
+
+    home = bundled_home()
+    return lambda: WasmSession(home)
+
+
+def _write_in_place(directory: Path, result: RunResult) -> None:
+    from treewright.kernel import atomic
+    from treewright.mcts.settings import FileTarget, read_run
+
+    target = read_run(directory / "run.json").target
+    if not isinstance(target, FileTarget):
+        raise UsageError("--in-place changes a file; this run has none")
+    if result.file is None:
+        return
+    path = Path(target.path)
+    if path.read_bytes() != target.source.encode():
+        raise UsageError(f"{path} has changed since the run began; the proofs are in {result.file}")
+    mode = path.stat().st_mode
+    atomic.write_bytes(path, Path(result.file).read_bytes())
+    path.chmod(mode)
+
+
+def _print(result: RunResult, flags: dict[str, Any]) -> None:
+    import msgspec
+
+    if flags.get("as_json"):
+        click.echo(msgspec.json.encode(result).decode())
+        return
+    for goal in result.goals:
+        suffix = f": {goal.detail}" if goal.detail else ""
+        click.echo(f"{goal.name}: {goal.status}{suffix}")
+        for line in goal.proof.splitlines():
+            click.echo(f"  {line}")
+    click.echo(f"{result.proved} of {result.total} proved")
+    if result.file is not None:
+        click.echo(f"file with the proofs: {result.file}")
+
+
+def _only(flags: dict[str, Any], allowed: tuple[str, ...], why: str) -> None:
+    for name in flags:
+        if name not in allowed:
+            raise UsageError(f"{why}; leave out {_flag(name)}")
+
+
+def _flag(name: str) -> str:
+    names = {"mode": "--mcts-mode", "as_json": "--json", "target": "TARGET"}
+    return names.get(name, f"--{name.replace('_', '-')}")
+
+
+def _some(flags: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: flags[name] for name in names if name in flags}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from None

@@ -1,0 +1,69 @@
+"""`treewright prove --experiment FILE`: a grid of proof runs, and what they show."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from treewright.cli.lean import announced_progress
+from treewright.cli.signals import cancel_on_signals
+from treewright.kernel.errors import EXIT_INTERRUPTED
+from treewright.kernel.rundir import validate_run_id
+from treewright.lean.replay import Replayer
+from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.wasm.session import WasmSession
+from treewright.mcts.experiment.plan import load
+from treewright.mcts.experiment.proving import CellProver
+from treewright.mcts.experiment.runner import Outcome, Progress, run_experiment
+from treewright.mcts.run import hide_from_git
+
+EXPERIMENTS = Path(".treewright") / "experiments"
+
+
+def experiment(flags: dict[str, Any]) -> None:
+    """Runs what is missing of an experiment. Its name, so its directory, comes from the file."""
+    plan = load(flags["experiment"])
+    name = validate_run_id(flags.get("run_id") or plan.name)
+    force = bool(flags.get("force"))
+    base = Path.cwd() / EXPERIMENTS
+    hide_from_git(base)
+    home = ensure_installed(announced_progress())
+    with Replayer(home) as replayer, cancel_on_signals() as cancel:
+        prover = CellProver(plan, lambda: WasmSession(home), replayer, cancel.is_set, force=force)
+        with contextlib.closing(prover):
+            outcome = run_experiment(plan, base / name, prover, _say, force=force)
+    _print(name, outcome, flags)
+    if not outcome.complete:
+        click.echo("treewright: stopped; the same command goes on", err=True)
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+def _say(progress: Progress) -> None:
+    if progress.result is not None and not progress.earlier:
+        result = progress.result
+        click.echo(
+            f"[{progress.done}/{progress.total}] {progress.cell.cell_id}: {result.status} after "
+            f"{result.steps} steps",
+            err=True,
+        )
+
+
+def _print(name: str, outcome: Outcome, flags: dict[str, Any]) -> None:
+    if flags.get("as_json"):
+        shown = {
+            "experiment": name,
+            "directory": str(outcome.directory),
+            "report": str(outcome.report),
+            "finished": outcome.finished,
+            "total": outcome.total,
+            "solved": outcome.solved,
+            "complete": outcome.complete,
+        }
+        click.echo(msgspec.json.encode(shown).decode())
+        return
+    click.echo(f"{outcome.finished} of {outcome.total} runs finished, {outcome.solved} proved")
+    click.echo(f"report: {outcome.report}")

@@ -1,0 +1,43 @@
+"""`treewright replay`: run a proof run again and report the first difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from treewright.kernel.errors import EXIT_FAILURE
+
+
+@click.command()
+@click.argument("run")
+@click.option("--offline", is_flag=True, help="Check the trace against itself, without Lean.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def replay(run: str, offline: bool, as_json: bool) -> None:
+    """Repeat RUN (an id or a directory) from its run.json, and compare with its trace.
+
+    Exit codes: 0 the same, 1 a difference was found, 2 wrong call.
+    """
+    import json
+    from dataclasses import asdict
+
+    from treewright.cli.prove import bundled_session
+    from treewright.mcts.replay import replay_live, replay_offline
+    from treewright.mcts.run import locate
+    from treewright.mcts.settings import read_run
+    from treewright.mcts.sources.factory import build_source
+
+    directory = locate(run, Path.cwd())
+    source = build_source(read_run(directory / "run.json").settings)
+    if offline:
+        report = replay_offline(directory, source)
+    else:
+        report = replay_live(directory, bundled_session(), source)
+    if as_json:
+        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+    elif report.difference:
+        click.echo(f"differs after {report.iterations} iterations: {report.difference}")
+    else:
+        click.echo(f"the same: {report.goals} goals, {report.iterations} iterations")
+    if report.difference:
+        raise click.exceptions.Exit(EXIT_FAILURE)

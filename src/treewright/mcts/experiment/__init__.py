@@ -1,0 +1,1 @@
+"""Many proof runs by one plan: modes × agents × interventions × seeds × goals."""

@@ -1,0 +1,143 @@
+"""Line charts: a frame with axes, series in it, a legend above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from treewright.kernel.rendering import svg
+from treewright.kernel.rendering.axis import ticks
+
+WIDTH, HEIGHT = 720.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 24.0, 56.0, 44.0
+_MOST_POINTS = 1200
+_CHARACTER = 6.4
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """`style` 0 to 4 is a colour and a dash pattern. `steps` holds a value until the next."""
+
+    label: str
+    points: Sequence[Point]
+    style: int = 0
+    steps: bool = False
+
+
+class Frame:
+    """Where values are in the picture. The axes reach at least over the given range."""
+
+    def __init__(
+        self,
+        x_range: tuple[float, float],
+        y_range: tuple[float, float],
+        x_label: str,
+        y_label: str,
+        *,
+        whole_x: bool = True,
+    ) -> None:
+        self._x_ticks = ticks(*x_range, 8)
+        if whole_x:
+            self._x_ticks = [tick for tick in self._x_ticks if tick == round(tick)]
+        self._y_ticks = ticks(*y_range, 5)
+        self._x_range = (self._x_ticks[0], max(self._x_ticks[-1], x_range[1]))
+        self._x_label, self._y_label = x_label, y_label
+
+    def x(self, value: float) -> float:
+        low, high = self._x_range
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (value - low) / ((high - low) or 1.0)
+
+    def y(self, value: float) -> float:
+        low, high = self._y_ticks[0], self._y_ticks[-1]
+        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - low) / (high - low)
+
+    def axes(self) -> Iterator[str]:
+        for tick in self._y_ticks:
+            y = self.y(tick)
+            yield svg.tag("path", class_="axis", d=f"M{_LEFT:g} {svg.number(y)}H{WIDTH - _RIGHT:g}")
+            yield svg.text(_LEFT - 8, y + 4, label(tick), "soft small end")
+        for tick in self._x_ticks:
+            yield svg.text(self.x(tick), HEIGHT - _BOTTOM + 18, label(tick), "soft small middle")
+        middle = (WIDTH + _LEFT - _RIGHT) / 2
+        yield svg.text(middle, HEIGHT - 8, self._x_label, "soft small middle")
+        yield svg.text(_LEFT - 40, 20, self._y_label, "strong")
+
+    def line(self, series: Series) -> str:
+        places = [(self.x(x), self.y(y)) for x, y in thin(series.points)]
+        if not places:
+            return ""
+        path = f"M{svg.number(places[0][0])} {svg.number(places[0][1])}"
+        for x, y in places[1:]:
+            path += f"H{svg.number(x)}V{svg.number(y)}" if series.steps else (
+                f"L{svg.number(x)} {svg.number(y)}"
+            )  # fmt: skip
+        return svg.tag("path", class_=f"line s{series.style}", d=path)
+
+    def upright(self, x: float, class_: str) -> str:
+        """A thin line over the whole height."""
+        top, bottom = svg.number(_TOP), svg.number(HEIGHT - _BOTTOM)
+        return svg.tag("path", class_=class_, d=f"M{svg.number(self.x(x))} {top}V{bottom}")
+
+    def whisker(self, x: float, low: float, high: float, class_: str) -> str:
+        """An interval, with caps."""
+        at, caps = self.x(x), (self.y(low), self.y(high))
+        path = f"M{svg.number(at)} {svg.number(caps[0])}V{svg.number(caps[1])}"
+        path += "".join(f"M{svg.number(at - 4)} {svg.number(cap)}h8" for cap in caps)
+        return svg.tag("path", class_=class_, d=path)
+
+    def dot(self, x: float, y: float, tooltip: str) -> str:
+        circle = svg.tag("circle", class_="good", cx=self.x(x), cy=self.y(y), r=4.5)
+        return svg.group([circle], tooltip)
+
+
+def line_chart(
+    title: str,
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    *,
+    y_range: tuple[float, float] | None = None,
+    marks: Sequence[float] = (),
+) -> str:
+    """A whole picture. `marks` are places on the x axis to point out."""
+    points = [point for one in series for point in one.points]
+    xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
+    frame = Frame((min(xs), max(xs)), y_range or (min(0.0, *ys), max(ys)), x_label, y_label)
+    parts = [
+        *frame.axes(),
+        *(frame.upright(mark, "wait") for mark in marks),
+        *(frame.line(one) for one in series),
+        *legend([(one.label, one.style) for one in series]),
+    ]
+    return svg.document(WIDTH, HEIGHT, title, parts)
+
+
+def legend(entries: Sequence[tuple[str, int]]) -> Iterator[str]:
+    x = _LEFT
+    for text, style in entries:
+        shown = svg.clip(text, 32)
+        mark = svg.tag("path", class_=f"line s{style}", d="M0 0H22")
+        place = f"translate({svg.number(x)} 38)"
+        yield svg.group([mark, svg.text(28, 4, shown, "soft small")], transform=place)
+        x += 46 + _CHARACTER * len(shown)
+
+
+def label(tick: float) -> str:
+    """A tick's value, short."""
+    return f"{tick:.6g}".replace("-", "−")
+
+
+def thin(points: Sequence[Point], most: int = _MOST_POINTS) -> list[Point]:
+    """Fewer points that look the same: of each stretch its first, lowest, highest and last."""
+    if len(points) <= most:
+        return list(points)
+    size = -(-4 * len(points) // most)
+    kept: list[Point] = []
+    for start in range(0, len(points), size):
+        stretch = range(start, min(start + size, len(points)))
+        low = min(stretch, key=lambda place: points[place][1])
+        high = max(stretch, key=lambda place: points[place][1])
+        kept += [points[place] for place in sorted({stretch[0], low, high, stretch[-1]})]
+    return kept

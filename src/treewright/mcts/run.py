@@ -1,0 +1,157 @@
+"""A proof run on disk: `run.json`, `trace.jsonl`, `result.json`, and who owns them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import atomic, journal
+from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import UsageError
+from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
+from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
+from treewright.mcts.records import GoalStatus, TraceLine, VerdictReached
+from treewright.mcts.settings import (
+    FORMAT_VERSION,
+    GitRecord,
+    LeanRecord,
+    RunRecord,
+    Settings,
+    Target,
+    read_run,
+    write_run,
+)
+from treewright.mcts.trace import TraceWriter, read_trace
+
+RUNS = Path(".treewright") / "proof_runs"
+
+
+class GoalResult(msgspec.Struct, frozen=True):
+    """How one goal ended."""
+
+    goal: int
+    name: str
+    status: GoalStatus
+    stop: str
+    detail: str
+    proof: str
+    axioms: tuple[str, ...]
+    iterations: int
+    elapsed: float
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """`result.json`, and what `prove --json` prints."""
+
+    run_id: str
+    directory: str
+    mode: str
+    proved: int
+    total: int
+    complete: bool
+    file: str | None
+    goals: tuple[GoalResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofRun:
+    """An open run. `lines` is what earlier processes wrote."""
+
+    directory: Path
+    record: RunRecord
+    lines: list[TraceLine]
+    writer: TraceWriter
+
+    def verdicts(self) -> dict[int, VerdictReached]:
+        """The last verdict on each goal so far."""
+        return {line.goal: line for line in self.lines if isinstance(line, VerdictReached)}
+
+
+def locate(run: str, base: Path) -> Path:
+    """A run by its id under `base`, or by the path of its directory."""
+    path = Path(run)
+    if (path / "run.json").is_file():
+        return path
+    directory = base / RUNS / validate_run_id(path.name if path.parent != Path(".") else run)
+    if not (directory / "run.json").is_file():
+        raise UsageError(f"there is no proof run {run!r} under {base / RUNS}")
+    return directory
+
+
+def create(
+    base: Path,
+    run_id: str | None,
+    target: Target,
+    settings: Settings,
+    lean: LeanRecord,
+    git: GitRecord | None,
+) -> Path:
+    """Makes the directory of a new run and its `run.json`; the id must be free."""
+    runs = base / RUNS
+    hide_from_git(runs)
+    identity = validate_run_id(run_id) if run_id else new_run_id(runs)
+    directory = runs / identity
+    if (directory / "run.json").exists():
+        raise UsageError(f"run {identity!r} exists; continue it with --resume {identity}")
+    create_in(directory, target, settings, lean, git)
+    return directory
+
+
+def create_in(
+    directory: Path, target: Target, settings: Settings, lean: LeanRecord, git: GitRecord | None
+) -> None:
+    """Writes the `run.json` of a new run, whose id is the name of the directory."""
+    prepare(directory)
+    record = RunRecord(
+        format_version=FORMAT_VERSION,
+        run_id=directory.name,
+        created_at=timestamp(),
+        mode=settings.mode,
+        target=target,
+        settings=settings,
+        seeds={"search": settings.seed},
+        environment=RunEnvironment.here(),
+        lean=lean,
+        git=git,
+    )
+    write_run(directory / "run.json", record)
+
+
+@contextlib.contextmanager
+def opened(
+    directory: Path, *, stale_seconds: float = DEFAULT_STALE_SECONDS, force: bool = False
+) -> Iterator[ProofRun]:
+    """Owns a run while it is open."""
+    record = read_run(directory / "run.json")
+    trace = directory / "trace.jsonl"
+    lease = Lease.acquire(
+        directory / "lease",
+        stale_seconds=stale_seconds,
+        force=force,
+        after=journal.last_epoch(trace),
+    )
+    try:
+        writer = TraceWriter(trace, lease.epoch, lease.check)
+        try:
+            yield ProofRun(directory, record, read_trace(trace), writer)
+        finally:
+            writer.close()
+    finally:
+        lease.release()
+
+
+def write_result(directory: Path, result: RunResult) -> None:
+    data = msgspec.json.format(msgspec.json.encode(result), indent=2)
+    atomic.write_bytes(directory / "result.json", data + b"\n")
+
+
+def hide_from_git(runs: Path) -> None:
+    """Makes a directory whose `.gitignore` hides it, without a change to the user's files."""
+    atomic.make_directory(runs)
+    ignore = runs / ".gitignore"
+    if not ignore.exists():
+        atomic.write_bytes(ignore, b"*\n")

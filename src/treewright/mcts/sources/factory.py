@@ -1,0 +1,46 @@
+"""The tactic source that a run's settings describe.
+
+The user's own tactics weigh most, then those for the goal's shape and of a model; lemmas come after
+them, and Lean's own search (`exact?`), which is slow, last.
+"""
+
+from __future__ import annotations
+
+import os
+
+from treewright.mcts.settings import Settings
+from treewright.mcts.sources.advice import LeanAdvice
+from treewright.mcts.sources.base import TacticSource
+from treewright.mcts.sources.cached import CachedTactics, TacticCache
+from treewright.mcts.sources.core import CoreTactics
+from treewright.mcts.sources.file import FileTactics
+from treewright.mcts.sources.lemmas import LemmaTactics, PremiseSearch
+from treewright.mcts.sources.llm import LlmTactics, Model
+from treewright.mcts.sources.merged import MergedSource
+from treewright.mcts.sources.noise import NoisySource
+
+_OWN, _CACHED, _CORE, _MODEL, _LEMMAS, _ADVICE = 3.0, 3.0, 1.0, 1.0, 0.5, 0.1
+
+
+def build_source(
+    settings: Settings,
+    premises: PremiseSearch | None = None,
+    cache: TacticCache | None = None,
+) -> TacticSource:
+    """`premises` and `cache` are what the paths in the settings name, opened by the caller."""
+    wanted = settings.sources
+    parts: list[tuple[TacticSource, float]] = []
+    if wanted.tactics is not None:
+        parts.append((FileTactics(wanted.tactics, "--tactics"), _OWN))
+    if cache is not None:
+        parts.append((CachedTactics(cache), _CACHED))
+    parts.append((CoreTactics(), _CORE))
+    if wanted.endpoint is not None:
+        key = os.environ.get(wanted.endpoint.key_variable, "")
+        model = Model(wanted.endpoint.url, wanted.endpoint.model, key, seed=settings.seed)
+        parts.append((LlmTactics(model), _MODEL))
+    if premises is not None:
+        parts.append((LemmaTactics(premises), _LEMMAS))
+    parts.append((LeanAdvice(), _ADVICE))
+    source: TacticSource = MergedSource(*parts)
+    return NoisySource(source, settings.seed, wanted.noise) if wanted.noise else source

@@ -1,0 +1,58 @@
+"""Lemmas that a premise search finds for the target, tried with `exact`, `apply`, `rw`, `simp`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from treewright.mcts.records import Candidate, GoalView
+from treewright.mcts.sources.base import NOTHING, Suggestions
+from treewright.mcts.sources.shape import flat, shape
+
+
+class Premise(Protocol):
+    """A declaration that may help: what it is called and, if known, what it says."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str | None: ...
+
+
+class PremiseSearch(Protocol):
+    """Finds declarations near a text, the best first; `PremiseIndex.lexical` is one."""
+
+    def __call__(self, text: str, k: int, /) -> Sequence[Premise]: ...
+
+
+class LemmaTactics:
+    """Asks the search once a goal; the better a lemma's place, the higher its priors."""
+
+    name = "lemmas"
+
+    def __init__(self, search: PremiseSearch, *, count: int = 8) -> None:
+        self._search = search
+        self._count = count
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        if round_number > 0:
+            return NOTHING
+        found = self._search(flat(goals[0].target), self._count)
+        candidates: list[Candidate] = []
+        for place, premise in enumerate(found):
+            for weight, tactic in _tactics(premise):
+                candidates.append(Candidate(tactic, weight / (place + 2), self.name))
+        return Suggestions(tuple(candidates))
+
+
+def _tactics(premise: Premise) -> list[tuple[float, str]]:
+    name = premise.name
+    tactics = [(0.4, f"exact {name} ..")] if premise.type and "→" in premise.type else []
+    tactics = [*tactics, (0.4, f"apply {name}")]
+    outline = shape(premise.type or "")
+    while outline.kind in ("forall", "implies"):
+        outline = shape(outline.parts[-1])
+    if premise.type is None or outline.kind in ("eq", "iff"):
+        tactics += [(0.3, f"rw [{name}]"), (0.2, f"simp [{name}]"), (0.1, f"rw [← {name}]")]
+    return tactics

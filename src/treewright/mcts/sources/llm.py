@@ -1,0 +1,111 @@
+"""Tactics from a language model behind an OpenAI-compatible endpoint.
+
+A model that does not answer costs its suggestions and a warning, never the run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from treewright.kernel.errors import MissingExtra
+from treewright.lean.escapes import find_escapes
+from treewright.mcts.records import Candidate, GoalView
+from treewright.mcts.sources.base import NOTHING, Suggestions, rank_priors
+from treewright.mcts.sources.cached import goal_text
+
+_SYSTEM = (
+    "You write Lean 4 tactics. For the goal you are given, answer with up to {count} single "
+    "tactics that may come next, the best first, one a line, without numbers or explanations."
+)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_LONGEST_TACTIC = 300
+
+
+class Model(msgspec.Struct, frozen=True):
+    """Where the model is and how it is asked. `url` ends before `/chat/completions`."""
+
+    url: str
+    model: str
+    key: str = ""
+    temperature: float = 0.2
+    seed: int = 0
+    timeout_seconds: float = 30.0
+    count: int = 8
+    max_tokens: int = 400
+
+
+class LlmTactics:
+    """Asks a model once a goal. `warnings` says what went wrong so far."""
+
+    name = "llm"
+    overlaps = True
+
+    def __init__(self, model: Model) -> None:
+        if importlib.util.find_spec("httpx") is None:
+            raise MissingExtra("tactics from a language model", "llm")
+        self._model = model
+        self._lock = threading.Lock()
+        self.warnings: list[str] = []
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        if round_number > 0:
+            return NOTHING
+        import httpx
+
+        model = self._model
+        try:
+            response = httpx.post(
+                f"{model.url.rstrip('/')}/chat/completions",
+                json=_request(model, goals),
+                headers={"Authorization": f"Bearer {model.key}"} if model.key else {},
+                timeout=model.timeout_seconds,
+            )
+            response.raise_for_status()
+            text = response.json()["choices"][0]["message"]["content"]
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return self._nothing(f"{type(error).__name__}: {error}")
+        except (ValueError, LookupError, TypeError):
+            return self._nothing("the answer is not a chat completion")
+        tactics = parse(text if isinstance(text, str) else "")[: model.count]
+        if not tactics:
+            return self._nothing("the answer has no tactic in it")
+        priors = rank_priors(len(tactics))
+        return Suggestions(
+            tuple(Candidate(t, p, self.name) for t, p in zip(tactics, priors, strict=True))
+        )
+
+    def _nothing(self, why: str) -> Suggestions:
+        with self._lock:
+            self.warnings.append(f"{self._model.url}: {why}")
+        return NOTHING
+
+
+def _request(model: Model, goals: Sequence[GoalView]) -> dict[str, Any]:
+    shown = "\n\n".join(goal_text(goal) for goal in goals)
+    return {
+        "model": model.model,
+        "messages": [
+            {"role": "system", "content": _SYSTEM.format(count=model.count)},
+            {"role": "user", "content": shown},
+        ],
+        "temperature": model.temperature,
+        "seed": model.seed,
+        "max_tokens": model.max_tokens,
+    }
+
+
+def parse(answer: str) -> list[str]:
+    """The tactics of an answer: its lines without fences, bullets, ticks and what is forbidden."""
+    tactics: list[str] = []
+    for line in answer.splitlines():
+        tactic = _BULLET.sub("", line).strip().strip("`").removeprefix("by ").strip()
+        usable = tactic and not line.strip().startswith("```") and len(tactic) <= _LONGEST_TACTIC
+        if usable and tactic not in tactics and not find_escapes(tactic):
+            tactics.append(tactic)
+    return tactics

@@ -1,0 +1,155 @@
+"""Which tactics the target's outline asks for. Weights are relative: the likelier, the higher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from treewright.mcts.sources.context import Context, Known
+from treewright.mcts.sources.naming import Fresh, introduced
+from treewright.mcts.sources.shape import shape, unwrap
+
+Ranked = tuple[float, str]
+_MOST_WITNESSES = 12
+_LITERALS = ("0", "1", "2")
+# With its own limits: among general facts, such as equations of a recursion, a goal that it
+# cannot do takes it seconds otherwise.
+_BRIEF_GRIND = "grind (ematch := 2) (gen := 3)"
+_CHOSEN_BLINDLY = (
+    "0", "1", "[]", "true", "True", "False", "id", "fun x => x", "fun x => x + 1", "fun b => !b",
+    "fun p => ¬p", "fun a b => a != b",
+)  # fmt: skip
+
+
+def closers(context: Context) -> Iterator[Ranked]:
+    """Tactics that finish a goal or fail at little cost, and the two that simplify it."""
+    kind = context.outline.kind
+    opening = kind in ("forall", "implies")
+    if context.facts and not opening:
+        yield 9.0, "assumption"
+        yield 3.0, "contradiction"
+    if kind in ("eq", "iff", "true", "order") and not opening:
+        yield 8.0, "rfl"
+    yield (2.0 if opening else 7.0), "simp"
+    if opening:
+        yield 1.0, "decide"
+        return
+    if context.facts:
+        yield 6.0, "simp_all"
+    if kind not in ("forall", "implies", "exists") or "∃" not in context.target:
+        yield 5.0, "omega"
+    if not context.data:
+        yield 2.5, "decide"
+    recursive = any(fact.outline.kind == "forall" for fact in context.facts)
+    yield 4.5, _BRIEF_GRIND if recursive else "grind"
+
+
+def last_resorts(context: Context) -> Iterator[Ranked]:
+    """What may take seconds to fail."""
+    if context.outline.kind in ("forall", "implies"):
+        return
+    yield 3.0, "grind"
+    if context.facts:
+        yield 1.0, "simp_all +arith"
+
+
+def structure(context: Context) -> Iterator[Ranked]:
+    """Introductions: what the outermost connective is proved by."""
+    kind = context.outline.kind
+    if kind in ("forall", "implies"):
+        names = introduced(context.goal)
+        yield 12.0, f"intro {' '.join(names)}"
+        if len(names) > 1:
+            yield 2.0, f"intro {names[0]}"
+    elif kind == "not" or kind == "ne":
+        yield 6.0, f"intro {Fresh.of(context.goal).name('h')}"
+    elif kind in ("and", "iff"):
+        yield 10.0, "constructor"
+    elif kind == "or":
+        yield 3.0, "left"
+        yield 3.0, "right"
+    elif kind == "exists":
+        yield from witnesses(context)
+    elif kind == "eq":
+        yield from equations(context)
+    if "if " in context.target or "match " in context.target:
+        yield 8.0, "split"
+
+
+def equations(context: Context) -> Iterator[Ranked]:
+    left, right = context.outline.parts
+    if left.startswith("fun ") or right.startswith("fun ") or " fun " in context.target:
+        yield 3.0, f"funext {Fresh.of(context.goal).name('x')}"
+    elif any(left == h.name or right == h.name for h in context.functions):
+        yield 4.0, f"funext {Fresh.of(context.goal).name('x')}"
+    if unwrap(left).split(" ")[0] == unwrap(right).split(" ")[0] or "::" in left:
+        yield 1.0, "congr 1"
+
+
+def witnesses(context: Context) -> Iterator[Ranked]:
+    """`refine ⟨w, ?_⟩` for values at hand, in the target's own words first, then small ones."""
+    yield 7.0, "exact ⟨_, rfl⟩"
+    for fact in context.facts[-3:]:
+        yield 4.0, f"exact ⟨_, {fact.name}⟩"
+        if fact.outline.kind == "forall" and shape(fact.result).kind == "exists":
+            yield 4.0, f"exact Classical.axiomOfChoice {fact.name}"
+    body = context.outline.parts[-1]
+    weight = 4.0
+    for witness in _at_hand(context, body)[:_MOST_WITNESSES]:
+        yield weight, f"refine ⟨{witness}, ?_⟩"
+        weight *= 0.9
+    yield 0.3, "refine ⟨?_, ?_⟩"
+
+
+def _at_hand(context: Context, body: str) -> list[str]:
+    found: list[str] = []
+    outline = shape(body)
+    variable = context.outline.binders[0].name
+    if outline.kind == "eq":
+        found += [f"{side}" for side in outline.parts if variable not in side.split()]
+    found += [value.name for value in context.data]
+    heads = {value.head for value in context.data}
+    numeric = [value.name for value in context.data if value.head in ("Nat", "Int")]
+    if outline.kind == "eq" and variable is not None:
+        found += _quotients(outline.parts, variable)
+    if numeric or (heads and _has_digits(body)):
+        found += _LITERALS
+    found += [f"{name} + 1" for name in numeric]
+    found += [f"{name} / 2" for name in numeric if "2 *" in body]
+    found += [f"{a} - {b}" for a in numeric for b in numeric if a != b]
+    found += [f"2 * {name}" for name in numeric if "% 2" in body]
+    found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
+    if "Bool" in heads or "true" in body or "false" in body:
+        found += ["true", "false"]
+    if "List" in heads or "[" in body or "++" in body:
+        found += ["[]", *(f"[{value.name}]" for value in context.data if value.head != "List")]
+    found += [f"some {value.name}" for value in context.data if "some" in body]
+    found += [f"{a} + {b}" for i, a in enumerate(numeric) for b in numeric[i + 1 :]]
+    found += [f"-{name}" for name in numeric if "Int" in heads]
+    found += _propositions(context)
+    if not found:
+        found += _CHOSEN_BLINDLY
+    return list(dict.fromkeys(found))
+
+
+def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
+    """For `n = 4 * k + 3`, what `k` must be: `n / 4`."""
+    for whole, other in (sides, sides[::-1]):
+        factor = re.search(rf"(\d+) \* {re.escape(variable)}\b", other)
+        if factor and variable not in whole.split():
+            yield f"({whole}) / {factor.group(1)}"
+
+
+def _propositions(context: Context) -> list[str]:
+    names = [atom.name for atom in context.atoms]
+    combined = [f"{a} ∧ {b}" for i, a in enumerate(names) for b in names[i + 1 :]]
+    return [*names, *(f"¬{name}" for name in names), *combined] + ["True", "False"] * bool(names)
+
+
+def _fitting(function: Known, context: Context) -> list[Known]:
+    domain = unwrap(function.outline.parts[0])
+    return [value for value in context.data if value.type == domain]
+
+
+def _has_digits(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)

@@ -1,0 +1,111 @@
+"""From what the user names to goals that a session can open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean import sorries
+from treewright.lean.session import LeanSession
+from treewright.lean.sorries import Sorry
+from treewright.lean.types import CheckResult, StepResult, TacticError
+from treewright.mcts.settings import FileTarget, StatementTarget, Target
+
+_FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSpec:
+    """One goal of a run. `sorry` is its place, for goals of a file."""
+
+    number: int
+    name: str
+    statement: str
+    opening: Callable[[LeanSession], StepResult]
+    closed_statement: str | None = None
+    sorry: Sorry | None = None
+
+
+def parse(argument: str | None, statement: str | None) -> Target:
+    """TARGET or `--statement`: exactly one of them."""
+    if (argument is None) == (statement is None):
+        raise UsageError("name one thing to prove: FILE.lean, FILE.lean:theorem, or --statement")
+    if statement is not None:
+        if not statement.strip():
+            raise UsageError("--statement is empty")
+        return StatementTarget(statement.strip())
+    found = _FILE.match(argument or "")
+    if not found:
+        raise UsageError(
+            f"cannot read {argument!r} as FILE.lean or FILE.lean:theorem; "
+            "for a proposition use --statement"
+        )
+    path = Path(found["path"])
+    try:
+        source = path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from None
+    return FileTarget(str(path), source, found["name"])
+
+
+def statement_goal(target: StatementTarget) -> GoalSpec:
+    statement = target.statement
+    return GoalSpec(0, "goal", statement, lambda session: session.start(statement), statement)
+
+
+def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:
+    found = _sorries(target, session)
+    return [_spec(number, target, sorry) for number, sorry in enumerate(found)]
+
+
+def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
+    """The goals of a run; a session is needed, and closed again, only for those of a file."""
+    if isinstance(target, StatementTarget):
+        return [statement_goal(target)]
+    session = sessions()
+    try:
+        return file_goals(target, session)
+    finally:
+        session.close()
+
+
+def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
+    result = session.check(target.source, sorries=True)
+    if not isinstance(result, CheckResult):
+        raise TreewrightError(f"{target.path} could not be elaborated: {result}")
+    if result.errors:
+        raise TreewrightError(
+            f"the file does not elaborate, so nothing in it can be proved: "
+            f"{result.errors[0].format(target.path)}"
+        )
+    found = [s for s in sorries.from_check(target.source, result) if s.states]
+    if target.declaration is None:
+        if not found:
+            raise UsageError(f"{target.path} has no sorry: there is nothing to prove")
+        return found
+    name = target.declaration
+    inside = [s for s in found if s.declaration == name or s.declaration.endswith(f".{name}")]
+    if not inside:
+        others = ", ".join(dict.fromkeys(s.declaration for s in found)) or "none"
+        raise UsageError(f"{target.path} has no sorry in `{name}`; declarations with one: {others}")
+    return inside
+
+
+def _spec(number: int, target: FileTarget, sorry: Sorry) -> GoalSpec:
+    place = (sorry.start, sorry.end)
+
+    def opening(session: LeanSession) -> StepResult:
+        for again in sorries.extract(session, target.source):
+            if (again.start, again.end) == place and again.states:
+                return again.states[0]
+        return TacticError(f"the sorry at line {sorry.line} is not there any more", "statement")
+
+    goal = sorry.goal
+    name = f"{sorry.declaration}:{sorry.line}"
+    closed = None if goal.hypotheses else goal.target
+    return GoalSpec(number, name, goal.pretty, opening, closed, sorry)

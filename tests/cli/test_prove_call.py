@@ -1,0 +1,79 @@
+"""`prove` and `replay`: calls that are wrong say so in one line, before Lean is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from treewright.cli.prove import settings_of
+from treewright.kernel.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name one thing to prove"),
+        (["A.lean", "--statement", "True"], "name one thing to prove"),
+        (["nothing"], "cannot read 'nothing' as FILE.lean"),
+        (["missing.lean"], "cannot read missing.lean: No such file"),
+        (["--statement", " "], "--statement is empty"),
+        (["--statement", "True", "--in-place"], "there is none with --statement"),
+        (["--statement", "True", "--agents", "3"], "--agents means something only with"),
+        (["--statement", "True", "--block-permanent"], "--block-permanent means something only"),
+        (
+            ["--statement", "True", "--mcts-mode", "distributed", "--backup", "min"],
+            "--backup means something only with --mcts-mode centralized",
+        ),
+        (["--statement", "True", "--llm-url", "http://x"], "--llm-url and --llm-model go together"),
+        (
+            ["--statement", "True", "--mcts-mode", "distributed", "--algotypes", "clever"],
+            "unknown algotype 'clever'",
+        ),
+        (["--statement", "True", "--tactics", "none.txt"], "cannot read none.txt"),
+        (["--resume", "none"], "there is no proof run 'none'"),
+        (["--resume", "none", "--seed", "3"], "leave out --seed"),
+        (["--resume", "none", "A.lean"], "leave out TARGET"),
+        (["--experiment", "e.toml", "--seed", "3"], "leave out --seed"),
+        (["--statement", "True", "--simulations", "0"], "Invalid value for '--simulations'"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    treewright, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    result = treewright("prove", *arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_replay_needs_a_run(treewright, tmp_path: Path) -> None:
+    result = treewright("replay", "none", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "there is no proof run 'none'" in result.stderr
+
+
+def test_flags_become_settings() -> None:
+    settings = settings_of(
+        {
+            "mode": "distributed",
+            "algotypes": "ucb:2,depth_first",
+            "block_fraction": 0.5,
+            "seed": 7,
+            "simulations": 9,
+        }
+    )
+    assert (settings.mode, settings.seed, settings.simulations) == ("distributed", 7, 9)
+    assert settings.cells is not None
+    assert settings.cells.agents == 3
+    assert settings.cells.algotypes == ("ucb", "ucb", "depth_first")
+    assert settings.cells.block_fraction == 0.5
+
+
+def test_a_mode_does_not_take_the_flags_of_the_other() -> None:
+    with pytest.raises(UsageError, match="--exploration"):
+        settings_of({"mode": "distributed", "exploration": 1.0})
+    with pytest.raises(UsageError, match="--reroute-max"):
+        settings_of({"reroute_max": 1})

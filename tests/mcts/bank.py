@@ -1,0 +1,112 @@
+"""The bundled goal set, and one search on one of its goals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from treewright.lean.replay import Replayer
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.session import WasmSession
+from treewright.mcts import extraction
+from treewright.mcts.centralized import CentralizedEngine
+from treewright.mcts.environment import LeanEnvironment
+from treewright.mcts.expansion import Expander
+from treewright.mcts.policy import Policy
+from treewright.mcts.search import Runner
+from treewright.mcts.sources.core import CoreTactics
+from treewright.mcts.values import estimate
+
+BANK = Path(__file__).parents[2] / "bench" / "bank.jsonl"
+_HEAP = 1_200_000_000
+
+
+class BankGoal(msgspec.Struct, frozen=True, rename={"kind": "class"}):
+    """A line of the bank. `min_steps` are those of the shortest proof known."""
+
+    id: str
+    text: str
+    kind: str
+    estimated_difficulty: float
+    one_step: bool
+    min_steps: int
+
+
+def bank() -> list[BankGoal]:
+    return [msgspec.json.decode(line, type=BankGoal) for line in BANK.read_bytes().splitlines()]
+
+
+class LastingSession(WasmSession):
+    """One Lean for many goals: an environment that closes it only empties it."""
+
+    lasting = False
+
+    def close(self) -> None:
+        if not self.lasting or not self.alive or self.heap_bytes > _HEAP:
+            super().close()
+        else:
+            self.reset()
+
+
+@dataclass
+class Sessions:
+    """Hands out the session at hand, or a new one if that is gone."""
+
+    home: LeanHome
+    session: LastingSession | None = None
+
+    def __call__(self) -> LastingSession:
+        if self.session is None or not self.session.alive:
+            self.session = LastingSession(self.home)
+            self.session.lasting = True
+        return self.session
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.lasting = False
+            self.session.close()
+
+
+@dataclass(frozen=True)
+class Searched:
+    """How a search ended: a script if it found one, and what it took."""
+
+    script: str | None
+    simulations: int
+
+
+def centralized(expander: Expander) -> Runner:
+    return CentralizedEngine(expander, Policy())
+
+
+def search(
+    sessions: Sessions,
+    statement: str,
+    simulations: int = 200,
+    *,
+    runner: Callable[[Expander], Runner] = centralized,
+    step_seconds: float = 10.0,
+) -> Searched:
+    environment = LeanEnvironment(
+        sessions, lambda session: session.start(statement), step_seconds=step_seconds
+    )
+    try:
+        expander = Expander(environment, CoreTactics(), estimate)
+        engine = runner(expander)
+        done = 0
+        while not engine.finished and done < simulations:
+            engine.step()
+            done += 1
+        engine.tree.check()
+        root = engine.tree.root
+        script = extraction.render(extraction.extract(root)) if root.proof else None
+        return Searched(script, done)
+    finally:
+        environment.close()
+
+
+def proved(replayer: Replayer, statement: str, script: str) -> bool:
+    return replayer.theorem(statement, script).proved

@@ -1,0 +1,95 @@
+"""The ranked list of core tactics: what is proposed for which outline, and that Lean takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from treewright.lean.escapes import find_escapes
+from treewright.lean.types import Hypothesis, ProofState
+from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.wasm.session import WasmSession
+from treewright.mcts.environment import views
+from treewright.mcts.records import GoalView
+from treewright.mcts.sources.core import CoreTactics
+
+
+def proposed(target: str, *hypotheses: tuple[str, str], round_number: int = 0) -> list[str]:
+    goal = GoalView(target, tuple(Hypothesis(name, of) for name, of in hypotheses))
+    suggestions = CoreTactics().suggest([goal], round_number)
+    assert len(suggestions.candidates) <= 40
+    priors = [candidate.prior or 0.0 for candidate in suggestions.candidates]
+    assert priors == sorted(priors, reverse=True)
+    assert not priors or sum(priors) == pytest.approx(0.15 if round_number else 1.0)
+    tactics = [candidate.tactic for candidate in suggestions.candidates]
+    assert len(set(tactics)) == len(tactics)
+    assert not [tactic for tactic in tactics if find_escapes(tactic)]
+    return tactics
+
+
+def test_introductions_come_first() -> None:
+    assert proposed("∀ (p q : Prop), p → q → p")[0] == "intro p q h h1"
+    assert proposed("p ∧ q", ("p", "Prop"), ("q", "Prop"))[0] == "constructor"
+    assert {"left", "right"} <= set(proposed("p ∨ q", ("p", "Prop"), ("q", "Prop")))
+
+
+def test_facts_are_taken_apart_before_anything_else() -> None:
+    assert proposed("q", ("h", "p ∧ q"))[0] == "obtain ⟨h1, h2⟩ := h"
+    assert "rcases h with h1 | h2" in proposed("r", ("h", "p ∨ q"))[:3]
+
+
+def test_recursive_data_is_inducted_on_with_names_and_with_the_rest_general() -> None:
+    tactics = proposed("List.foldl f a xs = a", ("xs", "List Nat"), ("a", "Nat"))
+    assert "induction xs with | nil => ?_ | cons x xs ih => ?_" in tactics
+    assert "induction xs generalizing a with | nil => ?_ | cons x xs ih => ?_" in tactics
+
+
+def test_split_only_where_there_is_something_to_split() -> None:
+    assert "split" in proposed("(if c then 1 else 2) = x")
+    assert "split" not in proposed("a = x")
+
+
+def test_dear_tactics_are_in_the_second_round_and_then_nothing_is_left() -> None:
+    general = (("f", "Nat → Nat"), ("h", "∀ (n : Nat), f (n + 1) = f n"), ("n", "Nat"))
+    assert "grind" not in proposed("f n = n", *general)
+    assert "grind" in proposed("f n = n", *general, round_number=1)
+    assert "grind" in proposed("n = m", ("n", "Nat"), ("m", "Nat"))
+    last = CoreTactics().suggest([GoalView("a = b")], 2)
+    assert last.complete
+    assert not last.candidates
+
+
+@pytest.fixture(scope="module")
+def lean() -> Iterator[WasmSession]:
+    with WasmSession(ensure_installed()) as session:
+        yield session
+
+
+STRUCTURAL = ("intro", "obtain", "rcases", "induction", "cases", "refine", "by_cases", "rename_i")
+
+
+@pytest.mark.parametrize(
+    ("statement", "opening"),
+    [
+        ("∀ {α : Type} [DecidableEq α] (xs : List α), xs = xs", ""),
+        ("∀ (a b : Nat) (h : (∃ x y, x + y = a ∧ y ≠ b) ∨ a = b), a = b", "intro a b h"),
+        ("∀ (xs ys : List Nat) (n : Nat), xs ++ ys = ys", "intro xs ys n"),
+        ("∀ (o : Option Nat) (b : Bool) (z : Int), o = none ∨ b = true ∨ z = 0", "intro o b z"),
+        ("∀ (p q : Prop), (p ↔ q) → p ∨ q", "intro p q h"),
+        ("∀ (x xs : Nat) (ys : List Nat), ys = [x, xs]", "intro x xs ys"),
+    ],
+)
+def test_lean_reads_and_takes_the_structural_ones(
+    lean: WasmSession, statement: str, opening: str
+) -> None:
+    state = lean.start(statement)
+    assert isinstance(state, ProofState)
+    if opening:
+        state = lean.run_tactic(state, opening)
+        assert isinstance(state, ProofState)
+    candidates = CoreTactics().suggest(views(state.goals), 0).candidates
+    tried = [c.tactic for c in candidates if c.tactic.startswith(STRUCTURAL)]
+    assert tried
+    for tactic in tried:
+        assert isinstance(lean.run_tactic(state, tactic), ProofState), tactic

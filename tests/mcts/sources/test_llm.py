@@ -1,0 +1,118 @@
+"""The language model's source, against a real HTTP server on loopback with canned answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from treewright.lean.types import Hypothesis
+from treewright.mcts.records import GoalView
+from treewright.mcts.sources.llm import LlmTactics, Model, parse
+
+GOAL = GoalView("p ∧ q", (Hypothesis("hp", "p"),))
+
+
+class Server(ThreadingHTTPServer):
+    """Answers every request with `answer` and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status = 200
+        self.answer: bytes = b""
+        self.asked: list[dict[str, Any]] = []
+        self.held = threading.Event()
+        self.held.set()
+
+    def says(self, content: object) -> None:
+        self.answer = json.dumps({"choices": [{"message": {"content": content}}]}).encode()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append({"path": self.path, **json.loads(body)})
+        self.server.held.wait(60)
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.answer)))
+        self.end_headers()
+        self.wfile.write(self.server.answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield running
+        running.held.set()
+        running.shutdown()
+        thread.join()
+
+
+def source(server: Server, **settings: Any) -> LlmTactics:
+    return LlmTactics(Model(f"http://127.0.0.1:{server.server_port}/v1", "tiny", **settings))
+
+
+def test_an_answer_becomes_candidates_ranked_by_place(server: Server) -> None:
+    server.says("```lean\n1. constructor\n- `exact ⟨hp, sorry⟩`\nby simp\n* simp\n```\n")
+    suggestions = source(server, seed=7, temperature=0.5).suggest([GOAL], 0)
+    assert [c.tactic for c in suggestions.candidates] == ["constructor", "simp"]
+    assert (suggestions.candidates[0].prior or 0) > (suggestions.candidates[1].prior or 0)
+    (asked,) = server.asked
+    assert asked["path"] == "/v1/chat/completions"
+    assert (asked["seed"], asked["temperature"], asked["model"]) == (7, 0.5, "tiny")
+    assert asked["messages"][1]["content"] == "hp : p\n⊢ p ∧ q"
+
+
+def test_it_is_asked_once_a_goal(server: Server) -> None:
+    server.says("simp")
+    assert not source(server).suggest([GOAL], 1).candidates
+    assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "warning"),
+    [
+        (500, b"no", "500"),
+        (200, b"not json", "not a chat completion"),
+        (200, b'{"choices": []}', "not a chat completion"),
+        (200, b'{"choices": [{"message": {"content": null}}]}', "no tactic"),
+    ],
+)
+def test_a_bad_answer_is_a_warning_and_no_suggestion(
+    server: Server, status: int, answer: bytes, warning: str
+) -> None:
+    server.status, server.answer = status, answer
+    model = source(server)
+    suggestions = model.suggest([GOAL], 0)
+    assert not suggestions.candidates
+    assert suggestions.complete
+    assert len(model.warnings) == 1
+    assert warning in model.warnings[0]
+
+
+def test_a_model_that_does_not_answer_in_time(server: Server) -> None:
+    server.held.clear()
+    model = source(server, timeout_seconds=0.2)
+    assert not model.suggest([GOAL], 0).candidates
+    assert "Timeout" in model.warnings[0]
+
+
+def test_a_server_that_is_not_there() -> None:
+    model = LlmTactics(Model("http://127.0.0.1:9", "tiny"))
+    assert not model.suggest([GOAL], 0).candidates
+    assert model.warnings
+
+
+def test_prose_is_cut_down_to_lines() -> None:
+    assert parse("intro x\n\nintro x\n" + "a" * 400) == ["intro x"]

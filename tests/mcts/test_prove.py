@@ -1,0 +1,288 @@
+"""`prove` on real Lean: what is proved, what is not and says why, killed and continued."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.waiting import until
+from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanSession
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.session import WasmSession
+from treewright.mcts import run as runs
+from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.prove import Prover
+from treewright.mcts.records import Iteration
+from treewright.mcts.replay import replay_live, replay_offline
+from treewright.mcts.run import RunResult
+from treewright.mcts.settings import LeanRecord, Settings, StatementTarget, Target
+from treewright.mcts.sources.factory import build_source
+from treewright.mcts.targets import parse
+from treewright.mcts.trace import read_trace, without_clock
+
+pytestmark = pytest.mark.xdist_group("lean-session")
+
+LEAN = LeanRecord("wasm", "test", "")
+NEEDS_STEPS = "∀ p q : Prop, (∀ r : Prop, (p → q → r) → r) → p ∧ q"
+FILE = """\
+axiom magic : ∀ n : Nat, n + 1 = 1 + n + 0 * n
+
+theorem first (xs : List Nat) : (xs ++ []).length = xs.length := by
+  sorry
+
+theorem second (a b c : Nat) (h : a = b) : a + c = b + c ∧ True := by
+  constructor
+  · sorry
+  · sorry
+"""
+
+
+class Lender:
+    """Lends one session to all runs of this module, one after the other."""
+
+    def __init__(self, home: LeanHome) -> None:
+        self._home = home
+        self._session: WasmSession | None = None
+
+    def __call__(self) -> LeanSession:
+        if self._session is None or not self._session.alive:
+            self._session = WasmSession(self._home)
+        self._session.reset()
+        return Lent(self._session)  # pyright: ignore[reportReturnType]
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
+
+class Lent:
+    """A session whose borrower cannot close it."""
+
+    def __init__(self, session: WasmSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._session, name)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def sessions(home: LeanHome) -> Iterator[Lender]:
+    lender = Lender(home)
+    yield lender
+    lender.close()
+
+
+@pytest.fixture
+def prove(
+    tmp_path: Path, sessions: Lender, replayer: Replayer
+) -> Callable[..., tuple[RunResult, Path]]:
+    def go(target: Target | str, settings: Settings | None = None) -> tuple[RunResult, Path]:
+        target = StatementTarget(target) if isinstance(target, str) else target
+        settings = settings or Settings(simulations=40, step_timeout=20.0)
+        directory = runs.create(tmp_path, None, target, settings, LEAN, None)
+        with runs.opened(directory) as run:
+            prover = Prover(run, sessions, replayer, build_source(settings))
+            return prover.prove(), directory
+
+    return go
+
+
+Proving = Callable[..., tuple[RunResult, Path]]
+
+
+@pytest.mark.parametrize("mode", ["centralized", "distributed"])
+def test_a_statement_is_proved_and_comes_out_the_same_again(
+    prove: Proving, sessions: Lender, mode: str
+) -> None:
+    settings = Settings(
+        mode=mode,  # pyright: ignore[reportArgumentType]
+        simulations=60,
+        step_timeout=20.0,
+        seed=3,
+        cells=CellSettings(agents=3, inflight=2) if mode == "distributed" else None,
+    )
+    result, directory = prove(NEEDS_STEPS, settings)
+    assert result.proved == result.total == 1, result.goals
+    assert result.goals[0].proof
+    assert set(result.goals[0].axioms) <= {"propext", "Classical.choice", "Quot.sound"}
+    source = build_source(settings)
+    offline = replay_offline(directory, source)
+    assert (offline.difference, offline.goals) == ("", 1)
+    assert offline.iterations == sum(isinstance(x, Iteration) for x in lines(directory))
+    live = replay_live(directory, sessions, source)
+    assert (live.difference, live.iterations) == ("", offline.iterations)
+
+
+def lines(directory: Path) -> list[object]:
+    return list(read_trace(directory / "trace.jsonl"))
+
+
+def test_eight_damaged_agents_five_times_the_same_trace(prove: Proving) -> None:
+    damage = CellSettings(
+        agents=8,
+        inflight=3,
+        algotypes=("ucb", "puct", "depth_first", "random"),
+        block_fraction=0.4,
+        block_duration=3,
+        delay_prob=0.3,
+        delay_duration=2,
+    )
+    settings = Settings(
+        mode="distributed", simulations=10, batch=2, step_timeout=20.0, refute=False, cells=damage
+    )
+    traces = []
+    for _ in range(5):
+        _, directory = prove(NEEDS_STEPS, settings)
+        traces.append([without_clock(line) for line in read_trace(directory / "trace.jsonl")])
+    assert any(line["interventions"] for line in traces[0] if line["type"] == "iteration")
+    assert all(trace == traces[0] for trace in traces)
+
+
+def test_a_changed_trace_is_found_offline(prove: Proving) -> None:
+    result, directory = prove("∀ p q : Prop, p ∧ q → q ∧ p")
+    assert result.proved == 1
+    trace = directory / "trace.jsonl"
+    source = build_source(Settings())
+    text = trace.read_text()
+    for old, new in (
+        ('"outcome":"closed"', '"outcome":"error"'),
+        ('"status":"proved"', '"status":"unproved"'),
+        ('"iteration":1,', '"iteration":2,'),
+    ):
+        assert old in text
+        trace.write_text(text.replace(old, new))
+        assert replay_offline(directory, source).difference, old
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "detail"),
+    [
+        ("∀ n : Nat, n = n + 1", "false", "negation"),
+        ("(2 : Nat) + 2 = 5", "false", "negation"),
+        ("∀ n : Nat, n = nonsense", "ill_typed", "nonsense"),
+        ("∀ p : Prop, p ∨ (p → False) ∨ nope p", "ill_typed", "nope"),
+        ("∀ f : Nat → Nat, (∀ n, f (n + 1) = f n) → f 0 = 7", "unproved", ""),
+    ],
+)
+def test_what_is_not_proved_says_why(
+    prove: Proving, statement: str, status: str, detail: str
+) -> None:
+    settings = Settings(simulations=12, step_timeout=20.0)
+    result, _ = prove(statement, settings)
+    assert result.proved == 0
+    assert result.goals[0].status == status, result.goals
+    assert detail in result.goals[0].detail
+
+
+def test_every_sorry_of_a_file(prove: Proving, tmp_path: Path) -> None:
+    path = tmp_path / "Basics.lean"
+    path.write_text(FILE)
+    result, directory = prove(parse(str(path), None))
+    assert [(g.name, g.status) for g in result.goals] == [
+        ("first:4", "proved"),
+        ("second:8", "proved"),
+        ("second:9", "proved"),
+    ]
+    assert path.read_text() == FILE
+    assert result.file is not None
+    proved = Path(result.file).read_text()
+    assert "sorry" not in proved
+    assert proved.splitlines()[:3] == FILE.splitlines()[:3]
+    verdicts = [json.loads(x) for x in (directory / "trace.jsonl").read_text().splitlines()]
+    second = [v["status"] for v in verdicts if v["type"] == "verdict" and v["goal"] == 1]
+    assert second == ["partial", "proved"]
+
+
+def test_an_axiom_outside_the_list_is_no_proof(prove: Proving, tmp_path: Path) -> None:
+    path = tmp_path / "Magic.lean"
+    path.write_text("axiom P : Prop\naxiom magic : P\ntheorem claim : P := by\n  sorry\n")
+    settings = with_tactics(Settings(simulations=20, step_timeout=20.0), "exact magic\n")
+    result, _ = prove(parse(f"{path}:claim", None), settings)
+    assert result.goals[0].status == "rejected"
+    assert "magic" in result.goals[0].detail
+
+
+def with_tactics(settings: Settings, tactics: str) -> Settings:
+    sources = msgspec.structs.replace(settings.sources, tactics=tactics)
+    return msgspec.structs.replace(settings, sources=sources)
+
+
+def test_a_tactic_that_never_ends_is_a_failed_attempt(prove: Proving) -> None:
+    slow = "(repeat (first | (have : 1 = 1 := rfl; clear this)))"
+    settings = with_tactics(Settings(simulations=30, step_timeout=1.0), f"{slow}\nintro p q h\n")
+    result, directory = prove("∀ p q : Prop, p ∧ q → q ∧ p", settings)
+    assert result.proved == 1
+    outcomes = {
+        attempt.outcome
+        for line in lines(directory)
+        if isinstance(line, Iteration)
+        for attempt in line.attempts
+        if attempt.tactic == slow
+    }
+    assert outcomes
+    assert outcomes <= {"timeout", "exhausted", "lost"}
+
+
+@pytest.mark.parametrize("mode", ["centralized", "distributed"])
+def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -> None:
+    """kill -9 after some lines of the trace, several times over, each time continued."""
+    whole = tmp_path / "whole"
+    killed = tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    flags = [
+        "prove", "--statement", NEEDS_STEPS, "--simulations", "12", "--batch", "2",
+        "--step-timeout", "60", "--no-refute", "--run-id", "r", "--mcts-mode", mode,
+    ]  # fmt: skip
+    if mode == "distributed":
+        flags += [
+            "--agents",
+            "8",
+            "--inflight",
+            "3",
+            "--delay-prob",
+            "0.2",
+            "--block-fraction",
+            "0.3",
+        ]
+    call = [sys.executable, "-m", "treewright"]
+    subprocess.run([*call, *flags], cwd=whole, check=False, capture_output=True, timeout=300)
+    expected = trace_of(whole)
+    assert sum(line["type"] == "iteration" for line in expected) > 3
+
+    trace = killed / ".treewright/proof_runs/r/trace.jsonl"
+    for stop_at in (1, 3):
+        arguments = ["prove", "--resume", "r"] if trace.exists() else flags
+        child = subprocess.Popen(
+            [*call, *arguments], cwd=killed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        until(
+            lambda n=stop_at, c=child: (
+                c.poll() is not None or (trace.exists() and trace.read_bytes().count(b"\n") > n)
+            ),
+            seconds=240,
+        )
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    subprocess.run(
+        [*call, "prove", "--resume", "r"], cwd=killed, check=False, capture_output=True, timeout=300
+    )
+    assert trace_of(killed) == expected
+
+
+def trace_of(directory: Path) -> list[dict[str, object]]:
+    path = directory / ".treewright/proof_runs/r/trace.jsonl"
+    return [without_clock(line) for line in read_trace(path)]  # pyright: ignore[reportReturnType]
