@@ -237,7 +237,7 @@ def _summary(run: RunRef, ledger: _Ledger) -> Document:
     found = _stats(ledger)
     last = found["recent"][0]["timestamp"] if found["recent"] else None
     open_runs = sum(1 for one in found["runs"] if one.get("finished_at") is None)
-    detail = f"{open_runs} open runs" if open_runs else "attempts of every run that used it"
+    detail = f"runs not finished: {open_runs}" if open_runs else "attempts of every run that used it"
     return {
         "key": run.key,
         "kind": run.kind,

@@ -64,7 +64,7 @@ function strategies(found) {
 
 /** Three small charts over the attempts in order: success, UCB score and CPU wasted so far. */
 function series(points, names) {
-  const width = Math.min(520, roomIn(main, 520));
+  const width = roomIn(main, 385);
   const plot = (title, field, label) => el("figure", null, el("figcaption", { class: "small soft" }, title), lines(points, names, field, label, width));
   return el("div", { class: "plots" },
     plot("Success rate so far", "rate", (value) => percent(value, 0).replace("+", "")),

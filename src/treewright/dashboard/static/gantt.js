@@ -6,7 +6,8 @@ import { clip, seconds } from "./format.js";
 
 export const PHASES = ["implement", "tests", "sweep", "score"];
 const MOST_ROWS = 60;
-const ROW = 16;
+const TALLEST_ROW = 16;
+const TALLEST = 1000;
 
 export function gantt(model, depth, width, onSelect) {
   const now = Date.now();
@@ -17,12 +18,13 @@ export function gantt(model, depth, width, onSelect) {
   const zero = Math.min(...spans.map((span) => span.start));
   const last = Math.max(...spans.map((span) => span.end));
   const rows = placed(spans);
+  const row = Math.min(TALLEST_ROW, TALLEST / rows);
   const left = width < 500 ? 70 : 110;
-  const chart = new Chart({ width, height: rows * ROW + 44, left, top: 8, bottom: 32, label: `When the evaluations of depth ${depth} ran` });
+  const chart = new Chart({ width, height: rows * row + 44, left, top: 8, bottom: 32, label: `When the evaluations of depth ${depth} ran` });
   chart.xScale(0, (last - zero) / 1000);
   chart.xAxis(ticks(0, (last - zero) / 1000, Math.min(8, width / 110)).filter((value) => value <= (last - zero) / 1000), (value) => seconds(value));
-  for (const span of spans) bar(chart, span, zero, onSelect);
-  for (const [row, label] of labels(spans)) chart.text(left - 6, 8 + row * ROW + 12, clip(label, width < 500 ? 9 : 15), "end");
+  for (const span of spans) bar(chart, span, zero, row, onSelect);
+  for (const [at, label] of labels(spans)) chart.text(left - 6, 8 + at * row + 12, clip(label, width < 500 ? 9 : 15), "end");
   return chart.root;
 }
 
@@ -55,15 +57,15 @@ function labels(spans) {
   return new Map(spans.filter((span) => span.label).map((span) => [span.row, span.label]));
 }
 
-function bar(chart, span, zero, onSelect) {
+function bar(chart, span, zero, row, onSelect) {
   const at = (moment) => chart.x((moment - zero) / 1000);
-  const y = 8 + span.row * ROW + 3;
+  const y = 8 + (span.row + 0.2) * row;
   const { one } = span;
   const group = chart.add("g", { class: "bar-of", tabindex: span.label === one.id ? "0" : null, role: "button", "aria-label": `${one.id} ${one.title}` },
     svg("title", null, `${one.id} ${one.title}: ${one.fate ?? one.status}, ${seconds((span.end - span.start) / 1000)}`));
   group.addEventListener("click", () => onSelect(one.id));
   group.addEventListener("keydown", (event) => event.key === "Enter" && onSelect(one.id));
-  const rect = (from, to, kind) => group.append(svg("rect", { class: kind, x: from, y, width: Math.max(0.8, to - from), height: ROW - 6 }));
+  const rect = (from, to, kind) => group.append(svg("rect", { class: kind, x: from, y, width: Math.max(0.8, to - from), height: 0.65 * row }));
   let from = span.start;
   const total = PHASES.reduce((sum, phase) => sum + (one.phases[phase] ?? 0), 0);
   if (!total) rect(at(span.start), at(span.end), one.status === "running" ? "running" : "p4");

@@ -12,6 +12,7 @@ import { TreeCanvas } from "./tree-canvas.js";
 import { TreeModel } from "./tree-model.js";
 
 const HELP = "Arrow keys move, Enter opens the details, Space folds, + and − zoom, 0 shows all, b goes to the best.";
+const MOST_ROWS = 200;
 const model = new TreeModel();
 const connection = top(pageKey.split("/").at(-1));
 const view = frame();
@@ -129,7 +130,7 @@ function drawGantt() {
 }
 
 function nodeTable() {
-  const rows = [...model.nodes.values()].sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1)).map((node) => [
+  const rows = [...model.nodes.values()].sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1)).slice(0, MOST_ROWS).map((node) => [
     el("button", { type: "button", class: "link", onclick: () => tree.select(node.id) }, node.id),
     node.depth, node.parent ? percent(node.score) : "–", gain(node.gain, node.low, node.high), node.evals,
     el("span", { class: model.onPath.has(node.id) ? "best-path" : null }, clip(node.title, 90)),
