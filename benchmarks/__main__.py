@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.coordinator import growth, overhead
 from benchmarks.measure import Table, render
 from benchmarks.parallel import coordinator_cpu, memory, speedup
+from benchmarks.premises import premises
 from benchmarks.startup import startup
 from benchmarks.worktrees import worktrees
 
@@ -23,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[bool], Table]] = {
     "parallel": speedup,
     "coordinator-cpu": coordinator_cpu,
     "memory": memory,
+    "premises": premises,
 }
 
 

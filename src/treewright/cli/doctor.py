@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from treewright.kernel.checkup import Check
 
 # Modules that offer `checks(repo)`; a room that is not installed has none.
-PROVIDERS = ("treewright.kernel.checkup", "treewright.tree.checkup", "treewright.lean.checkup")
+PROVIDERS = (
+    "treewright.kernel.checkup",
+    "treewright.tree.checkup",
+    "treewright.lean.checkup",
+    "treewright.orchestrator.checkup",
+)
 
 _MARKS = {"ok": ("ok", "green"), "absent": ("--", "cyan")}
 _MARKS |= {"warning": ("!!", "yellow"), "failed": ("XX", "red")}

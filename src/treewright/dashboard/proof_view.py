@@ -7,6 +7,8 @@ on as they are, without the candidates that were not tried, and in pieces of bou
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -110,7 +112,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
         described = describe(run)
         verdicts = {r.get("goal"): r.get("status") for r in records if r["type"] == "verdict"}
         goals = {r.get("goal") for r in records if r["type"] == "goal"}
-        last = next((r for r in reversed(records) if r["type"] == "iteration"), {})
+        last = {r.get("goal"): r for r in records if r["type"] == "iteration"}
     given = described.get("goals")
     total = len(given) if isinstance(given, list) and given else len(goals)
     proved = sum(status == "proved" for status in verdicts.values())
@@ -124,16 +126,31 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "kind": run.kind,
         "run_id": run.run_id,
         "created_at": described.get("created_at"),
-        "target": described.get("target"),
+        "target": _words(described.get("target")),
         "mode": described.get("mode"),
         "settings": described.get("settings"),
         "liveness": now,
         "progress": {"done": len(verdicts), "of": total, "proved": proved},
-        "iterations": last.get("iteration", 0),
-        "counters": last.get("counters", {}),
+        "iterations": max((r.get("iteration", 0) for r in last.values()), default=0),
+        "counters": _sum(r.get("counters") for r in last.values()),
         "eta_seconds": None,
         "problem": problem,
     }
+
+
+def _words(target: object) -> str:
+    """A target is a text, or a record of a file, a name, a statement."""
+    values = target.values() if isinstance(target, dict) else [target]
+    return " ".join(value for value in values if isinstance(value, str) and value)
+
+
+def _sum(counters: Iterable[object]) -> dict[str, int]:
+    """Counters are a goal's own."""
+    total: Counter[str] = Counter()
+    for one in counters:
+        if isinstance(one, dict):
+            total.update({name: n for name, n in one.items() if isinstance(n, int)})
+    return dict(total)
 
 
 def _superseded(earlier: dict[str, Any], record: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
@@ -21,6 +22,7 @@ from treewright.lean.types import (
 )
 
 CANCEL_GRACE_SECONDS = 1.0
+_CANCEL_AGAIN_SECONDS = 0.1
 T = TypeVar("T")
 
 
@@ -88,14 +90,26 @@ class AsyncLeanSession:
     async def close(self) -> None:
         await asyncio.to_thread(self._session.close)
 
-    async def _call(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[LeanSession], T], stop: threading.Event) -> T:
+        """Blocking work of many steps on the session, which has to end soon after `stop` is set.
+
+        That happens when the awaiting task is cancelled; the step that runs then is interrupted.
+        """
+        return await self._call(lambda: work(self._session), stop)
+
+    async def _call(self, work: Callable[[], T], stop: threading.Event | None = None) -> T:
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._executor, work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            self._session.cancel()
-            await asyncio.wait([future], timeout=CANCEL_GRACE_SECONDS)
+            if stop is not None:
+                stop.set()
+            deadline = loop.time() + CANCEL_GRACE_SECONDS
+            while not future.done() and loop.time() < deadline:
+                # Again and again: the first may come between two steps of the work.
+                self._session.cancel()
+                await asyncio.wait([future], timeout=_CANCEL_AGAIN_SECONDS)
             if not future.done():
                 await asyncio.shield(asyncio.to_thread(self._session.close))
             raise

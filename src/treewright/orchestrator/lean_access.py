@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.pool import LeanPool
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.session import LeanError
-from treewright.lean.wasm.install import ensure_installed, find_installed
+from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator import statements
 from treewright.orchestrator.meter import metered
@@ -37,10 +37,6 @@ class LeanAccess:
         self._closed = False
         self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
-    @property
-    def installed(self) -> bool:
-        return find_installed() is not None
-
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLeanSession]:
         """Lends a session; waits while all are lent. Its CPU time goes to the current meter."""
@@ -54,27 +50,37 @@ class LeanAccess:
 
     async def verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
         """The replay check of what a worker claims. Cancelling it does not interrupt it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._checks, lambda: self._verify(goal, tuple(tactics), timeout)
+        if goal.place is not None:
+            original, candidate = statements.filled(goal.place, tactics)
+            return await self.replay(original, candidate, [goal.place.declaration], timeout)
+        return await self._check(
+            lambda replayer: replayer.theorem(
+                statements.closed_statement(goal),
+                "\n".join(tactics),
+                imports=goal.imports,
+                preamble=goal.preamble,
+                timeout=timeout,
+            )
         )
 
-    def _verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
+    async def replay(
+        self, original: str, candidate: str, targets: Sequence[str], timeout: float
+    ) -> Verdict:
+        """The replay check of a whole text."""
+        return await self._check(
+            lambda replayer: replayer.text(original, candidate, targets, timeout=timeout)
+        )
+
+    async def _check(self, work: Callable[[Replayer], Verdict]) -> Verdict:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._checks, self._with_replayer, work)
+
+    def _with_replayer(self, work: Callable[[Replayer], Verdict]) -> Verdict:
         if self._closed:
             raise LeanError("the Lean processes are being ended")
         if self._replayer is None:
             self._replayer = Replayer(ensure_installed())
-        if goal.place is not None:
-            original, candidate = statements.filled(goal.place, tactics)
-            targets = [goal.place.declaration] if goal.place.declaration else []
-            return self._replayer.text(original, candidate, targets, timeout=timeout)
-        return self._replayer.theorem(
-            statements.closed_statement(goal),
-            "\n".join(tactics),
-            imports=goal.imports,
-            preamble=goal.preamble,
-            timeout=timeout,
-        )
+        return work(self._replayer)
 
     async def close(self) -> None:
         """Ends every Lean process."""

@@ -122,7 +122,6 @@ class Ledger:
         toolchain: str | None = None,
         imports: Sequence[str] | None = None,
         budget: float | None = None,
-        run_id: str | None = None,
     ) -> bool:
         """Whether this was tried to its end already, with as much time or more.
 
@@ -139,20 +138,8 @@ class Ledger:
         if budget is not None:
             conditions.append("(budget >= ? OR success = 1)")
             values.append(budget)
-        if run_id is not None:
-            conditions.append("run_id = ?")
-            values.append(run_id)
         query = f"SELECT 1 FROM attempts WHERE {' AND '.join(conditions)} LIMIT 1"  # noqa: S608
         return bool(self.query(query, values))
-
-    def proof_of(self, goal: Goal | str, toolchain: str, imports: Sequence[str]) -> Sequence[str]:
-        """The tactics of a verified proof of this goal, or none."""
-        rows = self.query(
-            "SELECT tactics FROM attempts WHERE goal_hash = ? AND success = 1 AND toolchain = ? "
-            "AND imports = ? ORDER BY id LIMIT 1",
-            [self.hash_goal(goal), toolchain, " ".join(imports)],
-        )
-        return json.loads(rows[0]["tactics"]) if rows else ()
 
     def frontier(self) -> list[tuple[str, str]]:
         """(hash, text) of every goal that was tried and not proved."""

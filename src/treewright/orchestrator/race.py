@@ -24,10 +24,11 @@ from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.writer import LedgerWriter
 
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
-VERIFY_SECONDS = 60.0
+VERIFY_SECONDS = 120.0
 _GRACE_SECONDS = 10.0
 """A worker that ignores its own limit for this long is cancelled from outside."""
 _SESSION_WAIT_SECONDS = 600.0
+"""Waiting for a Lean session is not the strategy's time, but must end."""
 _GIVEN_UP = ("cancelled", "unavailable")
 
 

@@ -52,14 +52,15 @@ class Scheduler:
     ) -> None:
         self.config = config or from_profile()
         self.run_id = run_id or uuid.uuid4().hex[:12]
-        self._own_ledger = None if ledger is not None else Ledger()
-        self.ledger = ledger or self._own_ledger or Ledger()
-        self.lean = lean or LeanAccess(self.config.lean_sessions)
+        self._owns_ledger, self._owns_lean = ledger is None, lean is None
+        self.ledger = Ledger() if ledger is None else ledger
+        self.lean = LeanAccess(self.config.lean_sessions) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
-        made = make_workers(self.config, self.lean) if workers is None else workers
+        if workers is None:
+            workers = make_workers(self.config, self.lean, self.ledger.path)
         self.workers: dict[StrategyType, Worker] = {}
         self.excluded: dict[StrategyType, str] = {}
-        for worker in made:
+        for worker in workers:
             probe = worker.probe()
             if probe.available:
                 self.workers[worker.strategy] = worker
@@ -89,12 +90,13 @@ class Scheduler:
         await self.close()
 
     async def close(self) -> None:
-        """Ends Lean, writes what is left to write."""
+        """Writes what is left to write; ends the Lean and closes the ledger that it opened."""
         self.shutdown()
-        await self.lean.close()
+        if self._owns_lean:
+            await self.lean.close()
         self._attempts.close()
-        if self._own_ledger is not None:
-            self._own_ledger.close()
+        if self._owns_ledger:
+            self.ledger.close()
 
     @property
     def wasted_cpu_seconds(self) -> float:
@@ -150,6 +152,10 @@ class Scheduler:
                 return winner
             failures += results
         return _summary(failures)
+
+    async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
+        """One strategy of the caller's choice; checked and recorded like any attempt."""
+        return await self._attempts.attempt(goal, strategy)
 
     async def _try_cache(self, goal: Goal) -> Result | None:
         if not self.config.reuse:

@@ -50,7 +50,7 @@ export class ProofCanvas {
   fit() {
     if (!this.layout) return;
     const { columns, top, bottom, items } = this.layout;
-    const smallest = items.length < 150 ? 0.5 : 0.05;
+    const smallest = items.length < 600 ? 0.5 : 0.05;
     this.view.fit({ left: -30, top: top - 40, right: columns * COLUMN + 20, bottom: bottom + 50 }, smallest, 1.15);
     this.view.moved = false;
   }
@@ -119,10 +119,11 @@ export class ProofCanvas {
     const { left, top, right, bottom } = view.sight;
     const inSight = (item) => item.x > left - COLUMN && item.x < right + 40 && item.y > top - 30 && item.y < bottom + 30;
     const stateColour = { solved: colours.other, dead: colours.faint, open: colours.soft };
+    const thinnest = 0.7 / view.scale;
     for (const [from, to] of this.layout.links) {
       const solved = to.kind === "node" ? to.of.state === "solved" : to.edge.children.every((id) => this.tree.nodes.get(id)?.state === "solved");
       context.strokeStyle = solved ? colours.other : colours.faint;
-      context.lineWidth = solved ? 2 : 1.2;
+      context.lineWidth = Math.max(solved ? 2 : 1.2, thinnest);
       context.beginPath();
       context.moveTo(from.x + (from.kind === "node" ? 8 : 0), from.y);
       context.bezierCurveTo(from.x + 50, from.y, to.x - 50, to.y, to.x - (to.kind === "node" ? 8 : 0), to.y);
@@ -162,7 +163,7 @@ export class ProofCanvas {
 
   #node(context, item, colours, colour, view) {
     const { of } = item;
-    const r = 5 + Math.min(6, Math.sqrt(of.visits));
+    const r = Math.max(5 + Math.min(6, Math.sqrt(of.visits)), 2.5 / view.scale);
     context.fillStyle = of.state === "open" ? colours.paper : colour;
     context.strokeStyle = colour;
     context.lineWidth = 1.6;

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.types import ARMS, StrategyType
+from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator.types import ARMS
 from treewright.orchestrator.workers.base import Worker
+from treewright.orchestrator.workers.copilot import CopilotWorker
+from treewright.orchestrator.workers.dojo import DojoWorker
 from treewright.orchestrator.workers.micro import MicroWorker
+from treewright.orchestrator.workers.reprover import ReproverWorker
+from treewright.orchestrator.workers.search import SearchWorker
+from treewright.orchestrator.workers.sketch import SketchWorker
 from treewright.orchestrator.workers.stub import StubWorker
 
 
-def make_workers(config: OrchestratorConfig, lean: LeanAccess) -> list[Worker]:
+class Tickets:
+    """The marketplace in a ledger's file, opened for each request: requests are rare."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+
+    async def request_lemma(self, goal: str, **details: Any) -> str:
+        with Marketplace(self._ledger) as marketplace:
+            return await marketplace.request_lemma(goal, **details)
+
+
+def make_workers(config: OrchestratorConfig, lean: LeanAccess, ledger: Path) -> list[Worker]:
     """The workers of the configured portfolio, in the order of `StrategyType`."""
     if config.profile == 0:
         return [StubWorker(strategy) for strategy in config.portfolio]
-    made = {worker.strategy: worker for worker in _all(lean)}
+    made = {worker.strategy: worker for worker in all_workers(lean, ledger)}
     return [made[s] for s in ARMS if s in config.portfolio and s in made]
 
 
-def _all(lean: LeanAccess) -> list[Worker]:
-    return [MicroWorker(lean)]
-
-
-__all__ = ["StrategyType", "make_workers"]
+def all_workers(lean: LeanAccess, ledger: Path | None = None) -> list[Worker]:
+    """`ledger` is where lemma tickets go; without one none are written."""
+    return [
+        MicroWorker(lean),
+        SearchWorker(lean),
+        CopilotWorker(),
+        ReproverWorker(lean),
+        SketchWorker(lean, lemmas=Tickets(ledger) if ledger is not None else None),
+        DojoWorker(),
+    ]

@@ -9,19 +9,15 @@ from treewright.lean.types import ProofState
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Hole, LeanWorker, run_on_all
 
-CLOSERS = (
-    "rfl",
-    "trivial",
-    "assumption",
-    "decide",
-    "simp",
-    "omega",
-    "simp_all",
-    "grind",
-)
+CHEAP_CLOSERS = ("rfl", "trivial", "assumption", "decide", "simp", "omega")
+DEAR_CLOSERS = ("simp_all", "grind")
 OPENERS = ("intros", "intros; subst_vars", "intros; constructor", "intros; funext _")
 _SHARE = 3
 """One tactic gets at most this part of the strategy's time."""
+
+
+_Start = tuple[tuple[str, ...], tuple[ProofState, ...]]
+"""Steps, and the states they lead to."""
 
 
 class MicroWorker(LeanWorker):
@@ -31,8 +27,10 @@ class MicroWorker(LeanWorker):
         self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
     ) -> tuple[str, ...] | None:
         share = max(0.1, (deadline - time.monotonic()) / _SHARE)
+        if steps := await _first_closer(session, [((), hole.states)], CHEAP_CLOSERS, share):
+            return steps
         seen = {_key(hole.states)}
-        starts: list[tuple[tuple[str, ...], tuple[ProofState, ...]]] = [((), hole.states)]
+        starts: list[_Start] = [((), hole.states)]
         for opener in OPENERS:
             opened = await run_on_all(session, hole.states, opener, share)
             if opened is None:
@@ -42,16 +40,23 @@ class MicroWorker(LeanWorker):
             if _key(opened) not in seen:
                 seen.add(_key(opened))
                 starts.append(((opener,), opened))
-        # Every closer on every start before the next, dearer one.
-        for closer in CLOSERS:
-            for steps, states in starts:
-                tactic = (
-                    closer if all(len(s.goals) == 1 for s in states) else f"all_goals ({closer})"
-                )
-                left = await run_on_all(session, states, tactic, share)
-                if left is not None and _closed(left):
-                    return (*steps, tactic)
-        return None
+        if steps := await _first_closer(session, starts[1:], CHEAP_CLOSERS, share):
+            return steps
+        return await _first_closer(session, starts, DEAR_CLOSERS, share)
+
+
+async def _first_closer(
+    session: AsyncLeanSession, starts: list[_Start], closers: tuple[str, ...], share: float
+) -> tuple[str, ...] | None:
+    """Every closer on every start before the next, dearer one."""
+    for closer in closers:
+        for steps, states in starts:
+            single = all(len(state.goals) == 1 for state in states)
+            tactic = closer if single else f"all_goals {closer}"
+            left = await run_on_all(session, states, tactic, share)
+            if left is not None and _closed(left):
+                return (*steps, tactic)
+    return None
 
 
 def _closed(states: tuple[ProofState, ...]) -> bool:

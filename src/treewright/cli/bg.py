@@ -1,0 +1,70 @@
+"""`treewright bg`: prove a project's sorries in the background."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from treewright.cli.orchestrator_options import portfolio_options
+
+
+@click.command()
+@click.argument("project", type=click.Path(path_type=Path), default=Path())
+@click.option("--once", is_flag=True, help="Stop when a pass finds nothing more.")
+@click.option("--in-place", is_flag=True, help="Write proofs into the project's own files.")
+@portfolio_options
+@click.option(
+    "--ledger",
+    "ledger_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The ledger of attempts (PROJECT/.treewright/ledger.db).",
+)
+@click.option("--json", "as_json", is_flag=True, help="At the end, what was proved as JSON.")
+def bg(
+    project: Path,
+    once: bool,
+    in_place: bool,
+    ledger_path: Path | None,
+    as_json: bool,
+    **portfolio: Any,
+) -> None:
+    """Work through a project's `sorry`s until told to stop (Ctrl-C or SIGTERM).
+
+    Verified proofs go into PROJECT/.treewright/bg/<run>: changed files and patches. Your files
+    are not touched unless --in-place is given.
+    """
+    import asyncio
+    import signal
+
+    import msgspec
+
+    from treewright.cli.orchestrator_options import make_config
+    from treewright.kernel.errors import UsageError
+    from treewright.orchestrator.background import Background
+    from treewright.orchestrator.ledger import Ledger
+
+    if not project.exists():
+        raise UsageError(f"there is no {project}")
+    base = project if project.is_dir() else project.parent
+    config = make_config(reuse=True, **portfolio)
+
+    async def work(ledger: Ledger) -> Background:
+        background = Background(
+            project, ledger, config, in_place, lambda text: click.echo(text, err=True)
+        )
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, background.stop)
+        await background.run(once=once)
+        return background
+
+    with Ledger(ledger_path or base / ".treewright" / "ledger.db") as ledger:
+        done = asyncio.run(work(ledger))
+    if as_json:
+        document = {"run_id": done.run_id, "proved": done.proved}
+        click.echo(msgspec.json.encode(document).decode())
+    click.echo(f"{len(done.proved)} declarations proved", err=True)
+    if done.proved:
+        click.echo(f"proofs: {done.directory}", err=True)

@@ -1,0 +1,79 @@
+"""`treewright blueprint`: does a leanblueprint agree with Lean?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treewright.cli.orchestrator_options import ledger_option
+from treewright.kernel.errors import EXIT_FAILURE
+
+if TYPE_CHECKING:
+    from treewright.orchestrator.blueprint import Assessment
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The Lean project.  [default: the Lake project around PATH]",
+)
+@click.option("--write", is_flag=True, help="Make every \\leanok true to what Lean says.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds per Lean file.")
+@ledger_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def blueprint(
+    path: Path, project: Path | None, write: bool, timeout: float, ledger_path: Path, as_json: bool
+) -> None:
+    """Compare a leanblueprint's \\lean, \\leanok and \\uses with the project.
+
+    PATH is the project, the blueprint's directory or its content.tex. Exit 1 if they disagree.
+    """
+    import msgspec
+
+    from treewright.lean.backend import find_project
+    from treewright.lean.wasm.install import ensure_installed
+    from treewright.lean.wasm.session import WasmSession
+    from treewright.orchestrator import blueprint as sync
+    from treewright.orchestrator import latex
+    from treewright.orchestrator.blueprint_lean import inspect, proved_in_ledger
+
+    entry = sync.find_entry(path)
+    root = project or find_project(entry.parent) or (path if path.is_dir() else path.parent)
+    read = latex.read(entry)
+    wanted = sync.declarations(read)
+    click.echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
+    with WasmSession(ensure_installed()) as session:
+        states, problems = inspect(session, root, wanted, timeout=timeout)
+    assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)
+    changed = sync.write(read, assessment) if write else []
+    for problem in (*assessment.problems, *problems):
+        click.echo(f"treewright: {problem}", err=True)
+    if as_json:
+        document = {
+            "entries": msgspec.to_builtins(assessment.entries),
+            "problems": [*assessment.problems, *problems],
+            "edits": len(assessment.edits),
+            "written": [str(file) for file in changed],
+        }
+        click.echo(json.dumps(document, ensure_ascii=False))
+    else:
+        for entry_ in assessment.drifted:
+            name = entry_.label or ", ".join(entry_.lean) or entry_.environment
+            click.echo(f"{entry_.file}:{entry_.line}: {name}: {'; '.join(entry_.drift)}")
+        agreed = len(assessment.entries) - len(assessment.drifted)
+        click.echo(f"{agreed} of {len(assessment.entries)} statements agree", err=True)
+        for file in changed:
+            click.echo(f"updated {file}", err=True)
+    if assessment.drifted and not (write and _only_marks(assessment)):
+        raise click.exceptions.Exit(EXIT_FAILURE)
+
+
+def _only_marks(assessment: Assessment) -> bool:
+    """Whether writing has settled everything there was."""
+    settled = ("_not_marked", "_but_open", "_but_absent")
+    return all(code.endswith(settled) for entry in assessment.entries for code in entry.drift)

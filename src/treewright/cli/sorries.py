@@ -1,0 +1,69 @@
+"""`treewright sorries`: every open goal of a project, found by Lean itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from treewright.kernel.errors import EXIT_FAILURE, UsageError
+
+
+@click.command()
+@click.argument("project", type=click.Path(path_type=Path), default=Path())
+@click.option(
+    "--lean",
+    "requested",
+    type=click.Choice(["auto", "wasm", "native"]),
+    default="auto",
+    show_default=True,
+    help="auto takes native inside a Lake project whose toolchain is installed.",
+)
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> None:
+    """List every `sorry` of a project or file: position, goal, context, imports, difficulty.
+
+    Exits with 1 if a file could not be read by Lean; the others are listed all the same.
+    """
+    import msgspec
+
+    from treewright.lean.backend import choose, open_session
+    from treewright.lean.sorries import extract_file, lean_files
+    from treewright.orchestrator.project import records
+
+    if not timeout > 0:
+        raise UsageError("--timeout must be positive")
+    files = lean_files(project)
+    choice = choose(requested, project.resolve())
+    click.echo(f"Lean backend: {choice}", err=True)
+    found, problems = [], []
+    session = open_session(choice) if files else None
+    try:
+        for path in files:
+            if session is None or not session.alive:
+                session = open_session(choice)
+            result = extract_file(session, path, timeout=timeout)
+            if result.error:
+                problems.append({"file": str(path), "error": result.error})
+                click.echo(f"{path}: {result.error}", err=True)
+            for error in (d for d in result.diagnostics if d.severity == "error"):
+                click.echo(error.format(str(path)), err=True)
+            found += records(result, project)
+            session.free([state for sorry in result.sorries for state in sorry.states])
+    finally:
+        if session is not None:
+            session.close()
+    if as_json:
+        document = {"backend": choice.backend, "sorries": found, "problems": problems}
+        click.echo(msgspec.json.encode(document).decode())
+    else:
+        for record in found:
+            context = "".join(f"    {line}\n" for line in record.context)
+            click.echo(
+                f"{record.file}:{record.line}:{record.column}: {record.declaration or '(no name)'} "
+                f"[difficulty {record.difficulty:.2f}]\n{context}    ⊢ {record.goal}"
+            )
+        click.echo(f"{len(found)} sorries in {len(files)} files", err=True)
+    if problems:
+        raise click.exceptions.Exit(EXIT_FAILURE)

@@ -1,0 +1,194 @@
+"""The documents of the HTTP API: ledger statistics, the marketplace, health.
+
+Pure builders over a read-only connection: nothing here can change, create or migrate a ledger,
+so a view may be open while runs go on. A ledger that is not there yet gives empty documents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import treewright
+from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import StorageError, TreewrightError
+from treewright.orchestrator import migrations
+from treewright.orchestrator.ledger_file import errors_for_people
+from treewright.orchestrator.tickets import Ticket, TicketStatus, all_tickets
+
+Document = dict[str, Any]
+
+RECENT = 20
+_GOALS = """
+SELECT count(DISTINCT goal_hash) AS tried,
+    count(DISTINCT CASE success WHEN 1 THEN goal_hash END) AS solved FROM attempts
+"""
+_RUNS = """
+SELECT run_id, kind, subject, started_at, finished_at FROM runs ORDER BY started_at DESC LIMIT ?
+"""
+_ARMS = "SELECT * FROM bandit WHERE goal_class = ''"
+_WAIT_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that cannot write, with rows by name."""
+    with errors_for_people(path, _WAIT_SECONDS):
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            yield connection
+        finally:
+            connection.close()
+
+
+def stats(path: Path) -> Document:
+    """`GET /api/stats`."""
+    if not path.is_file():
+        return _stats_of(None)
+    with reading(path) as connection:
+        return _stats_of(connection if has_table(connection, "attempts") else None)
+
+
+def marketplace(path: Path, now: float | None = None) -> Document:
+    """`GET /api/marketplace`."""
+    tickets: list[Ticket] = []
+    if path.is_file():
+        with reading(path) as connection:
+            if has_table(connection, "tickets"):
+                tickets = all_tickets(connection)
+    return marketplace_of(tickets, time.time() if now is None else now)
+
+
+def health(path: Path) -> Document:
+    """`GET /api/health`. `status` is `ok`, `absent` (no ledger yet) or `error`."""
+    document = {
+        "status": "absent",
+        "detail": "no run has made a ledger here yet",
+        "treewright": treewright.__version__,
+        "ledger": str(path),
+        "ledger_version": None,
+        "time": timestamp(),
+    }
+    if not path.is_file():
+        return document
+    try:
+        with reading(path) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > migrations.VERSION:
+                raise StorageError(f"the ledger was written by a newer treewright ({version})")
+            (sound,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if sound != "ok":
+                raise StorageError(f"the ledger is damaged: {sound}")
+    except TreewrightError as error:
+        return document | {"status": "error", "detail": str(error)}
+    return document | {"status": "ok", "detail": "", "ledger_version": version}
+
+
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    return found is not None
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _stats_of(connection: sqlite3.Connection | None) -> Document:
+    document: Document = {
+        "attempts": 0,
+        "successes": 0,
+        "goals": {"tried": 0, "solved": 0},
+        "strategies": {},
+        "recent": [],
+        "tactic_cache": {"entries": 0, "uses": 0, "top": []},
+        "runs": [],
+    }
+    if connection is None:
+        return document
+    document["strategies"] = _strategies(connection)
+    for total in ("attempts", "successes"):
+        document[total] = sum(found[total] for found in document["strategies"].values())
+    document["goals"] = dict(connection.execute(_GOALS).fetchone())
+    document["recent"] = [_attempt(row) for row in _recent(connection)]
+    if has_table(connection, "tactic_cache"):
+        document["tactic_cache"] = _cache(connection)
+    if has_table(connection, "runs"):
+        document["runs"] = [dict(row) for row in connection.execute(_RUNS, (RECENT,))]
+    return document
+
+
+def _strategies(connection: sqlite3.Connection) -> Document:
+    """By strategy. Cancelled attempts do not count in the rate: they say nothing."""
+    columns = _columns(connection, "attempts")
+    cpu = "sum(cpu_seconds)" if "cpu_seconds" in columns else "0.0"
+    wasted = "sum(cpu_seconds * (success = 0))" if "cpu_seconds" in columns else "0.0"
+    cancelled = "sum(status = 'cancelled')" if "status" in columns else "0"
+    rows = connection.execute(
+        "SELECT strategy, count(*) AS attempts, sum(success) AS successes, "  # noqa: S608
+        f"{cancelled} AS cancelled, avg(time_seconds) AS avg_time, {cpu} AS cpu_seconds, "
+        f"{wasted} AS wasted_cpu_seconds FROM attempts GROUP BY strategy ORDER BY strategy"
+    ).fetchall()
+    arms = {}
+    if has_table(connection, "bandit"):
+        arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
+    found = {}
+    for row in rows:
+        trials = row["attempts"] - row["cancelled"]
+        found[row["strategy"]] = {
+            **{name: row[name] for name in row.keys() if name != "strategy"},  # noqa: SIM118
+            "success_rate": row["successes"] / trials if trials else 0.0,
+            "bandit": arms.get(row["strategy"]),
+        }
+    return found
+
+
+def _recent(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    return connection.execute(
+        "SELECT * FROM attempts ORDER BY id DESC LIMIT ?", (RECENT,)
+    ).fetchall()
+
+
+def _attempt(row: sqlite3.Row) -> Document:
+    shown = ("goal_hash", "goal_text", "strategy", "status", "time_seconds", "error", "timestamp")
+    found = {name: row[name] for name in shown if name in row.keys()}  # noqa: SIM118 - a Row
+    return found | {"success": bool(row["success"]), "tactics": json.loads(row["tactics"])}
+
+
+def _cache(connection: sqlite3.Connection) -> Document:
+    entries, uses = connection.execute(
+        "SELECT count(*), coalesce(sum(use_count), 0) FROM tactic_cache"
+    ).fetchone()
+    top = connection.execute(
+        "SELECT goal_text, tactics, success_rate, avg_time, use_count FROM tactic_cache "
+        "ORDER BY use_count DESC, goal_hash LIMIT ?",
+        (RECENT,),
+    )
+    return {
+        "entries": entries,
+        "uses": uses,
+        "top": [dict(row) | {"tactics": json.loads(row["tactics"])} for row in top],
+    }
+
+
+def marketplace_of(tickets: list[Ticket], now: float) -> Document:
+    """Counts by status, with expired claims as open, and the tickets, most urgent first."""
+    shown = []
+    counts = {str(status): 0 for status in TicketStatus}
+    for ticket in tickets:
+        expired = ticket.status is TicketStatus.CLAIMED and (ticket.claim_expires or 0) <= now
+        status = TicketStatus.OPEN if expired else ticket.status
+        counts[status] += 1
+        document = msgspec.to_builtins(ticket) | {"status": str(status), "name": ticket.name}
+        del document["similarity"]
+        shown.append(document)
+    return {"total": len(tickets), "by_status": counts, "tickets": shown}

@@ -1,0 +1,1 @@
+"""ByT5 in numpy: enough to run ReProver's models from a local directory."""

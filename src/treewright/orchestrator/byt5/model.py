@@ -1,0 +1,222 @@
+"""A T5 encoder and decoder over weights in Hugging Face's directory layout.
+
+`config.json` and `model.safetensors` (or its shards). The decoder keeps keys and values, so a
+step costs one position. Work can be stopped between layers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.orchestrator.byt5 import layers, tokens
+from treewright.orchestrator.byt5.layers import Floats
+
+WEIGHTS = "model.safetensors"
+_SHARDS = "model.safetensors.index.json"
+
+
+class Stopped(Exception):
+    """The caller does not want the result any more."""
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class Cache:
+    """Keys and values of every decoder layer: of the text so far, and of the encoded input."""
+
+    own: list[tuple[Floats, Floats]]
+    cross: list[tuple[Floats, Floats]]
+    length: int = 0
+
+    def select(self, rows: Sequence[int]) -> Cache:
+        """The same for some of the hypotheses, in a new order."""
+        index = list(rows)
+        return Cache([(k[index], v[index]) for k, v in self.own], self.cross, self.length)
+
+
+class T5:
+    """One model. `stop` is asked between layers and ends the work with `Stopped`."""
+
+    def __init__(self, directory: Path) -> None:
+        config = _config(directory)
+        self._weights = _weights(directory)
+        self._heads: int = config["num_heads"]
+        self._epsilon: float = config.get("layer_norm_epsilon", 1e-6)
+        self._buckets: int = config.get("relative_attention_num_buckets", 32)
+        self._furthest: int = config.get("relative_attention_max_distance", 128)
+        self._encoder_layers: int = config["num_layers"]
+        self._decoder_layers: int = config.get("num_decoder_layers") or config["num_layers"]
+        self._tied: bool = config.get("tie_word_embeddings", True)
+        self._start: int = config.get("decoder_start_token_id", tokens.PAD)
+        self.dimension: int = config["d_model"]
+        self._embedding = self._first("shared.weight", "encoder.embed_tokens.weight")
+
+    @property
+    def can_generate(self) -> bool:
+        return "decoder.final_layer_norm.weight" in self._weights
+
+    def _first(self, *names: str) -> Floats:
+        for name in names:
+            if name in self._weights:
+                return self._weights[name]
+        raise UsageError(f"the model has no weights {names[0]}; is it a T5?")
+
+    def _linear(self, values: Floats, name: str) -> Floats:
+        return values @ self._weights[f"{name}.weight"].T
+
+    def _norm(self, values: Floats, name: str) -> Floats:
+        return layers.rms_norm(values, self._weights[f"{name}.weight"], self._epsilon)
+
+    def _feed_forward(self, hidden: Floats, name: str) -> Floats:
+        inside = self._norm(hidden, f"{name}.layer_norm")
+        dense = f"{name}.DenseReluDense"
+        gate = layers.gelu(self._linear(inside, f"{dense}.wi_0"))
+        return hidden + self._linear(gate * self._linear(inside, f"{dense}.wi_1"), f"{dense}.wo")
+
+    def _heads_of(self, values: Floats, name: str) -> Floats:
+        return layers.split_heads(self._linear(values, name), self._heads)
+
+    def _bias(self, side: str, queries: range, keys: range) -> Floats:
+        """(1, heads, queries, keys): what the distance adds to the scores."""
+        distance = np.array(keys)[None, :] - np.array(queries)[:, None]
+        bucket = layers.buckets(
+            distance,
+            bidirectional=side == "encoder",
+            count=self._buckets,
+            furthest=self._furthest,
+        )
+        name = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        return self._weights[name][bucket].transpose(2, 0, 1)[None]
+
+    # -- encoder --------------------------------------------------------------------------
+
+    def encode(self, ids: Sequence[int], stop: Callable[[], bool] = never) -> Floats:
+        """(1, length, dimension): the encoded input."""
+        hidden = self._embedding[np.array(ids)][None]
+        places = range(len(ids))
+        bias = self._bias("encoder", places, places)
+        for number in range(self._encoder_layers):
+            if stop():
+                raise Stopped
+            block = f"encoder.block.{number}"
+            inside = self._norm(hidden, f"{block}.layer.0.layer_norm")
+            name = f"{block}.layer.0.SelfAttention"
+            query, key, value = (self._heads_of(inside, f"{name}.{part}") for part in "qkv")
+            mixed = layers.join_heads(layers.attend(query, key, value, bias))
+            hidden = hidden + self._linear(mixed, f"{name}.o")
+            hidden = self._feed_forward(hidden, f"{block}.layer.1")
+        return self._norm(hidden, "encoder.final_layer_norm")
+
+    def embed(self, text: str, limit: int, stop: Callable[[], bool] = never) -> Floats:
+        """The mean of the encoded input, of unit length: what the retriever compares."""
+        mean = self.encode(tokens.encode(text, limit), stop)[0].mean(axis=0)
+        return mean / np.linalg.norm(mean)
+
+    # -- decoder --------------------------------------------------------------------------
+
+    def start(self, encoded: Floats) -> Cache:
+        """An empty text in front of an encoded input."""
+        size = self._weights["decoder.block.0.layer.0.SelfAttention.k.weight"].shape[0]
+        empty = np.zeros((1, self._heads, 0, size // self._heads), dtype=np.float32)
+        cross = []
+        for number in range(self._decoder_layers):
+            name = f"decoder.block.{number}.layer.1.EncDecAttention"
+            cross.append(
+                (self._heads_of(encoded, f"{name}.k"), self._heads_of(encoded, f"{name}.v"))
+            )
+        return Cache([(empty, empty) for _ in cross], cross)
+
+    @property
+    def first_token(self) -> int:
+        return self._start
+
+    def step(
+        self, cache: Cache, last: Sequence[int], stop: Callable[[], bool] = never
+    ) -> tuple[Floats, Cache]:
+        """Log-probabilities of the next token behind each hypothesis, whose last token is given."""
+        hidden = self._embedding[np.array(last)][:, None]
+        length = cache.length + 1
+        bias = self._bias("decoder", range(length - 1, length), range(length))
+        own = []
+        for number in range(self._decoder_layers):
+            if stop():
+                raise Stopped
+            block = f"decoder.block.{number}"
+            inside = self._norm(hidden, f"{block}.layer.0.layer_norm")
+            name = f"{block}.layer.0.SelfAttention"
+            query, new_key, new_value = (self._heads_of(inside, f"{name}.{p}") for p in "qkv")
+            old_key, old_value = cache.own[number]
+            key = np.concatenate((old_key, new_key), axis=2)
+            value = np.concatenate((old_value, new_value), axis=2)
+            own.append((key, value))
+            mixed = layers.join_heads(layers.attend(query, key, value, bias))
+            hidden = hidden + self._linear(mixed, f"{name}.o")
+            inside = self._norm(hidden, f"{block}.layer.1.layer_norm")
+            name = f"{block}.layer.1.EncDecAttention"
+            key, value = cache.cross[number]
+            mixed = layers.attend(self._heads_of(inside, f"{name}.q"), key, value, None)
+            hidden = hidden + self._linear(layers.join_heads(mixed), f"{name}.o")
+            hidden = self._feed_forward(hidden, f"{block}.layer.2")
+        final = self._norm(hidden, "decoder.final_layer_norm")[:, 0]
+        return layers.log_softmax(self._logits(final)), Cache(own, cache.cross, length)
+
+    def _logits(self, final: Floats) -> Floats:
+        if self._tied:
+            scaled: Floats = (final * np.float32(self.dimension**-0.5)).astype(np.float32)
+            return scaled @ self._embedding.T
+        return self._linear(final, "lm_head")
+
+
+def _config(directory: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((directory / "config.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{directory} has no readable config.json: {error}") from error
+    kind = config.get("feed_forward_proj", "relu")
+    if config.get("model_type") != "t5" or kind != "gated-gelu":
+        raise UsageError(
+            f"{directory} is no ByT5 (model_type t5, feed_forward_proj gated-gelu), but "
+            f"{config.get('model_type')} with {kind}"
+        )
+    return config
+
+
+def weight_files(directory: Path) -> Iterator[Path]:
+    """The safetensors files of a model; none if there are none."""
+    if (directory / _SHARDS).is_file():
+        index = json.loads((directory / _SHARDS).read_text("utf-8"))
+        yield from (directory / name for name in sorted(set(index["weight_map"].values())))
+    elif (directory / WEIGHTS).is_file():
+        yield directory / WEIGHTS
+
+
+def _weights(directory: Path) -> dict[str, Floats]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError:
+        raise MissingExtra("a ByT5 model", "premises") from None
+    files = list(weight_files(directory))
+    if not files:
+        raise UsageError(
+            f"{directory} has no {WEIGHTS}; convert the model with transformers: "
+            "model.save_pretrained(directory, safe_serialization=True)"
+        )
+    found: dict[str, Floats] = {}
+    for file in files:
+        try:
+            loaded = load_file(file)
+        except (OSError, SafetensorError, KeyError, TypeError) as error:
+            raise UsageError(f"cannot read the weights {file}: {error}") from error
+        found |= {name: array.astype(np.float32) for name, array in loaded.items()}
+    return found

@@ -1,0 +1,32 @@
+"""What `treewright doctor` says about the strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from treewright.kernel.checkup import Check
+from treewright.lean.wasm.install import find_installed
+from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.types import StrategyType
+from treewright.orchestrator.workers.base import LeanWorker
+from treewright.orchestrator.workers.factory import all_workers
+
+
+def checks(repo: Path | None) -> Iterator[Check]:
+    """A line a strategy. Nothing is started, fetched or asked."""
+    for worker in all_workers(LeanAccess()):
+        probe = worker.probe()
+        name = StrategyType(worker.strategy).value
+        if not probe.available:
+            yield Check("strategies", name, "absent", probe.detail, probe.hint)
+        elif isinstance(worker, LeanWorker) and find_installed() is None:
+            yield Check(
+                "strategies",
+                name,
+                "absent",
+                "the bundled Lean is not installed yet",
+                "treewright lean install (or the first run) fetches it",
+            )
+        else:
+            yield Check("strategies", name, "ok", probe.detail)

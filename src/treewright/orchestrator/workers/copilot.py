@@ -1,0 +1,108 @@
+"""`copilot`: Lean Copilot's premise selection and proof search, in a project that imports it.
+
+It runs in the project's own toolchain. Its proofs go through the replay check like all others,
+which the bundled Lean can do only for goals that need nothing but core Lean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from treewright.lean.session import LeanSession
+from treewright.lean.types import Diagnostic, ProofState, StepResult, TacticError
+from treewright.orchestrator import statements
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.base import EXCEPTION, Availability, Hopeless, failed
+from treewright.orchestrator.workers.native import native_project, requires
+
+PACKAGE = "LeanCopilot"
+PREMISES = "select_premises"
+SEARCH = "search_proof"
+_TRY_THIS = re.compile(r"Try (?:this|these):\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
+
+
+class CopilotWorker:
+    def __init__(self, start: Path | None = None) -> None:
+        self._start = start or Path.cwd()
+
+    @property
+    def strategy(self) -> StrategyType:
+        return StrategyType.COPILOT
+
+    def probe(self) -> Availability:
+        project = native_project(self._start)
+        if isinstance(project, Availability):
+            return project
+        if not requires(project, PACKAGE):
+            return Availability(
+                False, f"the project {project.name} does not require {PACKAGE}", "add it with lake"
+            )
+        return Availability(True, f"{PACKAGE} in {project.name}")
+
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(timeout):
+                tactics = await asyncio.to_thread(self._prove, goal, timeout)
+        except TimeoutError:
+            return failed(self.strategy, "timeout", started)
+        except Hopeless as reason:
+            return failed(self.strategy, str(reason), started)
+        except Exception as error:
+            return failed(self.strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
+        return Result(True, self.strategy, tactics, time.monotonic() - started)
+
+    def _prove(self, goal: Goal, timeout: float) -> tuple[str, ...]:
+        from treewright.lean.native.session import open_native
+
+        project = native_project(self._start)
+        if isinstance(project, Availability):
+            raise Hopeless(project.detail)
+        if goal.place is not None:
+            raise Hopeless("copilot works on statements")
+        session = open_native(project, imports_for(goal), goal.preamble)
+        try:
+            return search(session, goal, timeout)
+        finally:
+            session.close()
+
+
+def imports_for(goal: Goal) -> tuple[str, ...]:
+    """The goal's imports, and Lean Copilot itself."""
+    return (*(module for module in goal.imports if module != PACKAGE), PACKAGE)
+
+
+def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
+    """Selects premises (its messages help the search), then lets it search; the script found."""
+    steps = statements.introductions(goal)
+    state = _state(session.start(statements.closed_statement(goal)))
+    if steps:
+        state = _state(session.run_tactic(state, steps[0], timeout))
+    session.run_tactic(state, PREMISES, timeout)
+    result = session.run_tactic(state, SEARCH, timeout)
+    if not isinstance(result, ProofState) or not result.closed:
+        raise Hopeless(f"{SEARCH} did not close the goal")
+    script = advice(result.messages)
+    if not script:
+        raise Hopeless(f"{SEARCH} closed the goal without saying how")
+    return (*steps, *script)
+
+
+def advice(messages: Sequence[Diagnostic]) -> tuple[str, ...]:
+    """The tactics that a search says to write in its place."""
+    for message in messages:
+        if found := _TRY_THIS.search(message.text):
+            lines = [line.strip() for line in found[1].strip().splitlines()]
+            return tuple(line for line in lines if line)
+    return ()
+
+
+def _state(result: StepResult) -> ProofState:
+    if isinstance(result, ProofState):
+        return result
+    detail = result.message if isinstance(result, TacticError) else str(result)
+    raise Hopeless(f"Lean does not take the goal: {detail.splitlines()[0]}")

@@ -1,0 +1,191 @@
+"""`reprover`: a model proposes tactics for a state, Lean tries them, the likeliest state first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.types import ProofState
+from treewright.orchestrator.byt5 import reprover as models
+from treewright.orchestrator.byt5.model import Stopped
+from treewright.orchestrator.byt5.reprover import ReProver, Suggestion
+from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.meter import current_meter
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.base import (
+    UNAVAILABLE,
+    Availability,
+    Hole,
+    LeanWorker,
+    failed,
+    run_on_all,
+)
+from treewright.premises.building import default_path
+from treewright.premises.index import Premise, PremiseIndex
+
+WIDTH = 4
+_STEP_SECONDS = 10.0
+T = TypeVar("T")
+# Cost, order of arrival, states, steps that led there.
+_Waiting = tuple[float, int, tuple[ProofState, ...], tuple[str, ...]]
+
+
+class Proposer(Protocol):
+    """What the search asks for tactics."""
+
+    def propose(self, state: str, stop: Callable[[], bool]) -> list[Suggestion]: ...
+
+
+class ReproverWorker:
+    """Reads the models when first needed, from a directory or that of TREEWRIGHT_REPROVER."""
+
+    def __init__(
+        self, lean: LeanAccess, directory: Path | None = None, premises: Path | None = None
+    ) -> None:
+        self._lean = lean
+        self._directory = directory or models.configured_directory()
+        self._premises = premises
+        self._models: ReProver | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def strategy(self) -> StrategyType:
+        return StrategyType.REPROVER
+
+    def probe(self) -> Availability:
+        directory = self._directory
+        layout = "a directory with generator/ and retriever/, each with config.json and weights"
+        if directory is None:
+            return Availability(False, f"{models.VARIABLE} is not set", f"set it to {layout}")
+        if not models.has_model(directory / "generator"):
+            hint = f"{models.VARIABLE} has to name {layout} as model.safetensors"
+            return Availability(False, f"there is no model at {directory / 'generator'}", hint)
+        if not models.has_model(directory / "retriever"):
+            return Availability(True, f"{directory}: generation without retrieval")
+        index = self._premises or default_path()
+        if not index.is_file():
+            hint = "make it with: treewright premises build --lexical"
+            return Availability(False, "retrieval needs a premise index", hint)
+        return Availability(True, f"{directory}: retrieval and generation")
+
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        started = time.monotonic()
+        availability = self.probe()
+        if not availability.available:
+            return failed(self.strategy, availability.detail, started, UNAVAILABLE)
+        try:
+            loaded = await asyncio.to_thread(self._load)
+            proposer = ModelProposer(loaded, self._index(loaded, goal))
+        except Exception as error:
+            return failed(self.strategy, f"{type(error).__name__}: {error}", started, UNAVAILABLE)
+        with contextlib.closing(proposer):
+            result = await ProposalSearch(self._lean, proposer).run(goal, timeout)
+        metadata = result.metadata | {"premises": list(proposer.used)}
+        return msgspec.structs.replace(result, metadata=metadata)
+
+    def _load(self) -> ReProver:
+        with self._loading:
+            if self._models is None:
+                assert self._directory is not None
+                self._models = ReProver(self._directory)
+            return self._models
+
+    def _index(self, loaded: ReProver, goal: Goal) -> PremiseIndex | None:
+        if not loaded.retrieves:
+            return None
+        return PremiseIndex.open(self._premises or default_path(goal.imports))
+
+
+class ModelProposer:
+    """Retrieval and generation for one goal; `used` are the premises the model was shown."""
+
+    def __init__(self, loaded: ReProver, index: PremiseIndex | None) -> None:
+        self._models = loaded
+        self._index = index
+        self.used: dict[str, None] = {}
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+
+    def propose(self, state: str, stop: Callable[[], bool]) -> list[Suggestion]:
+        premises: list[Premise] = []
+        if self._index is not None:
+            candidates = self._index.lexical(state, models.CANDIDATES)
+            premises = self._models.rerank(state, candidates, stop)
+        self.used |= {premise.name: None for premise in premises}
+        return self._models.tactics(state, premises, WIDTH, stop)
+
+
+class ProposalSearch(LeanWorker):
+    """Best-first: a state's score is the sum of the scores of the tactics that led to it."""
+
+    strategy = StrategyType.REPROVER
+
+    def __init__(self, lean: LeanAccess, proposer: Proposer) -> None:
+        super().__init__(lean)
+        self._proposer = proposer
+
+    async def close_hole(
+        self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
+    ) -> tuple[str, ...] | None:
+        order = itertools.count()
+        waiting: list[_Waiting] = [(0.0, next(order), hole.states, ())]
+        seen = {_key(hole.states)}
+        while waiting:
+            cost, _, states, steps = heapq.heappop(waiting)
+            shown = next(state.pretty for state in states if state.goals)
+            for suggestion in await _in_thread(
+                lambda stop, shown=shown: self._proposer.propose(shown, stop)
+            ):
+                left = max(0.1, min(_STEP_SECONDS, deadline - time.monotonic()))
+                after = await run_on_all(session, states, suggestion.tactic, left)
+                if after is None or _key(after) in seen:
+                    continue
+                seen.add(_key(after))
+                path = (*steps, suggestion.tactic)
+                if all(state.complete for state in after):
+                    return path
+                if any(state.goals for state in after):
+                    heapq.heappush(waiting, (cost - suggestion.score, next(order), after, path))
+        return None
+
+
+async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Runs work beside the loop; when we are cancelled it is told to stop and not waited for."""
+    unwanted = threading.Event()
+    with _set_on_exit(unwanted):
+        return await asyncio.to_thread(_quietly, work, unwanted)
+
+
+def _quietly(work: Callable[[Callable[[], bool]], T], unwanted: threading.Event) -> T:
+    meter, before = current_meter.get(), time.thread_time()
+    try:
+        return work(unwanted.is_set)
+    except Stopped:
+        raise asyncio.CancelledError from None
+    finally:
+        if meter is not None:
+            meter.cpu_seconds += time.thread_time() - before
+
+
+@contextlib.contextmanager
+def _set_on_exit(event: threading.Event) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        event.set()
+
+
+def _key(states: tuple[ProofState, ...]) -> str:
+    return " ".join(state.hash for state in states)

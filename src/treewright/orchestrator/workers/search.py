@@ -1,0 +1,104 @@
+"""`search`: the centralized proof search of `mcts`, with the tactics of core Lean."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.session import LeanSession
+from treewright.lean.types import ProofState
+from treewright.mcts import extraction
+from treewright.mcts.environment import LeanEnvironment
+from treewright.mcts.expansion import Expander
+from treewright.mcts.prooftree import Status
+from treewright.mcts.runners import make_runner
+from treewright.mcts.settings import Settings
+from treewright.mcts.sources.factory import build_source
+from treewright.mcts.values import estimate
+from treewright.orchestrator.types import Goal, StrategyType
+from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker
+
+STEP_SECONDS = 2.0
+MOST_SIMULATIONS = 2000
+_NO_LIMIT = 1 << 62  # the pool replaces sessions that have grown
+
+
+class SearchWorker(LeanWorker):
+    strategy = StrategyType.SEARCH
+
+    def probe(self) -> Availability:
+        return Availability(True, "proof search on the bundled Lean")
+
+    async def close_hole(
+        self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
+    ) -> tuple[str, ...] | None:
+        if len(hole.states) != 1:
+            raise Hopeless("one script for several goals is not searched for")
+        stop = threading.Event()
+        return await session.run(
+            lambda blocking: _search(blocking, hole.states[0], deadline, stop), stop
+        )
+
+
+def _search(
+    session: LeanSession, state: ProofState, deadline: float, stop: threading.Event
+) -> tuple[str, ...] | None:
+    """Simulations until the goal is closed, everything was tried, or there is no time left."""
+    settings = Settings(mode="centralized", step_timeout=STEP_SECONDS)
+    borrowed = _Borrowed(session, deadline, stop)
+    environment = LeanEnvironment(
+        borrowed.open, lambda _: state, step_seconds=STEP_SECONDS, heap_limit=_NO_LIMIT
+    )
+    try:
+        expander = Expander(
+            environment,
+            build_source(settings),
+            estimate,
+            batch=settings.batch,
+            discount=settings.policy.discount,
+        )
+        runner = make_runner(settings, expander)
+        for _ in range(MOST_SIMULATIONS):
+            if runner.finished:
+                break
+            runner.step()
+    except _OutOfTime:
+        return None
+    root = runner.tree.root
+    if root.status is not Status.SOLVED:
+        return None
+    return tuple(extraction.render(extraction.extract(root)).splitlines())
+
+
+class _OutOfTime(Exception):
+    """The search has to end now."""
+
+
+class _Borrowed:
+    """A session of the pool for a search: checked before each step, never closed by it."""
+
+    def __init__(self, session: LeanSession, deadline: float, stop: threading.Event) -> None:
+        self._session = session
+        self._deadline = deadline
+        self._stop = stop
+        self._opened = False
+
+    def open(self) -> Any:
+        if self._opened:
+            raise Hopeless("Lean ended during the search")
+        self._opened = True
+        return self
+
+    def run_tactic(self, state: ProofState | int, text: str, timeout: float) -> Any:
+        left = self._deadline - time.monotonic()
+        if left <= 0 or self._stop.is_set():
+            raise _OutOfTime
+        return self._session.run_tactic(state, text, min(timeout, left))
+
+    def close(self) -> None:
+        """The pool's, not the search's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)

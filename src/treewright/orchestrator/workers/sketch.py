@@ -1,0 +1,198 @@
+"""`sketch`: a language model proposes a proof in `have` steps; Lean and `micro` fill them in.
+
+The steps are `sorry`s in the model's script. Those that a quick tactic closes are filled in; if
+all are, the script is the claim. The others are the result's subgoals, and, where a marketplace
+is given, lemma tickets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.escapes import find_escapes
+from treewright.lean.session import DEFAULT_CHECK_SECONDS
+from treewright.lean.sorries import Sorry, from_check, replace
+from treewright.lean.types import CheckResult
+from treewright.orchestrator import chat, statements
+from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.base import (
+    EXCEPTION,
+    UNAVAILABLE,
+    Availability,
+    Hole,
+    Hopeless,
+    failed,
+)
+from treewright.orchestrator.workers.micro import MicroWorker
+
+_BLOCK = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+_HEADING = re.compile(r"^\s*(?:theorem|lemma|example)\b.*?:=\s*by\b[ \t]*\n?", re.DOTALL)
+PROMPT = """\
+Prove this Lean 4 goal (core Lean, no Mathlib):
+
+{goal}
+
+Answer with one fenced code block that holds only the tactic script, as it would stand after `by`.
+Break the proof into steps `have name : statement := by sorry` where you are not sure of a step's
+proof; the last line closes the goal from these steps.
+"""
+
+
+class LemmaRequests(Protocol):
+    """The part of the marketplace that a sketch needs."""
+
+    async def request_lemma(self, goal: str, **details: Any) -> str: ...
+
+
+class SketchWorker:
+    """The time limit is for the model's answer; checking it with Lean gets as much again."""
+
+    def __init__(
+        self,
+        lean: LeanAccess,
+        endpoint: chat.Endpoint | None = None,
+        lemmas: LemmaRequests | None = None,
+    ) -> None:
+        self._lean = lean
+        self._endpoint = endpoint or chat.from_environment()
+        self._lemmas = lemmas
+        self._filler = MicroWorker(lean)
+
+    @property
+    def strategy(self) -> StrategyType:
+        return StrategyType.SKETCH
+
+    def probe(self) -> Availability:
+        if self._endpoint is None:
+            return Availability(
+                False,
+                "no chat endpoint is configured",
+                f"set {chat.URL_VARIABLE} and {chat.MODEL_VARIABLE}",
+            )
+        if not chat.installed():
+            return Availability(False, "httpx is not installed", "pip install 'treewright[llm]'")
+        return Availability(True, f"{self._endpoint.model}; asked when it is used")
+
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        started = time.monotonic()
+        kind = UNAVAILABLE
+        try:
+            async with asyncio.timeout(timeout):
+                script = await self._propose(goal, timeout)
+            async with self._lean.session() as session:
+                kind = EXCEPTION
+                async with asyncio.timeout(timeout):
+                    text, open_ends = await self._fill(session, goal, script)
+        except TimeoutError:
+            return failed(self.strategy, "timeout", started)
+        except (Hopeless, chat.ChatError) as reason:
+            return failed(self.strategy, str(reason), started)
+        except Exception as error:
+            return failed(self.strategy, f"{type(error).__name__}: {error}", started, kind)
+        seconds = time.monotonic() - started
+        if not open_ends:
+            tactics = (text,) if goal.place is not None else tuple(text.splitlines())
+            return Result(True, self.strategy, tactics, seconds, metadata={"sketch": script})
+        subgoals = tuple(sorry.goal.pretty for sorry in open_ends)
+        metadata = {"sketch": script, "tickets": await self._request(goal, open_ends)}
+        error = f"{len(subgoals)} steps of the sketch are open"
+        return Result(False, self.strategy, (), seconds, subgoals, error, metadata)
+
+    async def _propose(self, goal: Goal, timeout: float) -> str:
+        assert self._endpoint is not None
+        if goal.place is not None and len(goal.place.holes) != 1:
+            raise Hopeless("a sketch is for one hole")
+        answer = await chat.ask(self._endpoint, PROMPT.format(goal=goal.shown), timeout)
+        script = script_of(answer)
+        if not script:
+            raise Hopeless("the model's answer has no script")
+        if found := [escape for escape in find_escapes(script) if escape.word != "sorry"]:
+            raise Hopeless(f"the model's script contains {found[0].word}")
+        return script
+
+    async def _fill(
+        self, session: AsyncLeanSession, goal: Goal, script: str
+    ) -> tuple[str, list[Sorry]]:
+        """The script with what could be filled in, and the steps that are still open."""
+        text, start, tail, column = _placed(goal, script)
+        gave_up: list[int] = []
+        while True:
+            result = await session.check(text, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
+            if not isinstance(result, CheckResult):
+                raise Hopeless(f"the sketch could not be elaborated: {result}")
+            if result.errors or result.stopped:
+                detail = result.errors[0].text if result.errors else result.stopped
+                raise Hopeless(f"the sketch does not elaborate: {detail.splitlines()[0]}")
+            end = len(text.encode()) - tail
+            inside = [s for s in from_check(text, result) if start <= s.start < end]
+            waiting = inside[len(gave_up) :]
+            if not waiting:
+                found = text.encode()[start:end].decode()
+                return _taken_back(found, column), inside
+            # From the front: what was given up stays in front of what is still to be tried.
+            deadline = time.monotonic() + 60
+            steps = await self._filler.close_hole(session, Hole(waiting[0].states), goal, deadline)
+            if steps is None:
+                gave_up.append(waiting[0].start)
+            else:
+                text = replace(text, waiting[0], "\n".join(steps))
+
+    async def _request(self, goal: Goal, open_ends: Sequence[Sorry]) -> list[str]:
+        if self._lemmas is None:
+            return []
+        return [
+            await self._lemmas.request_lemma(
+                goal=sorry.goal.target,
+                context=[f"{h.name} : {h.type}" for h in sorry.goal.hypotheses],
+                suggested_name=f"{re.sub(r'[^A-Za-z0-9]+', '_', goal.id)}_step{number}",
+                priority=goal.estimated_difficulty,
+                imports=goal.imports,
+                preamble=goal.preamble,
+                requested_by="sketch",
+            )
+            for number, sorry in enumerate(open_ends, start=1)
+        ]
+
+
+def script_of(answer: str) -> str:
+    """The tactic script in a model's answer: of its first code block, without a heading."""
+    block = _BLOCK.search(answer)
+    text = block[1] if block else ""
+    lines = _HEADING.sub("", text).expandtabs(2).rstrip().splitlines()
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    if lines and lines[0].strip() == "by":
+        lines.pop(0)
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    cut = min(indents, default=0)
+    return "\n".join(line[cut:] for line in lines)
+
+
+def _placed(goal: Goal, script: str) -> tuple[str, int, int, int]:
+    """A whole text with the script in it; the bytes before and after it; its column."""
+    if goal.place is None:
+        # The names of the context have to be there for the script to use them.
+        script = "\n".join([*statements.introductions(goal), script])
+        before, _, after = statements.statement_file(goal).rpartition("sorry")
+        laid_out = script.replace("\n", "\n  ")
+        return f"{before}{laid_out}{after}", len(before.encode()), len(after.encode()), 2
+    (hole,) = goal.place.holes
+    if hole not in goal.place.tactic_holes:
+        raise Hopeless("a sketch is for a tactic block")
+    source = goal.place.source.encode()
+    column = len(source[: hole[0]].decode().rpartition("\n")[2])
+    _, text = statements.filled(goal.place, [script])
+    return text, hole[0], len(source) - hole[1], column
+
+
+def _taken_back(text: str, column: int) -> str:
+    return "\n".join(
+        line if number == 0 else line.removeprefix(" " * column)
+        for number, line in enumerate(text.rstrip().splitlines())
+    )

@@ -1,0 +1,1 @@
+"""Finding declarations of a Lean environment that may help with a goal."""

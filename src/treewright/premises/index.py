@@ -1,0 +1,124 @@
+"""Searching a premise index.
+
+`lexical` ranks by words and shape and needs no extra. `search` fuses that with the ranking by
+embeddings. Every result says which ranking it comes from.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from treewright.kernel.errors import UsageError
+from treewright.premises import phrasing
+from treewright.premises.encoder import SentenceEncoder
+from treewright.premises.fusion import fuse
+from treewright.premises.lexical import LexicalIndex
+from treewright.premises.store import VECTOR_INDEX, PremiseStore
+from treewright.premises.vectors import VectorIndex
+
+# How far down each ranking is looked at when two are fused.
+_DEPTH = 100
+
+Ranking = Literal["lexical", "semantic", "fused"]
+
+
+class Premise(msgspec.Struct, frozen=True):
+    """A declaration that may help. Scores compare only within one result."""
+
+    name: str
+    type: str
+    module: str
+    score: float
+    kind: str = ""
+    ranking: Ranking = "lexical"
+
+
+class PremiseIndex:
+    """An open index. Close it, or use it as a context manager."""
+
+    def __init__(self, store: PremiseStore) -> None:
+        self._store = store
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        return cls(PremiseStore(Path(path)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    @property
+    def path(self) -> Path:
+        return self._store.path
+
+    @property
+    def lean(self) -> str:
+        """The version of Lean whose declarations these are."""
+        return str(self._store.fact("lean") or "")
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        found = self._store.fact("imports")
+        return tuple(found) if isinstance(found, list) else ()
+
+    @cached_property
+    def _lexical(self) -> tuple[npt.NDArray[np.int64], LexicalIndex]:
+        return self._store.lexical()
+
+    def lexical(self, query: str, k: int = 10) -> tuple[Premise, ...]:
+        """The best by words and shape alone; about a millisecond for 40,000 premises."""
+        return self._premises(self._lexical_ranks(query, k), "lexical")
+
+    def semantic(self, query: str, k: int = 10) -> tuple[Premise, ...]:
+        """The best by meaning alone; needs the extra `premises` and an index with embeddings."""
+        return self._premises(self._semantic_ranks(query, k), "semantic")
+
+    def search(self, query: str, k: int = 10) -> tuple[Premise, ...]:
+        """The best by both rankings together, by reciprocal rank."""
+        depth = max(k, _DEPTH)
+        rankings = (self._lexical_ranks(query, depth), self._semantic_ranks(query, depth))
+        fused = fuse([[identifier for identifier, _ in ranking] for ranking in rankings], k)
+        return self._premises(fused, "fused")
+
+    @cached_property
+    def _vectors(self) -> VectorIndex:
+        data = self._store.array(VECTOR_INDEX)
+        if data is None:
+            raise UsageError(
+                f"the premise index {self.path} has no embeddings; make them with `treewright "
+                "premises build`, or rank by words alone (--lexical)"
+            )
+        return VectorIndex.from_bytes(data)
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        return SentenceEncoder()
+
+    def _semantic_ranks(self, query: str, k: int) -> list[tuple[int, float]]:
+        index = self._vectors
+        return index.rank(self._encoder.encode([phrasing.in_words(query)])[0], k)
+
+    def _lexical_ranks(self, query: str, k: int) -> list[tuple[int, float]]:
+        ids, index = self._lexical
+        return [(int(ids[row]), score) for row, score in index.rank(query, k)]
+
+    def _premises(self, ranked: list[tuple[int, float]], ranking: Ranking) -> tuple[Premise, ...]:
+        found = []
+        for identifier, score in ranked:
+            row = self._store.premise(identifier)
+            found.append(Premise(row.name, row.type, row.module, score, row.kind, ranking))
+        return tuple(found)

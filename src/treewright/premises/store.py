@@ -1,0 +1,242 @@
+"""The file of a premise index: one SQLite database with everything in it.
+
+Tables: `premises` (what was listed), `vectors` (embeddings by the digest of their text, so that
+only what is new is embedded again), `arrays` (the lexical index and the vector index, made from
+the former in one transaction), `facts` (which Lean, which imports, what is complete).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from treewright.kernel.errors import StorageError, UsageError
+from treewright.lean.types import Declaration
+from treewright.premises.lexical import LexicalIndex
+
+FORMAT = 1
+VECTOR_INDEX = "faiss"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS premises (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, module TEXT NOT NULL,
+    type TEXT NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL);
+"""
+
+
+class StoredPremise(msgspec.Struct, frozen=True):
+    """A premise as it lies in the file."""
+
+    id: int
+    name: str
+    kind: str
+    module: str
+    type: str
+    digest: bytes
+
+
+def digest_of(name: str, type_text: str) -> bytes:
+    """Identifies the text that is embedded."""
+    return hashlib.sha256(f"{name}\0{type_text}".encode()).digest()[:16]
+
+
+class PremiseStore:
+    """Reads and writes one index file. May be used from several threads, one at a time each."""
+
+    def __init__(self, path: Path, *, write: bool = False) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        if not write and not path.is_file():
+            raise UsageError(
+                f"there is no premise index at {path}; make it with: treewright premises build"
+            )
+        if write:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        mode = "rwc" if write else "ro"
+        with self._errors():
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}",
+                uri=True,
+                timeout=60.0,
+                check_same_thread=False,
+                isolation_level=None,
+            )
+            if write:
+                self._db.executescript(_SCHEMA)
+            found = self.fact("format")
+        if found is None and write:
+            self.set_facts(format=FORMAT)
+        elif found != FORMAT:
+            self.close()
+            raise StorageError(
+                f"{path} is not a premise index of this version; delete it and run: "
+                "treewright premises build"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot use the premise index {self.path}: {error}") from error
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything in the block or nothing of it."""
+        with self._lock, self._errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:
+        with self._lock, self._errors():
+            return self._db.execute(statement, values).fetchall()
+
+    # -- facts ----------------------------------------------------------------------------
+
+    def fact(self, name: str) -> object | None:
+        rows = self._rows("SELECT value FROM facts WHERE name = ?", (name,))
+        return json.loads(rows[0][0]) if rows else None
+
+    def set_facts(self, **facts: object) -> None:
+        with self._lock, self._errors():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)",
+                [(name, json.dumps(value)) for name, value in facts.items()],
+            )
+
+    # -- premises -------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._rows("SELECT count(*) FROM premises")[0][0]
+
+    def known(self) -> dict[str, tuple[bytes, str]]:
+        """name -> digest and module of everything in the file."""
+        rows = self._rows("SELECT name, digest, module FROM premises")
+        return {name: (digest, module) for name, digest, module in rows}
+
+    def put(self, declarations: Iterable[Declaration]) -> None:
+        rows = [
+            (d.name, d.kind, d.module or "", d.type, digest_of(d.name, d.type or ""))
+            for d in declarations
+        ]
+        with self.transaction():
+            self._db.executemany(
+                "INSERT INTO premises (name, kind, module, type, digest) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, "
+                "module = excluded.module, type = excluded.type, digest = excluded.digest",
+                rows,
+            )
+
+    def remove(self, names: Iterable[str]) -> None:
+        with self.transaction():
+            self._db.executemany("DELETE FROM premises WHERE name = ?", [(n,) for n in names])
+            self._db.execute(
+                "DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM premises)"
+            )
+
+    def documents(self) -> list[tuple[int, str, str]]:
+        """(id, name, type) in order of id."""
+        return self._rows("SELECT id, name, type FROM premises ORDER BY id")
+
+    def premise(self, identifier: int) -> StoredPremise:
+        rows = self._rows(
+            "SELECT id, name, kind, module, type, digest FROM premises WHERE id = ?", (identifier,)
+        )
+        if not rows:
+            raise StorageError(f"{self.path} changed meanwhile; open the index again")
+        return StoredPremise(*rows[0])
+
+    # -- embeddings -----------------------------------------------------------------------
+
+    def unembedded(self) -> list[StoredPremise]:
+        rows = self._rows(
+            "SELECT id, name, kind, module, type, digest FROM premises "
+            "WHERE digest NOT IN (SELECT digest FROM vectors) ORDER BY id"
+        )
+        return [StoredPremise(*row) for row in rows]
+
+    def put_vectors(self, items: Iterable[tuple[bytes, npt.NDArray[np.float32]]]) -> None:
+        rows = [(digest, vector.astype(np.float16).tobytes()) for digest, vector in items]
+        with self.transaction():
+            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+    def vectors(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Ids and embeddings of every premise that has one."""
+        rows = self._rows("SELECT id, vector FROM premises JOIN vectors USING (digest) ORDER BY id")
+        ids = np.array([row[0] for row in rows], dtype=np.int64)
+        data = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.float16)
+        return ids, data.reshape(max(len(rows), 1), -1).astype(np.float32)
+
+    # -- derived arrays -------------------------------------------------------------------
+
+    def put_lexical(self, ids: Sequence[int], index: LexicalIndex) -> None:
+        vocabulary = sorted(index.vocabulary, key=lambda term: index.vocabulary[term])
+        arrays = {
+            "ids": np.asarray(ids, dtype=np.int64).tobytes(),
+            "terms": "\0".join(vocabulary).encode(),
+            "starts": index.starts.tobytes(),
+            "rows": index.rows.tobytes(),
+            "weights": index.weights.tobytes(),
+        }
+        with self.transaction():
+            self._db.executemany("INSERT OR REPLACE INTO arrays VALUES (?, ?)", arrays.items())
+            # The vector index knows other premises than these: it has to be made again.
+            self._db.execute("DELETE FROM arrays WHERE name = ?", (VECTOR_INDEX,))
+
+    def put_vector_index(self, data: bytes) -> None:
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?)", (VECTOR_INDEX, data))
+
+    def array(self, name: str) -> bytes | None:
+        rows = self._rows("SELECT data FROM arrays WHERE name = ?", (name,))
+        return rows[0][0] if rows else None
+
+    def lexical(self) -> tuple[npt.NDArray[np.int64], LexicalIndex]:
+        names = ("ids", "terms", "starts", "rows", "weights")
+        found = dict(
+            self._rows(
+                f"SELECT name, data FROM arrays WHERE name IN ({', '.join('?' * len(names))})",  # noqa: S608
+                names,
+            )
+        )
+        if len(found) < len(names):
+            raise UsageError(
+                f"the premise index {self.path} was never finished; run again: "
+                "treewright premises build"
+            )
+        ids = np.frombuffer(found["ids"], dtype=np.int64)
+        terms = found["terms"].decode().split("\0") if found["terms"] else []
+        index = LexicalIndex(
+            size=len(ids),
+            vocabulary={term: number for number, term in enumerate(terms)},
+            starts=np.frombuffer(found["starts"], dtype=np.int64),
+            rows=np.frombuffer(found["rows"], dtype=np.int32),
+            weights=np.frombuffer(found["weights"], dtype=np.float32),
+        )
+        return ids, index

@@ -1,0 +1,155 @@
+"""The API's documents, from real ledgers of every state; nothing is ever written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from treewright.kernel.errors import StorageError
+from treewright.orchestrator import api, migrations
+from treewright.orchestrator.ledger import Attempt, Ledger
+from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator.types import StrategyType
+
+
+def attempt(number: int, goal: str, strategy: StrategyType, status: str) -> Attempt:
+    return Attempt(
+        key=str(number),
+        run_id="r",
+        goal_id=goal,
+        goal_hash=Ledger.hash_goal(goal),
+        goal_text=goal,
+        goal_class="",
+        strategy=strategy,
+        status=status,  # type: ignore[arg-type]
+        time_seconds=2.0,
+        cpu_seconds=1.0,
+        budget=8.0,
+        toolchain="4.28.0",
+        imports=("Init",),
+        tactics=("simp",) if status == "proved" else (),
+    )
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as made:
+        made.open_run("r", "bank", "bank.jsonl", "{}")
+        made.record(
+            [
+                attempt(1, "1 = 1", StrategyType.MICRO, "failed"),
+                attempt(2, "1 = 1", StrategyType.SEARCH, "proved"),
+                attempt(3, "2 = 2", StrategyType.MICRO, "proved"),
+                attempt(4, "3 = 4", StrategyType.SEARCH, "cancelled"),
+            ]
+        )
+        made.update_tactic_cache("1 = 1", tactics=["simp"], success_rate=0.9, avg_time=1.5)
+        made.note_cache_use("1 = 1", success=True, seconds=1.0)
+    return path
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """What is on disk, but for SQLite's shared memory file."""
+    return {p.name: p.read_bytes() for p in path.parent.iterdir() if not p.name.endswith("-shm")}
+
+
+def test_statistics(ledger: Path) -> None:
+    found = api.stats(ledger)
+    assert (found["attempts"], found["successes"]) == (4, 2)
+    assert found["goals"] == {"tried": 3, "solved": 2}
+    search = found["strategies"]["search"]
+    bandit = search.pop("bandit")
+    assert search == {
+        "attempts": 2,
+        "successes": 1,
+        "cancelled": 1,
+        "success_rate": 1.0,
+        "avg_time": 2.0,
+        "cpu_seconds": 2.0,
+        "wasted_cpu_seconds": 1.0,
+    }
+    assert bandit["trials"] == 1
+    assert found["strategies"]["micro"]["success_rate"] == 0.5
+    assert [a["goal_text"] for a in found["recent"]] == ["3 = 4", "2 = 2", "1 = 1", "1 = 1"]
+    assert found["recent"][1]["tactics"] == ["simp"]
+    assert found["tactic_cache"]["entries"] == found["tactic_cache"]["uses"] == 1
+    assert found["tactic_cache"]["top"][0]["tactics"] == ["simp"]
+    assert found["runs"][0]["run_id"] == "r"
+    json.dumps(found)
+
+
+def test_the_marketplace(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+
+    async def fill(marketplace: Marketplace) -> None:
+        for goal, priority in (("1 = 1", 0.1), ("2 = 2", 0.9), ("3 = 3", 0.5)):
+            await marketplace.request_lemma(goal, priority=priority, suggested_name="it")
+        urgent, middle, _ = await marketplace.get_open_tickets()
+        await marketplace.claim_ticket(urgent.ticket_id, "a", lease_seconds=10)
+        await marketplace.claim_ticket(middle.ticket_id, "b", lease_seconds=1000)
+
+    with Marketplace(path, clock=lambda: 100.0) as marketplace:
+        asyncio.run(fill(marketplace))
+    found = api.marketplace(path, now=105.0)
+    assert found["total"] == 3
+    assert found["by_status"] == {"open": 1, "claimed": 2, "completed": 0}
+    assert [ticket["goal"] for ticket in found["tickets"]] == ["2 = 2", "3 = 3", "1 = 1"]
+    later = api.marketplace(path, now=110.0)
+    assert later["by_status"]["open"] == 2, "an expired claim is open"
+    assert later["tickets"][0]["status"] == "open"
+    json.dumps(found)
+
+
+def test_a_sound_ledger_is_healthy(ledger: Path) -> None:
+    found = api.health(ledger)
+    assert found["status"] == "ok"
+    assert found["ledger_version"] == migrations.VERSION
+    json.dumps(found)
+
+
+def test_no_ledger_is_no_error_and_none_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    assert api.stats(path)["attempts"] == 0
+    assert api.marketplace(path)["total"] == 0
+    assert api.health(path)["status"] == "absent"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_oldest_ledger_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(migrations._VERSION_1)
+        db.execute(
+            "INSERT INTO attempts (goal_hash, goal_text, strategy, success, timestamp) "
+            "VALUES ('h', '1 = 1', 'micro', 1, '2026-01-01T00:00:00Z')"
+        )
+    db.close()
+    before = path.read_bytes()
+    found = api.stats(path)
+    assert (found["attempts"], found["successes"]) == (1, 1)
+    assert found["strategies"]["micro"]["cpu_seconds"] == 0
+    assert api.marketplace(path)["total"] == 0
+    assert path.read_bytes() == before
+
+
+def test_reading_beside_a_writer_changes_nothing(ledger: Path) -> None:
+    with Ledger(ledger) as writer:
+        writer.record([attempt(5, "5 = 5", StrategyType.MICRO, "proved")])
+        before = files(ledger)
+        assert api.stats(ledger)["attempts"] == 5
+        assert api.health(ledger)["status"] == "ok"
+        assert files(ledger) == before
+
+
+def test_damage_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"this is no database, however long it is. " * 200)
+    assert api.health(path)["status"] == "error"
+    assert "damaged" in api.health(path)["detail"]
+    with pytest.raises(StorageError, match="damaged"):
+        api.stats(path)

@@ -1,0 +1,134 @@
+"""Reading banks of every condition, and what a bank run writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from treewright.kernel.errors import UsageError
+from treewright.orchestrator.bank import read_bank
+from treewright.orchestrator.difficulty import estimate
+from treewright.orchestrator.ledger import Ledger
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def bank(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "bank.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_goals_with_every_field(tmp_path: Path) -> None:
+    line = {
+        "id": 7,
+        "statement": "n ≠ 0",
+        "context": ["n : Nat", "h : n > 0"],
+        "imports": ["Std"],
+        "preamble": "open Nat",
+        "difficulty": 0.7,
+        "class": "nat",
+        "source": "ignored",
+    }
+    (goal,) = read_bank(bank(tmp_path, json.dumps(line))).goals
+    assert (goal.id, goal.text, goal.context) == ("7", "n ≠ 0", ("n : Nat", "h : n > 0"))
+    assert (goal.imports, goal.preamble, goal.goal_class) == (("Std",), "open Nat", "nat")
+    assert goal.heavy
+
+
+def test_lines_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> None:
+    path = bank(
+        tmp_path,
+        '{"id": "a", "text": "True"}',
+        "",
+        "no json",
+        '{"id": "a", "text": "False"}',
+        '{"text": "no id"}',
+        '{"id": "b"}',
+        '{"id": "c", "text": "p", "estimated_difficulty": 3}',
+        '{"id": "d", "text": 5}',
+        "\udcff".encode("utf-8", "surrogateescape").decode("latin1"),
+        '{"id": "e", "text": "True"}',
+    )
+    found = read_bank(path)
+    assert [goal.id for goal in found.goals] == ["a", "e"]
+    assert found.goals[0].text == "True"
+    assert [problem.line for problem in found.problems] == [3, 4, 5, 6, 7, 8, 9]
+    assert "taken by an earlier line" in found.problems[1].reason
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "nonsense\n"])
+def test_a_bank_without_goals_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bank.jsonl"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="has no goals"):
+        read_bank(path)
+
+
+def test_difficulty_grows_with_the_goal_and_stays_within_its_bounds() -> None:
+    trivial, hard = "1 + 1 = 2", "∀ xs : List Nat, ∃ ys, ys.reverse = xs ∧ ∃ n, n ∣ ys.length"
+    assert 0 <= estimate(trivial) < 0.3 < 0.6 < estimate(hard) <= 1
+    assert estimate("p ∧ " * 4000 + "p") <= 1
+    assert estimate("p", ["h : " + hard]) > estimate("p")
+
+
+def test_a_hundred_thousand_lines_with_stub_workers(tmp_path: Path, treewright: Program) -> None:
+    """Read whole; the run ends at its time limit, in order, with what it did on record."""
+    path = tmp_path / "bank.jsonl"
+    path.write_text("".join(f'{{"id": "{i}", "text": "{i} = {i}"}}\n' for i in range(100_000)))
+    done = treewright("bank", "bank.jsonl", "--profile", "0", "--timeout", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert results["goals_total"] == 100_000
+    assert results["goals_solved"] == 0
+    with Ledger(tmp_path / ".treewright" / "ledger.db") as ledger:
+        (tried,) = ledger.query("SELECT COUNT(DISTINCT goal_id) FROM attempts")[0]
+    assert results["goals_processed"] <= tried <= 100_000
+
+
+def test_stub_workers_write_results_a_table_and_a_picture(
+    tmp_path: Path, treewright: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank(tmp_path, '{"id": "a", "text": "1 = 1"}', '{"id": "b", "text": "p"}', "broken")
+    monkeypatch.setenv("ORCH_PROFILE", "0")
+    done = treewright("bank", "bank.jsonl", "--timeout", "60", "--max-heavy", "1")
+    assert done.returncode == 0, done.stderr
+    assert "0 of 2 goals proved, 2 processed" in done.stdout
+    assert "bank.jsonl:3: left out" in done.stderr
+    (path,) = (tmp_path / "bench" / "results").glob("bank-*.json")
+    results = json.loads(path.read_text())
+    assert (results["goals_total"], results["goals_processed"], results["goals_solved"]) == (
+        2,
+        2,
+        0,
+    )
+    assert results["strategies"]["micro"] == {"used": 2, "succeeded": 0, "cancelled": 0}
+    wanted = {"timeout": 60.0, "max_heavy": 1, "max_light": 8, "profile": 0}
+    assert {key: results["config"][key] for key in wanted} == wanted
+    assert path.with_suffix(".svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.jsonl"], "cannot read the bank"),
+        (["bank.jsonl", "--timeout", "0"], "--timeout must be positive"),
+        (["bank.jsonl", "--max-light", "0"], "--max-light must be at least 1"),
+        (["bank.jsonl", "--cpu-target", "nan"], "--cpu-target must be a number"),
+        (["bank.jsonl", "--strategy", "magic"], "there is no strategy 'magic'"),
+        (["bank.jsonl", "--strategy-timeout", "micro"], "NAME=SECONDS"),
+        (["bank.jsonl", "--profile", "9"], "there is no profile 9"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_2(
+    tmp_path: Path, treewright: Program, arguments: list[str], said: str
+) -> None:
+    bank(tmp_path, '{"id": "a", "text": "1 = 1"}')
+    done = treewright("bank", *arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+    assert not (tmp_path / ".treewright").exists()

@@ -1,0 +1,269 @@
+"""Tickets: asking, claiming with a lease, and completing only what the replay check accepts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.premises.conftest import SMALL, written
+from treewright.kernel.errors import UsageError
+from treewright.lean.replay import Replayer
+from treewright.lean.wasm.install import ensure_installed
+from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.marketplace import (
+    Marketplace,
+    ProofRejected,
+    TicketStatus,
+    TicketTaken,
+)
+from treewright.premises.index import PremiseIndex
+
+GOAL = "∀ a b : Nat, a + b = b + a"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def replayer() -> Iterator[Replayer]:
+    with Replayer(ensure_installed()) as shared:
+        yield shared
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def marketplace(tmp_path: Path, clock: Clock, replayer: Replayer) -> Iterator[Marketplace]:
+    with Marketplace(
+        tmp_path / "ledger.db", clock=clock, checker=replayer, lease_seconds=60
+    ) as made:
+        yield made
+
+
+def test_the_documented_workflow(marketplace: Marketplace) -> None:
+    """The calls of the notes, with a statement in the place of their dots."""
+
+    async def workflow() -> str | None:
+        ticket_id = await marketplace.request_lemma(
+            goal="∀ ε > 0, ε + 0 = ε ∧ 0 < (ε : Nat)",
+            context=["Hausdorff", "continuous"],
+            suggested_name="foo.bar_continuous",
+            constraints=["noncomputable"],
+            priority=0.8,
+        )
+        tickets = await marketplace.get_open_tickets(limit=10)
+        success = await marketplace.claim_ticket(tickets[0].ticket_id, "copilot")
+        assert success is True
+        proof = """
+        theorem foo.bar_continuous : ∀ ε > 0, ε + 0 = ε ∧ 0 < (ε : Nat) := by
+          intro ε hε
+          exact ⟨rfl, hε⟩
+        """
+        await marketplace.complete_ticket(ticket_id, proof, "copilot")
+        ticket = await marketplace.get_ticket(ticket_id)
+        assert ticket.status == TicketStatus.COMPLETED
+        goal = "∀ ε > 0, ε + 0 = ε ∧ 0 < (ε : Nat)"
+        similar = await marketplace.search_similar(goal, limit=5)
+        if similar and similar[0].status == TicketStatus.COMPLETED:
+            return similar[0].completed_proof
+        return None
+
+    proof = asyncio.run(workflow())
+    assert proof is not None
+    assert proof.startswith("theorem foo.bar_continuous : ")
+
+
+def test_the_same_statement_is_asked_for_once(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        first = await marketplace.request_lemma(GOAL, priority=0.2, suggested_name="one")
+        again = await marketplace.request_lemma(
+            "∀ x y : Nat,  x + y = y + x", priority=0.9, suggested_name="two"
+        )
+        assert again == first
+        ticket = await marketplace.get_ticket(first)
+        assert (ticket.requests, ticket.priority, ticket.suggested_name) == (2, 0.9, "one")
+        others = [
+            await marketplace.request_lemma("∀ a b : Nat, a * b = b * a"),
+            await marketplace.request_lemma(GOAL, imports=["Init", "Std"]),
+            await marketplace.request_lemma(GOAL, constraints=["short"]),
+            await marketplace.request_lemma("a + b = b + a", ["a : Nat", "b : Nat"]),
+        ]
+        assert len({first, *others}) == 5
+
+    asyncio.run(run())
+
+
+def test_open_tickets_come_by_priority(marketplace: Marketplace, clock: Clock) -> None:
+    async def run() -> list[str]:
+        for number, priority in enumerate([0.1, 0.9, 0.5, 0.9]):
+            clock.now += 1
+            await marketplace.request_lemma(f"{number} = {number}", priority=priority)
+        return [ticket.goal for ticket in await marketplace.get_open_tickets(limit=3)]
+
+    assert asyncio.run(run()) == ["1 = 1", "3 = 3", "2 = 2"]
+
+
+def test_a_claim_is_a_lease(marketplace: Marketplace, clock: Clock) -> None:
+    async def run() -> None:
+        ticket = await marketplace.request_lemma(GOAL)
+        assert await marketplace.claim_ticket(ticket, "first")
+        assert not await marketplace.claim_ticket(ticket, "second")
+        assert not await marketplace.claim_ticket(ticket, "first"), "a lease is given once"
+        assert await marketplace.get_open_tickets() == []
+        clock.now += 59
+        assert not await marketplace.claim_ticket(ticket, "second")
+        assert await marketplace.renew_claim(ticket, "first")
+        assert not await marketplace.renew_claim(ticket, "second")
+        clock.now += 59
+        assert not await marketplace.claim_ticket(ticket, "second"), "it was renewed"
+        with pytest.raises(TicketTaken, match="claimed by first"):
+            await marketplace.complete_ticket(ticket, "exact Nat.add_comm", "second")
+        clock.now += 1
+        assert [t.ticket_id for t in await marketplace.get_open_tickets()] == [ticket]
+        assert await marketplace.claim_ticket(ticket, "second")
+        assert not await marketplace.renew_claim(ticket, "first")
+        assert not await marketplace.release_ticket(ticket, "first")
+        with pytest.raises(TicketTaken, match="claimed by second"):
+            await marketplace.complete_ticket(ticket, "exact Nat.add_comm", "first")
+        assert await marketplace.release_ticket(ticket, "second")
+        assert await marketplace.claim_ticket(ticket, "third")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("proof", "reason"),
+    [
+        ("sorry", "unchanged"),
+        ("have h := Nat.add_comm\nsorry", "sorry"),
+        ("simp", "error"),
+        ("theorem wanted : ∀ a : Nat, a + 0 = a := by simp", "statement"),
+        ("theorem other : ∀ a b : Nat, a + b = b + a := Nat.add_comm", "missing"),
+        ("axiom cheat : ∀ a b : Nat, a + b = b + a\ntheorem wanted : ∀ a b : Nat, "
+         "a + b = b + a := cheat", "escape"),
+        ("theorem wanted : ∀ a b : Nat, a + b = b + a := by native_decide", "escape"),
+    ],
+)  # fmt: skip
+def test_what_the_replay_check_refuses_completes_nothing(
+    marketplace: Marketplace, proof: str, reason: str
+) -> None:
+    async def run() -> None:
+        ticket = await marketplace.request_lemma(GOAL, suggested_name="wanted")
+        await marketplace.claim_ticket(ticket, "me")
+        with pytest.raises(ProofRejected) as refused:
+            await marketplace.complete_ticket(ticket, proof, "me")
+        assert refused.value.verdict.reason == reason
+        left = await marketplace.get_ticket(ticket)
+        assert left.status is TicketStatus.CLAIMED
+        assert left.completed_proof is None
+        assert "not accepted" in (left.last_error or "")
+
+    asyncio.run(run())
+
+
+def test_a_script_and_hypotheses_from_the_context(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        ticket = await marketplace.request_lemma(
+            "q ∧ p", ["p : Prop", "{q : Prop}", "h : p ∧ q", "logic"], preamble="-- about `and`"
+        )
+        done = await marketplace.complete_ticket(ticket, "exact ⟨h.2,\n  h.1⟩", "me")
+        assert done.completed_by == "me"
+        assert done.completed_proof == (
+            f"theorem lemma_{ticket} (p : Prop) {{q : Prop}} (h : p ∧ q) : q ∧ p := by\n"
+            "  exact ⟨h.2,\n    h.1⟩\n"
+        )
+        with pytest.raises(TicketTaken, match="completed by me"):
+            await marketplace.complete_ticket(ticket, "exact ⟨h.2, h.1⟩", "you")
+        assert not await marketplace.claim_ticket(ticket, "you")
+        assert (
+            await marketplace.request_lemma(
+                "q ∧ p", ["p : Prop", "{q : Prop}", "h : p ∧ q"], preamble="-- about `and`"
+            )
+            == ticket
+        ), "a completed lemma is reused"
+
+    asyncio.run(run())
+
+
+def test_a_lease_lost_while_the_proof_is_checked(
+    tmp_path: Path, clock: Clock, replayer: Replayer
+) -> None:
+    class Slow:
+        """Another supplier takes over while this one's proof is being checked."""
+
+        def text(self, *arguments):
+            clock.now += 61
+            assert asyncio.run(other.claim_ticket(ticket, "second"))
+            return replayer.text(*arguments)
+
+    path = tmp_path / "ledger.db"
+    with (
+        Marketplace(path, clock=clock, checker=Slow(), lease_seconds=60) as first,
+        Marketplace(path, clock=clock, checker=replayer, lease_seconds=60) as other,
+    ):
+        ticket = asyncio.run(first.request_lemma(GOAL))
+        assert asyncio.run(first.claim_ticket(ticket, "first"))
+        with pytest.raises(TicketTaken, match="claimed by second"):
+            asyncio.run(first.complete_ticket(ticket, "exact Nat.add_comm", "first"))
+        assert asyncio.run(other.get_ticket(ticket)).claimed_by == "second"
+
+
+def test_similar_tickets(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        wanted = await marketplace.request_lemma("∀ n m : Nat, n + m = m + n")
+        near = await marketplace.request_lemma("∀ n m : Int, n + m = m + n")
+        await marketplace.request_lemma("∀ p : Prop, p → p ∨ False")
+        found = await marketplace.search_similar(GOAL)
+        assert [t.ticket_id for t in found] == [wanted, near]
+        assert found[0].similarity == 1.0
+        assert 0.3 < (found[1].similarity or 0) < 1.0
+        assert await marketplace.search_similar("∃ zebra : Fin 3, True") == []
+        assert len(await marketplace.search_similar(GOAL, limit=1)) == 1
+
+    asyncio.run(run())
+
+
+def test_the_library_gives_hints(tmp_path: Path) -> None:
+    with (
+        PremiseIndex.open(written(tmp_path / "premises.db", SMALL)) as premises,
+        Marketplace(tmp_path / "ledger.db", premises=premises) as marketplace,
+    ):
+        ticket = asyncio.run(marketplace.request_lemma(GOAL))
+        assert asyncio.run(marketplace.get_ticket(ticket)).hints[0] == "Nat.add_comm"
+
+
+def test_wrong_calls(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        with pytest.raises(UsageError, match="no ticket nowhere"):
+            await marketplace.get_ticket("nowhere")
+        with pytest.raises(UsageError, match="no ticket nowhere"):
+            await marketplace.claim_ticket("nowhere", "me")
+        with pytest.raises(UsageError, match="statement"):
+            await marketplace.request_lemma("  ")
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            await marketplace.request_lemma(GOAL, priority=1.5)
+        ticket = await marketplace.request_lemma(GOAL)
+        with pytest.raises(UsageError, match="say who"):
+            await marketplace.claim_ticket(ticket, " ")
+
+    asyncio.run(run())
+
+
+def test_tickets_live_beside_the_attempts(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Marketplace(path) as marketplace:
+        asyncio.run(marketplace.request_lemma(GOAL))
+        with Ledger(path) as ledger:
+            assert ledger.frontier() == []
+            assert len(ledger.query("SELECT * FROM tickets")) == 1

@@ -1,0 +1,142 @@
+"""`sorries` and `bg` on a small real project, and the ledger's commands on what they leave."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import until
+
+pytestmark = pytest.mark.xdist_group("orchestrator-lean")
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
+SOURCE = """\
+/-- sorry, this is a comment -/
+def two : Nat := 2
+
+theorem a (n : Nat) (h : 0 < n) : n ≠ 0 := by
+  sorry
+
+theorem b (p q : Prop) (hp : p) (hq : q) : p ∧ q := by
+  constructor
+  · sorry
+  · exact sorry
+
+theorem rests : two = 2 := by
+  have : "sorry" = "sorry" := rfl
+  sorry
+theorem later : two = 2 ∧ True := ⟨rests, sorry⟩
+theorem wrong : 1 = 2 := by sorry
+example : True := by sorry
+"""
+# Not to depend on how busy the machine is: no throttle, much time for each goal.
+PATIENT = ["--cpu-target", "1000", "--strategy", "micro", "--lean-sessions", "1"]
+PATIENT += ["--strategy-timeout", "micro=300"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "Sub").mkdir()
+    (tmp_path / "A.lean").write_text(SOURCE)
+    (tmp_path / "Sub" / "B.lean").write_text("import Nowhere\ntheorem x : True := sorry\n")
+    return tmp_path
+
+
+def test_sorries_are_what_lean_says_they_are(project: Path, treewright: Program) -> None:
+    done = treewright("sorries", ".", "--json", cwd=project, timeout=400)
+    assert done.returncode == 1, "one file could not be read"
+    document = json.loads(done.stdout)
+    found = {(s["declaration"], s["line"], s["column"]) for s in document["sorries"]}
+    lines = SOURCE.splitlines()
+    assert len(found) == 7
+    assert ("a", 5, 3) in found
+    assert ("b", 10, 11) in found
+    for _, line, column in found:
+        assert lines[line - 1][column - 1 :].startswith("sorry")
+    first = document["sorries"][0]
+    assert first["goal"] == "n ≠ 0"
+    assert first["context"] == ["n : Nat", "h : 0 < n"]
+    assert first["imports"] == ["Init"]
+    assert 0 <= first["difficulty"] <= 1
+    assert "Nowhere" in document["problems"][0]["error"]
+
+
+def test_background_proves_what_it_can_and_touches_nothing(
+    project: Path, treewright: Program
+) -> None:
+    done = treewright("bg", ".", "--once", "--json", *PATIENT, cwd=project, timeout=400)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [p["declaration"] for p in document["proved"]] == ["a", "b", "rests", "later"]
+    assert (project / "A.lean").read_text() == SOURCE
+    assert "only what has a name can be proved" in done.stderr
+    assert "Nowhere" in done.stderr
+    directory = project / ".treewright" / "bg" / document["run_id"]
+    result = (directory / "files" / "A.lean").read_text()
+    assert "theorem wrong : 1 = 2 := by sorry" in result
+    assert result.count("sorry") == 5, "a comment, a string twice, a false theorem, an example"
+    summary = json.loads((directory / "summary.json").read_text())
+    assert summary["proved"] == document["proved"]
+    patch = directory / "patches" / "A.lean.patch"
+    subprocess.run(["git", "apply", str(patch)], cwd=project, check=True)
+    assert (project / "A.lean").read_text() == result
+
+    stats = json.loads(treewright("ledger", "stats", "--json", cwd=project).stdout)
+    assert stats["goals"]["proved"] == 4
+    assert stats["strategies"]["micro"]["successes"] == 4
+    shown = treewright("ledger", "stats", cwd=project).stdout
+    assert "4 proved" in shown
+    rows = json.loads(
+        treewright("ledger", "attempts", "--status", "proved", "--json", cwd=project).stdout
+    )
+    assert {row["goal_id"] for row in rows} == {f"A.lean:{n}" for n in ("a", "b", "rests", "later")}
+    assert "A.lean:wrong" in treewright("ledger", "attempts", cwd=project).stdout
+    exported = treewright("ledger", "export", cwd=project).stdout.splitlines()
+    assert sum(json.loads(line)["success"] for line in exported) == 4
+    target = project / "attempts.csv"
+    treewright("ledger", "export", "--format", "csv", "--output", str(target), cwd=project)
+    with target.open(newline="") as lines:
+        assert len(list(csv.DictReader(lines))) == len(exported)
+
+
+def test_background_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """In place; a file that changes is looked at again; SIGTERM ends it in order."""
+    file = tmp_path / "A.lean"
+    file.write_text("theorem a : 1 + 1 = 2 := by sorry\n")
+    log = tmp_path / "log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", "treewright", "bg", ".", "--in-place", *PATIENT],
+            cwd=tmp_path,
+            stderr=output,
+        ) as run,
+    ):
+        try:
+            until(lambda: "sorry" not in file.read_text(), 300, "a proof in place")
+            until(lambda: "waiting for a file to change" in log.read_text(), 300, "waiting")
+            file.write_text("theorem b : 2 + 2 = 4 := by sorry\n")
+            until(lambda: "sorry" not in file.read_text(), 300, "the second proof")
+        finally:
+            os.kill(run.pid, signal.SIGTERM)
+        assert run.wait(120) == 0
+    assert "2 declarations proved" in log.read_text()
+
+
+def test_a_missing_project_or_ledger_is_one_line(tmp_path: Path, treewright: Program) -> None:
+    for call, said in (
+        (["bg", "nowhere"], "there is no nowhere"),
+        (["sorries", "nowhere"], "there is no nowhere"),
+        (["ledger", "stats"], "there is no ledger"),
+    ):
+        done = treewright(*call)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert said in done.stderr

@@ -1,0 +1,304 @@
+"""The other strategies: search and sketch on a real Lean; copilot and dojo up to their probes.
+
+Neither Lean Copilot nor LeanDojo can run without a toolchain, so of these two only the probes and
+what they would ask are tried here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from treewright.kernel.errors import TreewrightError
+from treewright.lean import async_session
+from treewright.lean.types import Diagnostic, ProofState
+from treewright.mcts.records import Candidate, GoalView
+from treewright.mcts.sources.base import Suggestions
+from treewright.orchestrator import chat, checkup
+from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator.types import Goal, Place, Result
+from treewright.orchestrator.workers import copilot, dojo, search
+from treewright.orchestrator.workers.base import Hopeless
+from treewright.orchestrator.workers.factory import Tickets
+from treewright.orchestrator.workers.sketch import SketchWorker, script_of
+
+LEAN = pytest.mark.xdist_group("orchestrator-lean")
+
+
+class Model:
+    """A chat endpoint on loopback that gives canned replies and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.reply: str | bytes = ""
+        self.status = 200
+        self.asked: list[dict] = []
+        self.keys: list[str | None] = []
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                model.asked.append(json.loads(self.rfile.read(length)))
+                model.keys.append(self.headers.get("Authorization"))
+                body = model.reply
+                if isinstance(body, str):
+                    body = json.dumps({"choices": [{"message": {"content": body}}]}).encode()
+                self.send_response(model.status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = chat.Endpoint(f"http://127.0.0.1:{self.server.server_port}/v1/", "tiny")
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    made = Model()
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+def sketched(lean: LeanAccess, model: Model, goal: Goal, tickets: Tickets | None = None) -> Result:
+    worker = SketchWorker(lean, model.endpoint, tickets)
+    return asyncio.run(worker.run(goal, 120.0))
+
+
+def verified(lean: LeanAccess, goal: Goal, result: Result) -> bool:
+    return asyncio.run(lean.verify(goal, result.tactics, 120.0)).proved
+
+
+@LEAN
+def test_a_sketch_whose_steps_can_be_filled_in_is_a_proof(
+    lean_access: LeanAccess, model: Model
+) -> None:
+    model.reply = (
+        "First we show a step.\n```lean\ntheorem foo : p := by\n"
+        "  have step : a + b = b + a := by\n    sorry\n"
+        "  have other : 0 < a + 1 := by sorry\n  exact ⟨step, other⟩\n```\nDone."
+    )
+    goal = Goal(id="g", text="a + b = b + a ∧ 0 < a + 1", context=("a b : Nat",))
+    result = sketched(lean_access, model, goal)
+    assert result.success, result.error
+    assert "sorry" not in "\n".join(result.tactics)
+    assert verified(lean_access, goal, result)
+    prompt = model.asked[0]["messages"][0]["content"]
+    assert goal.shown in prompt
+    assert model.asked[0]["model"] == "tiny"
+
+
+@LEAN
+def test_steps_that_stay_open_become_subgoals_and_tickets(
+    lean_access: LeanAccess, model: Model, tmp_path: Path
+) -> None:
+    model.reply = (
+        "```\nintro n\nhave hard : ∀ f : Nat → Nat, f n = f 0 := by sorry\n"
+        "have easy : n + 0 = n := by sorry\nexact hard id\n```"
+    )
+    path = tmp_path / "ledger.db"
+    goal = Goal(id="my goal", text="∀ n : Nat, n = 0", estimated_difficulty=0.9)
+    result = sketched(lean_access, model, goal, Tickets(path))
+    assert not result.success
+    assert result.subgoals == ("n : Nat\n⊢ ∀ (f : Nat → Nat), f n = f 0",)
+    with Marketplace(path) as marketplace:
+        (ticket,) = asyncio.run(marketplace.get_open_tickets(limit=10))
+    assert result.metadata["tickets"] == [ticket.ticket_id]
+    assert ticket.goal == "∀ (f : Nat → Nat), f n = f 0"
+    assert list(ticket.context) == ["n : Nat"]
+    assert (ticket.suggested_name, ticket.priority) == ("my_goal_step1", 0.9)
+
+
+@LEAN
+def test_a_sketch_for_a_place_in_a_file(lean_access: LeanAccess, model: Model) -> None:
+    source = (
+        "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  sorry\n\ntheorem u : True := sorry\n"
+    )
+    start = source.encode().index(b"sorry")
+    hole = (start, start + 5)
+    goal = Goal(id="t", text="q ∧ p", place=Place("f", source, "t", (hole,), frozenset({hole})))
+    model.reply = "```lean\nhave hq : q := by\n  sorry\nexact ⟨hq, h.1⟩\n```"
+    result = sketched(lean_access, model, goal)
+    assert result.success, result.error
+    assert verified(lean_access, goal, result)
+
+
+@LEAN
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("I cannot.", "no script"),
+        ("```\nexact nonsense\n```", "does not elaborate"),
+        ("```\nnative_decide\n```", "native_decide"),
+        (b"<html>", "something else than a completion"),
+    ],
+)
+def test_a_useless_answer_is_a_failed_result(
+    lean_access: LeanAccess, model: Model, reply: str | bytes, said: str
+) -> None:
+    model.reply = reply
+    result = sketched(lean_access, model, Goal(id="g", text="1 = 2"))
+    assert not result.success
+    assert said in str(result.error)
+
+
+def test_an_endpoint_that_refuses_or_is_not_there(
+    lean_access: LeanAccess, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(chat.KEY_VARIABLE, "secret")
+    model.status = 500
+    result = sketched(lean_access, model, Goal(id="g", text="1 = 2"))
+    assert result.error == "the endpoint answered 500"
+    assert model.keys == ["Bearer secret"]
+    nowhere = SketchWorker(lean_access, chat.Endpoint("http://127.0.0.1:9/v1", "tiny"))
+    result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 60.0))
+    assert "cannot be reached" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "script"),
+    [
+        ("```lean\nby\n  simp\n  omega\n```", "simp\nomega"),
+        ("```lean4\ntheorem t (n : Nat) :\n    n = n := by\n  rfl\n```", "rfl"),
+        (
+            "```\n\n  have h : a := by\n    sorry\n  exact h\n```",
+            "have h : a := by\n  sorry\nexact h",
+        ),
+        ("no block", ""),
+    ],
+)
+def test_the_script_in_an_answer(answer: str, script: str) -> None:
+    assert script_of(answer) == script
+
+
+@LEAN
+def test_search_finds_a_proof_that_one_tactic_does_not(lean_access: LeanAccess) -> None:
+    worker = search.SearchWorker(lean_access)
+    goal = Goal(id="g", text="∀ (p q r : Prop), (p → q) → (q → r) → p → r ∧ q")
+    result = asyncio.run(worker.run(goal, 300.0))
+    assert result.success, result.error
+    assert verified(lean_access, goal, result)
+    hopeless = asyncio.run(worker.run(Goal(id="h", text="1 = 2"), 300.0))
+    assert not hopeless.success
+
+
+class Endless:
+    """A tactic source whose only tactic runs until it is interrupted."""
+
+    name = "endless"
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        self.asked.set()
+        text = f"set_option maxHeartbeats 0 in\nrepeat (first | skip | rfl) -- {round_number}"
+        return Suggestions((Candidate(text, None, self.name),), complete=False)
+
+
+@LEAN
+def test_a_search_that_is_cancelled_leaves_its_session_usable(
+    lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Endless()
+    monkeypatch.setattr(search, "build_source", lambda settings: source)
+    monkeypatch.setattr(async_session, "CANCEL_GRACE_SECONDS", 100.0)  # the machine may be busy
+
+    async def main() -> tuple[int | None, int | None]:
+        async with lean_access.session() as session:
+            before = session.pid
+        goal = Goal(id="g", text="∀ n : Nat, n = n")
+        task = asyncio.create_task(search.SearchWorker(lean_access).run(goal, 600.0))
+        assert await asyncio.to_thread(source.asked.wait, 120)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        async with lean_access.session() as session:
+            assert isinstance(await session.start("1 = 1"), ProofState)
+            return before, session.pid
+
+    before, after = asyncio.run(main())
+    assert before == after
+
+
+def test_strategies_that_cannot_run_say_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    worker = copilot.CopilotWorker(tmp_path)
+    assert worker.probe().detail == "not inside a Lake project"
+    (tmp_path / "lakefile.toml").write_text('name = "x"\n')
+    assert worker.probe().detail == "no Lean toolchain is installed"
+    lake = tmp_path / ".elan" / "bin" / "lake"
+    lake.parent.mkdir(parents=True)
+    lake.touch(mode=0o755)
+    if importlib.util.find_spec("lean_interact") is not None:
+        assert "does not require LeanCopilot" in worker.probe().detail
+        (tmp_path / "lakefile.toml").write_text('[[require]]\nname = "LeanCopilot"\n')
+        assert worker.probe().available
+    assert dojo.DojoWorker(tmp_path).probe().hint == "pip install lean-dojo"
+    checks = {check.name: check for check in checkup.checks(tmp_path)}
+    assert checks["sketch"].status == "absent"
+    assert chat.URL_VARIABLE in checks["sketch"].hint
+    assert {"micro", "search", "copilot", "dojo"} <= checks.keys()
+
+
+def test_what_copilot_would_be_asked_and_how_its_answer_is_read() -> None:
+    asked: list[str] = []
+    message = Diagnostic("information", "Try this:\n  simp\n  exact h", 1, 0)
+
+    class Session:
+        def start(self, statement: str, *, timeout: float = 0) -> ProofState:
+            asked.append(statement)
+            return ProofState(0, ())
+
+        def run_tactic(self, state, text: str, timeout: float = 0) -> ProofState:
+            asked.append(text)
+            return ProofState(1, (), (message,) if text == "search_proof" else (), True)
+
+    goal = Goal(id="g", text="q", context=("h : q",), imports=("Mathlib",))
+    script = copilot.search(Session(), goal, 5.0)  # type: ignore[arg-type]
+    assert asked == ["∀ (h : q), q", "intro h", "select_premises", "search_proof"]
+    assert script == ("intro h", "simp", "exact h")
+    assert copilot.imports_for(goal) == ("Mathlib", "LeanCopilot")
+
+
+def test_how_dojo_tries_tactics() -> None:
+    class Finished:
+        pass
+
+    library = SimpleNamespace(ProofFinished=Finished)
+    tried: list[str] = []
+
+    def run_tac(state: object, tactic: str) -> object:
+        tried.append(tactic)
+        return Finished() if tactic == "omega" else object()
+
+    gym = SimpleNamespace(run_tac=run_tac)
+    assert dojo.first_closing(library, gym, None, float("inf")) == "omega"
+    assert tried == ["rfl", "simp", "simp_all", "omega"]
+    with pytest.raises(TimeoutError):
+        dojo.first_closing(library, gym, None, 0.0)
+    with pytest.raises(Hopeless):
+        dojo.DojoWorker()._prove(Goal(id="g", text="p"), 0.0)
+
+
+def test_an_error_of_the_endpoint_is_for_people() -> None:
+    assert issubclass(chat.ChatError, TreewrightError)
