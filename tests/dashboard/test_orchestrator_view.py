@@ -12,6 +12,7 @@ from tests.dashboard.serving import Server, served
 from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.orchestrator.ledger import Attempt, Ledger
+from treewright.orchestrator.tickets import NewTicket, TicketTable
 from treewright.orchestrator.types import StrategyType
 
 GOALS = 12
@@ -54,7 +55,7 @@ def ledger(tmp_path: Path) -> RunRef:
 def test_totals_and_strategies(ledger: RunRef) -> None:
     found = orchestrator_view.overview(ledger)
     stats = found["stats"]
-    assert (stats["goals"], stats["goals_solved"]) == (12, 8)
+    assert stats["goals"] == {"tried": 12, "solved": 8}
     assert (stats["attempts"], stats["successes"]) == (24, 8)
     search = stats["strategies"]["search"]
     assert search["wasted_cpu_seconds"] == 16.0, "eight cancelled attempts of two seconds"
@@ -78,29 +79,21 @@ def test_the_ledger_is_on_the_home_page(ledger: RunRef) -> None:
 
 
 def test_tickets_by_status(ledger: RunRef) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute(
-            "CREATE TABLE tickets (ticket_id TEXT, goal TEXT, suggested_name TEXT, priority REAL, "
-            "status TEXT, requested_by TEXT, claimed_by TEXT, claim_expires REAL, "
-            "completed_by TEXT)"
-        )
-        rows = [("a", "open", None), ("b", "claimed", time.time() + 999), ("c", "claimed", 1.0)]
-        for name, status, expires in rows:
-            connection.execute(
-                "INSERT INTO tickets VALUES (?, 'p', '', 0.5, ?, 'me', 'you', ?, NULL)",
-                (name, status, expires),
-            )
-    connection.close()
+    tickets = TicketTable(ledger.path)
+    try:
+        first = tickets.request(NewTicket(goal="p ∧ q → q ∧ p"), time.time())
+    finally:
+        tickets.close()
     found = orchestrator_view.marketplace(ledger)
-    assert (found["total"], found["open"], found["claimed"], found["completed"]) == (3, 2, 1, 0)
-    assert len(found["tickets"]) == 3
+    assert found["by_status"] == {"open": 1, "claimed": 0, "completed": 0}
+    assert [ticket["ticket_id"] for ticket in found["tickets"]] == [first]
 
 
 def test_without_a_ledger_everything_is_empty_and_valid(server: Server) -> None:
     stats = server.get("/api/stats").json()
     assert (stats["attempts"], stats["strategies"], stats["recent"]) == (0, {}, [])
     market = server.get("/api/marketplace").json()
-    assert (market["total"], market["open"], market["tickets"]) == (0, 0, [])
+    assert (market["total"], market["by_status"]["open"], market["tickets"]) == (0, 0, [])
     health = server.get("/api/health").json()
     assert (health["status"], health["ledger_version"]) == ("absent", None)
     assert server.get("/api/bank/0/ledger").status_code == 404
@@ -123,7 +116,7 @@ def test_an_old_ledger_is_read(tmp_path: Path) -> None:
     connection.close()
     (run,) = Roots([tmp_path]).scan()
     found = orchestrator_view.overview(run)
-    assert found["stats"]["goals_solved"] == 1
+    assert found["stats"]["goals"]["solved"] == 1
     assert found["stats"]["problem"] == ""
     assert found["recent"][0]["tactics"] == ["simp"]
 
@@ -152,7 +145,7 @@ def test_reading_changes_nothing_and_needs_no_lock(ledger: RunRef) -> None:
 
 def test_the_documented_addresses_over_http(ledger: RunRef) -> None:
     with served("--runs", ledger.project) as running:
-        assert running.get("/api/stats").json()["goals_solved"] == 8
+        assert running.get("/api/stats").json()["goals"]["solved"] == 8
         assert running.get("/api/marketplace").json()["total"] == 0
         assert running.get("/api/health").json()["status"] == "ok"
         assert running.get("/api/bank/0/ledger").json()["run"]["key"] == "bank/0/ledger"

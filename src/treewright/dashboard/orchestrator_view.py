@@ -1,265 +1,161 @@
-"""The orchestrator's ledger for the pages and for `/api/stats` and its siblings. Read-only.
+"""The orchestrator's ledger for the pages. Read-only.
 
-The ledger's tables are a published format; tables and columns that an older ledger does
-not have are taken as empty. What a scheduler keeps to itself (who holds a slot just now) is
-not in the ledger and not shown.
+The documents of `/api/stats`, `/api/marketplace` and `/api/health` are the orchestrator's own
+(`orchestrator.api`); here is what the page shows beyond them. What a scheduler keeps to
+itself (who holds a slot just now) is not in the ledger and not shown.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-import treewright
 from treewright.dashboard import strategy_series
 from treewright.dashboard.roots import RunRef
-from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import TreewrightError
+from treewright.orchestrator import api
 from treewright.orchestrator.throttle import machine_load
 
 Document = dict[str, Any]
 
-_WAIT_SECONDS = 2.0
-_RECENT = 40
-_MOST_TICKETS = 200
-_MOST_RUNS = 20
+_ABSENT = Path("no ledger")
 _MOST_MINUTES = 12
+_MOST_RUNS = 20
 
 
 def stats(run: RunRef | None) -> Document:
-    """`GET /api/stats`: totals over the ledger, and by strategy."""
-    with _ledger(run) as ledger:
-        return _stats(ledger)
+    """`GET /api/stats`; with a `problem` where the ledger cannot be read."""
+    return _or_empty(api.stats, run)
 
 
 def marketplace(run: RunRef | None) -> Document:
-    """`GET /api/marketplace`: tickets by status, the most urgent first."""
-    with _ledger(run) as ledger:
-        return _marketplace(ledger)
+    """`GET /api/marketplace`; likewise."""
+    return _or_empty(api.marketplace, run)
 
 
 def health(run: RunRef | None) -> Document:
-    """`GET /api/health`: `status` is `ok`, `absent` (no ledger yet) or `error`."""
-    with _ledger(run) as ledger:
-        version = ledger.query("PRAGMA user_version")
-        status = "absent" if run is None else "error" if ledger.problem else "ok"
-        return {
-            "status": status,
-            "detail": ledger.problem,
-            "treewright": treewright.__version__,
-            "ledger": str(run.path) if run is not None else None,
-            "ledger_version": version[0]["user_version"] if version else None,
-            "time": timestamp(),
-        }
+    """`GET /api/health`."""
+    return api.health(run.path if run is not None else _ABSENT)
 
 
 def overview(run: RunRef) -> Document:
     """Everything that the orchestrator's page shows."""
-    with _ledger(run) as ledger:
-        found = _stats(ledger)
-        scores = strategy_series.scores(ledger.rows("bandit", "SELECT * FROM bandit"))
-        for name, one in found["strategies"].items():
-            one |= scores.get(name, {})
-        return {
-            "run": _summary(run, ledger),
-            "stats": found,
-            "marketplace": _marketplace(ledger),
-            "recent": _recent(ledger, _RECENT),
-            "series": _series(ledger),
-            "runs": found["runs"],
-            "minutes": _minutes(ledger),
-            "machine_load": round(machine_load(), 2),
-        }
+    found = stats(run)
+    found["strategies"] = {name: {**one} for name, one in found["strategies"].items()}
+    more: Document = {"series": [], "runs": [], "minutes": []}
+    if not found["problem"]:
+        with contextlib.suppress(TreewrightError, sqlite3.Error), _reading(run) as ledger:
+            more = _beyond(ledger, found["strategies"])
+    return {
+        "run": _summary(run, found),
+        "stats": found,
+        "marketplace": marketplace(run),
+        "recent": found["recent"],
+        "machine_load": round(machine_load(), 2),
+        **more,
+    }
 
 
 def summary(run: RunRef) -> Document:
     """For a line of the home page."""
-    with _ledger(run) as ledger:
-        return _summary(run, ledger)
+    return _summary(run, stats(run))
+
+
+def _or_empty(make: Callable[[Path], Document], run: RunRef | None) -> Document:
+    try:
+        return make(run.path if run is not None else _ABSENT) | {"problem": ""}
+    except (TreewrightError, sqlite3.Error, ValueError) as error:
+        return make(_ABSENT) | {"problem": str(error)}
 
 
 class _Ledger:
-    """A connection that cannot write, or none."""
+    """Rows of reading queries; a table or column that an older ledger lacks is empty."""
 
-    def __init__(self, connection: sqlite3.Connection | None, problem: str = "") -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.problem = problem
-        self._columns: dict[str, set[str]] = {}
 
-    def columns(self, table: str) -> set[str]:
-        """Of one of our own table names; empty if there is no such table."""
-        if table not in self._columns:
-            rows = self.query(f"PRAGMA table_info({table})")
-            self._columns[table] = {row["name"] for row in rows}
-        return self._columns[table]
+    def has(self, table: str, column: str) -> bool:
+        rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+        return column in {row["name"] for row in rows}
 
-    def rows(self, table: str, sql: str, values: tuple[object, ...] = ()) -> list[Document]:
-        return self.query(sql, values) if self.columns(table) else []
-
-    def query(self, sql: str, values: tuple[object, ...] = ()) -> list[Document]:
-        if self._connection is None:
-            return []
-        try:
-            return [dict(row) for row in self._connection.execute(sql, values)]
-        except sqlite3.Error as error:
-            self.problem = str(error)
-            return []
+    def rows(self, sql: str, *values: object) -> list[Document]:
+        return [dict(row) for row in self._connection.execute(sql, values)]
 
 
 @contextlib.contextmanager
-def _ledger(run: RunRef | None) -> Iterator[_Ledger]:
-    if run is None:
-        yield _Ledger(None)
-        return
-    try:
-        connection = _connect(run.path)
-    except sqlite3.Error as error:
-        yield _Ledger(None, str(error))
-        return
-    with contextlib.closing(connection):
+def _reading(run: RunRef) -> Iterator[_Ledger]:
+    with api.reading(run.path) as connection:
         yield _Ledger(connection)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS
+def _beyond(ledger: _Ledger, strategies: Document) -> Document:
+    """Completes the strategies, and gives what runs, series and minutes say."""
+    if not ledger.has("attempts", "status"):
+        return {"series": [], "runs": [], "minutes": []}
+    for row in ledger.rows(
+        "SELECT strategy, sum(status = 'cancelled') AS cancelled, "
+        "sum(cpu_seconds * (status = 'cancelled')) AS wasted FROM attempts GROUP BY strategy"
+    ):
+        one = strategies[row["strategy"]]
+        one["wasted_cpu_seconds"] = row["wasted"]
+        one["success_rate"] = one["successes"] / max(1, one["attempts"] - row["cancelled"])
+    for name, scored in strategy_series.scores(ledger.rows("SELECT * FROM bandit")).items():
+        if name in strategies:
+            strategies[name] |= scored
+    attempts = ledger.rows(
+        "SELECT strategy, success, time_seconds, cpu_seconds, status FROM "
+        "(SELECT * FROM attempts ORDER BY id DESC LIMIT ?) ORDER BY id",
+        strategy_series.MOST_ATTEMPTS,
     )
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-def _stats(ledger: _Ledger) -> Document:
-    columns = ledger.columns("attempts")
-    cpu = "coalesce(sum(cpu_seconds), 0)" if "cpu_seconds" in columns else "0"
-    cancelled = "status = 'cancelled'" if "status" in columns else "0"
-    wasted = f"coalesce(sum(cpu_seconds * ({cancelled})), 0)" if "status" in columns else "0"
-    by_strategy = ledger.rows(
-        "attempts",
-        f"SELECT strategy, count(*) AS attempts, sum(success) AS successes, "  # noqa: S608
-        f"sum({cancelled}) AS cancelled, avg(time_seconds) AS avg_time, "
-        f"sum(time_seconds) AS time_seconds, {cpu} AS cpu_seconds, {wasted} AS wasted_cpu_seconds "
-        f"FROM attempts GROUP BY strategy ORDER BY strategy",
-    )
-    for row in by_strategy:
-        row["success_rate"] = row["successes"] / max(1, row["attempts"] - row["cancelled"])
-    goals = ledger.rows(
-        "attempts",
-        "SELECT count(DISTINCT goal_hash) AS goals, count(DISTINCT CASE success WHEN 1 THEN "
-        "goal_hash END) AS goals_solved FROM attempts",
-    )
-    cache = ledger.rows(
-        "tactic_cache",
-        "SELECT count(*) AS entries, coalesce(sum(use_count), 0) AS uses FROM tactic_cache",
-    )
+    runs = ledger.rows("SELECT * FROM runs ORDER BY started_at DESC LIMIT ?", _MOST_RUNS)
     return {
-        "attempts": sum(row["attempts"] for row in by_strategy),
-        "successes": sum(row["successes"] for row in by_strategy),
-        **(goals[0] if goals else {"goals": 0, "goals_solved": 0}),
-        "time_seconds": sum(row["time_seconds"] for row in by_strategy),
-        "cpu_seconds": sum(row["cpu_seconds"] for row in by_strategy),
-        "cpu_seconds_cancelled": sum(row["wasted_cpu_seconds"] for row in by_strategy),
-        "strategies": {row["strategy"]: row for row in by_strategy},
-        "recent": _recent(ledger, _RECENT // 2),
-        "tactic_cache": cache[0] if cache else {"entries": 0, "uses": 0},
-        "runs": _runs(ledger),
-        "problem": ledger.problem,
+        "series": strategy_series.over_time(attempts),
+        "runs": [row | {"config": _decoded(row["config"])} for row in runs],
+        "minutes": ledger.rows(
+            "SELECT substr(timestamp, 1, 16) AS minute, count(*) AS attempts, "
+            "sum(time_seconds) / 60 AS at_once, sum(cpu_seconds) AS cpu_seconds FROM attempts "
+            "GROUP BY minute ORDER BY minute DESC LIMIT ?",
+            _MOST_MINUTES,
+        ),
     }
 
 
-def _runs(ledger: _Ledger) -> list[Document]:
-    rows = ledger.rows("runs", "SELECT * FROM runs ORDER BY started_at DESC LIMIT ?", (_MOST_RUNS,))
-    return [row | {"config": _decoded(row["config"])} for row in rows]
-
-
-def _marketplace(ledger: _Ledger) -> Document:
-    """A claim whose time is over counts as open, as it does for those who want it."""
-    status = (
-        "CASE WHEN status = 'claimed' AND claim_expires <= ? THEN 'open' ELSE status END"
-        if "claim_expires" in ledger.columns("tickets")
-        else "coalesce(status, ?)"
-    )
-    now = time.time()
-    counted = ledger.rows(
-        "tickets",
-        f"SELECT {status} AS status, count(*) AS number FROM tickets GROUP BY 1",  # noqa: S608
-        (now,),
-    )
-    counts = {"open": 0, "claimed": 0, "completed": 0} | {r["status"]: r["number"] for r in counted}
-    shown = ledger.rows(
-        "tickets",
-        f"SELECT *, {status} AS status FROM tickets ORDER BY priority DESC LIMIT ?",  # noqa: S608
-        (now, _MOST_TICKETS),
-    )
-    return {"total": sum(counts.values()), **counts, "tickets": shown, "problem": ledger.problem}
-
-
-def _recent(ledger: _Ledger, most: int) -> list[Document]:
-    rows = ledger.rows("attempts", "SELECT * FROM attempts ORDER BY id DESC LIMIT ?", (most,))
-    for row in rows:
-        for name in ("tactics", "metadata", "subgoals"):
-            row[name] = _decoded(row.get(name))
-        row.setdefault("status", "proved" if row["success"] else "failed")
-    return rows
-
-
-def _series(ledger: _Ledger) -> list[Document]:
-    columns = ledger.columns("attempts")
-    cpu = "cpu_seconds" if "cpu_seconds" in columns else "0 AS cpu_seconds"
-    status = "status" if "status" in columns else "'' AS status"
-    return strategy_series.over_time(
-        ledger.rows(
-            "attempts",
-            f"SELECT strategy, success, time_seconds, {cpu}, {status} FROM "  # noqa: S608
-            "(SELECT * FROM attempts ORDER BY id DESC LIMIT ?) ORDER BY id",
-            (strategy_series.MOST_ATTEMPTS,),
-        )
-    )
-
-
-def _minutes(ledger: _Ledger) -> list[Document]:
-    """What was under way in the last minutes that had attempts."""
-    cpu = "sum(cpu_seconds)" if "cpu_seconds" in ledger.columns("attempts") else "0"
-    return ledger.rows(
-        "attempts",
-        "SELECT substr(timestamp, 1, 16) AS minute, count(*) AS attempts, "  # noqa: S608
-        f"sum(time_seconds) / 60 AS at_once, {cpu} AS cpu_seconds FROM attempts "
-        "GROUP BY minute ORDER BY minute DESC LIMIT ?",
-        (_MOST_MINUTES,),
-    )
-
-
-def _summary(run: RunRef, ledger: _Ledger) -> Document:
-    found = _stats(ledger)
+def _summary(run: RunRef, found: Document) -> Document:
     last = found["recent"][0]["timestamp"] if found["recent"] else None
-    open_runs = sum(1 for one in found["runs"] if one.get("finished_at") is None)
-    detail = f"runs not finished: {open_runs}" if open_runs else "attempts of every run that used it"
+    unfinished = sum(1 for one in found["runs"] if one.get("finished_at") is None)
+    detail = f"runs not finished: {unfinished}" if unfinished else "every attempt of every run"
+    problem = found["problem"]
+    tried = list(found["strategies"].values())
     return {
         "key": run.key,
         "kind": run.kind,
         "run_id": run.project.name,
         "created_at": last,
         "liveness": {
-            "state": "damaged" if ledger.problem else "ledger",
-            "detail": ledger.problem or detail,
+            "state": "damaged" if problem else "ledger",
+            "detail": problem or detail,
         },
-        "progress": {"done": found["goals_solved"], "of": found["goals"]},
+        "progress": {"done": found["goals"]["solved"], "of": found["goals"]["tried"]},
         "attempts": found["attempts"],
-        "spent": {"seconds": found["time_seconds"], "cost_usd": 0.0,
-                  "prompt_tokens": 0, "completion_tokens": 0},
+        "spent": {
+            "seconds": sum(one["avg_time"] * one["attempts"] for one in tried),
+            "cpu_seconds": sum(one["cpu_seconds"] for one in tried),
+            "cost_usd": 0.0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+        },
         "eta_seconds": None,
-        "problem": ledger.problem,
-    }  # fmt: skip
+        "problem": problem,
+    }
 
 
-def _decoded(text: object) -> object:
+def _decoded(text: str) -> object:
     """JSON in a column; what is not JSON stays as it is."""
-    if not isinstance(text, str) or not text:
-        return text
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

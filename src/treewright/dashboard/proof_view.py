@@ -140,7 +140,8 @@ def summary(live: LiveProof) -> dict[str, Any]:
 
 def _words(target: object) -> str:
     """A target is a text, or a record of a file, a name, a statement."""
-    values = target.values() if isinstance(target, dict) else [target]
+    known = ("path", "declaration", "statement")
+    values = [target.get(name) for name in known] if isinstance(target, dict) else [target]
     return " ".join(value for value in values if isinstance(value, str) and value)
 
 

@@ -37,11 +37,11 @@ function head({ run, stats }) {
     el("h1", null, run.run_id, " ", chip(run.liveness)),
     el("p", { class: "soft" }, run.liveness.detail),
     facts([
-      ["goals solved", el("strong", null, `${stats.goals_solved} of ${stats.goals}`)],
+      ["goals solved", el("strong", null, `${stats.goals.solved} of ${stats.goals.tried}`)],
       ["attempts", stats.attempts],
       ["succeeded", stats.successes],
-      ["time", seconds(stats.time_seconds)],
-      ["CPU", seconds(stats.cpu_seconds)],
+      ["time", seconds(run.spent.seconds)],
+      ["CPU", seconds(run.spent.cpu_seconds)],
       ["cached tactics", `${stats.tactic_cache.entries} (${count(stats.tactic_cache.uses, "use")})`],
       ["last attempt", moment(run.created_at)],
     ]));
@@ -111,7 +111,7 @@ function lanes({ runs: all, machine_load: load, minutes }) {
 function recent(found) {
   if (!found.length) return el("p", { class: "soft" }, "No attempts yet.");
   return table(["when", "strategy", "outcome", "took", "goal", "tactics"], found.map((one) => [
-    moment(one.timestamp), one.strategy, el("span", { class: `outcome ${one.status}`, title: one.error ?? "" }, one.status), seconds(one.time_seconds),
+    moment(one.timestamp), one.strategy, el("span", { class: `outcome ${one.status}`, title: one.error ?? "" }, one.status ?? (one.success ? "proved" : "failed")), seconds(one.time_seconds),
     el("code", null, clip(one.goal_text, 90)), el("code", null, clip((one.tactics ?? []).join("; ") || one.error || "", 70))]), [3], "The latest first");
 }
 
@@ -119,5 +119,5 @@ function tickets(found) {
   if (!found.total) return el("p", { class: "soft" }, "No lemma has been asked for.");
   return table(["ticket", "status", "priority", "goal", "asked for by", "claimed by"], found.tickets.slice(0, 100).map((one) => [
     one.suggested_name || one.ticket_id, el("span", { class: `outcome ${one.status}` }, one.status), significant(one.priority, 2), el("code", null, clip(one.goal, 90)), one.requested_by, one.claimed_by ?? one.completed_by ?? "–"]), [2],
-  `${found.open} open, ${found.claimed} claimed, ${found.completed} completed`);
+  Object.entries(found.by_status).map(([status, number]) => `${number} ${status}`).join(", "));
 }
