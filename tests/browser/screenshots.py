@@ -44,7 +44,7 @@ def main() -> None:
         treewright(project, "prove", "Proofs.lean", *SEARCH)
         bank = ROOT / "bench" / "bank.jsonl"
         if bank.is_file():
-            treewright(project, "bank", str(bank), "--timeout", "90")
+            treewright(project, "bank", str(bank), "--timeout", "60", "--cpu-target", "20")
         with served("--runs", project) as server, chromium.launched() as browser:
             shoot(browser, server.base)
 

@@ -23,10 +23,11 @@ const detail = new Detail(view.detail, pageKey, () => {
 });
 const tree = new TreeCanvas(view.canvas, model, { onSelect: select, onOpen: (id) => open(id, true), onHover: hint });
 let depth = null;
+let drawnWidth = 0;
 
 follow(pageKey, update, connection);
 addEventListener("hashchange", openFromAddress);
-new ResizeObserver(() => model.run && charts()).observe(view.score);
+new ResizeObserver(() => model.run && roomIn(view.score) !== drawnWidth && charts()).observe(view.score);
 
 async function update() {
   const answer = await load(`/api/${pageKey}?since=${encodeURIComponent(model.version ?? "")}`);
@@ -38,7 +39,8 @@ async function update() {
   head();
   if (!changed) return;
   tree.update();
-  charts();
+  // The tree is seen first; what is below it can wait for the next turn.
+  setTimeout(charts);
   // What the address names may be queued only later.
   if (detail.id) await detail.show(detail.id);
   else openFromAddress();
@@ -114,6 +116,7 @@ function head() {
 }
 
 function charts() {
+  drawnWidth = roomIn(view.score);
   view.score.replaceChildren(scoreChart(model, roomIn(view.score)) ?? el("p", { class: "soft" }, "Nothing has been measured yet."));
   const depths = [...new Set([...model.evals.values()].filter((one) => one.started).map((one) => one.depth))].sort((a, b) => a - b);
   if (!depths.includes(depth)) depth = depths.at(-1) ?? null;
