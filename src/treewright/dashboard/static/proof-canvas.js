@@ -47,12 +47,13 @@ export class ProofCanvas {
     this.view.moved = false;
   }
 
-  fit() {
+  /** Shows all of it; unless `whole` is asked for, of a small tree as much as can be read. */
+  fit(whole = false) {
     if (!this.layout) return;
     const { columns, top, bottom, items } = this.layout;
-    const smallest = items.length < 600 ? 0.5 : 0.05;
+    const smallest = whole ? 0.03 : items.length < 600 ? 0.5 : 0.05;
     this.view.fit({ left: -30, top: top - 40, right: columns * COLUMN + 20, bottom: bottom + 50 }, smallest, 1.15);
-    this.view.moved = false;
+    this.view.moved = whole;
   }
 
   select(id, byKeyboard = false) {
@@ -94,7 +95,7 @@ export class ProofCanvas {
     const acts = {
       Enter: () => this.selected !== null && this.onOpen(this.selected),
       " ": () => this.toggle(this.selected),
-      "+": () => this.view.zoom(1.25), "=": () => this.view.zoom(1.25), "-": () => this.view.zoom(0.8), 0: () => this.fit(),
+      "+": () => this.view.zoom(1.25), "=": () => this.view.zoom(1.25), "-": () => this.view.zoom(0.8), 0: () => this.fit(true),
     };
     if (event.key in moves) {
       const target = this.#neighbour(moves[event.key]);

@@ -73,7 +73,7 @@ function frame() {
 
 function tools() {
   const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-  return el("div", { class: "tools" }, button("+", "Zoom in", () => picture.view.zoom(1.3)), button("−", "Zoom out", () => picture.view.zoom(1 / 1.3)), button("all", "Show all", () => picture.fit()));
+  return el("div", { class: "tools" }, button("+", "Zoom in", () => picture.view.zoom(1.3)), button("−", "Zoom out", () => picture.view.zoom(1 / 1.3)), button("all", "Show all", () => picture.fit(true)));
 }
 
 function legend() {

@@ -38,12 +38,12 @@ export class TreeCanvas {
     this.view.redraw();
   }
 
-  /** Shows all of it; of a small tree as much as can be read. */
-  fit() {
+  /** Shows all of it; unless `whole` is asked for, of a small tree as much as can be read. */
+  fit(whole = false) {
     const { columns, top, bottom, items } = this.layout;
-    const smallest = items.length < 200 ? (this.view.width < 600 ? 0.6 : 0.72) : 0.05;
+    const smallest = whole ? 0.03 : items.length < 200 ? (this.view.width < 600 ? 0.6 : 0.72) : 0.05;
     this.view.fit({ left: -30, top: top - 50, right: columns * COLUMN, bottom: bottom + 30 }, smallest, 1.15);
-    this.view.moved = false;
+    this.view.moved = whole;
   }
 
   #settle() {
@@ -98,7 +98,7 @@ export class TreeCanvas {
       Enter: () => this.selected && this.onOpen(this.selected),
       " ": () => this.toggle(this.selected),
       "+": () => this.view.zoom(1.25), "=": () => this.view.zoom(1.25), "-": () => this.view.zoom(0.8),
-      0: () => this.fit(), b: () => this.select(this.model.run.best?.node, true),
+      0: () => this.fit(true), b: () => this.select(this.model.run.best?.node, true),
     };
     if (event.key in moves) {
       const target = this.#neighbour(moves[event.key]);

@@ -74,7 +74,7 @@ function tools() {
   return el("div", { class: "tools" },
     button("+", "Zoom in", () => tree.view.zoom(1.3)),
     button("−", "Zoom out", () => tree.view.zoom(1 / 1.3)),
-    button("all", "Show all", () => tree.fit()),
+    button("all", "Show all", () => tree.fit(true)),
     button("best", "Go to the best node", () => model.run?.best && tree.select(model.run.best.node)));
 }
 
