@@ -25,7 +25,7 @@ _HEAP = 1_200_000_000
 
 
 class BankGoal(msgspec.Struct, frozen=True, rename={"kind": "class"}):
-    """A line of the bank. `min_steps` are those of the shortest proof known."""
+    """A line of the bank; docs/tactics.md says what the fields mean."""
 
     id: str
     text: str

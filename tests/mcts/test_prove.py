@@ -243,7 +243,7 @@ def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -
     whole.mkdir()
     killed.mkdir()
     flags = [
-        "prove", "--statement", NEEDS_STEPS, "--simulations", "12", "--batch", "2",
+        "prove", "--statement", NEEDS_STEPS, "--simulations", "12", "--batch", "1",
         "--step-timeout", "60", "--no-refute", "--run-id", "r", "--mcts-mode", mode,
     ]  # fmt: skip
     if mode == "distributed":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from treewright.orchestrator import background, scheduler
 from treewright.orchestrator.lean_access import LeanAccess
 
 
@@ -15,3 +16,16 @@ def lean_access() -> Iterator[LeanAccess]:
     access = LeanAccess(sessions=1)
     yield access
     asyncio.run(access.close())
+
+
+@pytest.fixture
+def shared_lean(lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch) -> LeanAccess:
+    """The same, for code that makes its own and closes it: it gets these, and they stay open."""
+
+    async def stay_open() -> None:
+        pass
+
+    for module in (background, scheduler):
+        monkeypatch.setattr(module, "LeanAccess", lambda sessions: lean_access)
+    monkeypatch.setattr(lean_access, "close", stay_open)
+    return lean_access

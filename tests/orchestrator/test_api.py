@@ -146,6 +146,12 @@ def test_reading_beside_a_writer_changes_nothing(ledger: Path) -> None:
         assert files(ledger) == before
 
 
+def test_the_connection_cannot_write(ledger: Path) -> None:
+    with pytest.raises(StorageError, match="readonly"), api.reading(ledger) as connection:
+        connection.execute("DELETE FROM attempts")
+    assert api.stats(ledger)["attempts"] == 4
+
+
 def test_damage_is_said(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.write_bytes(b"this is no database, however long it is. " * 200)

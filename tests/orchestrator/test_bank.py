@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from treewright.cli.bank import bank as bank_command
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator.bank import read_bank
 from treewright.orchestrator.difficulty import estimate
@@ -124,11 +125,14 @@ def test_stub_workers_write_results_a_table_and_a_picture(
         (["bank.jsonl", "--profile", "9"], "there is no profile 9"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_2(
-    tmp_path: Path, treewright: Program, arguments: list[str], said: str
+def test_a_wrong_call_is_one_line_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     bank(tmp_path, '{"id": "a", "text": "1 = 1"}')
-    done = treewright("bank", *arguments)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert said in done.stderr
+    with pytest.raises(UsageError) as caught:
+        bank_command.main(arguments, standalone_mode=False)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
     assert not (tmp_path / ".treewright").exists()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from tests.orchestrator.byt5_models import CONFIG, tiny
+from tests.orchestrator.byt5_models import CONFIG, speaking, tiny
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator.byt5 import layers, tokens
 from treewright.orchestrator.byt5.beam import generate
@@ -169,6 +169,20 @@ def test_a_beam_of_one_is_greedy(model: T5, text: str) -> None:
     (found,) = generate(model, text, width=1, max_length=20)
     assert (found.ids, found.finished) == (tuple(ids), finished)
     assert found.score == pytest.approx(score, abs=1e-4)
+
+
+def test_a_beam_of_one_goes_on_where_going_on_is_likelier(tmp_path: Path) -> None:
+    """Even if what comes then is less likely as a whole than the end would have been."""
+    directory = speaking(tmp_path, "ab", "")
+    weights = load_file(directory / "model.safetensors")
+    weights["lm_head.weight"][tokens.END, 0] = 4.98  # at first, nearly as likely as `a`
+    from_a = weights["lm_head.weight"][ord("b") + 3] / 5.0
+    for letter in "xyz":
+        weights["lm_head.weight"][ord(letter) + 3] = 4.9 * from_a
+    save_file(weights, directory / "model.safetensors")
+    model = T5(directory)
+    assert [written.text for written in generate(model, "?", width=1)] == ["ab"]
+    assert generate(model, "?", width=2)[0].text == ""
 
 
 def test_scores_are_sums_of_log_probabilities(model: T5) -> None:

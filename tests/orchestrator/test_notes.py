@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from treewright.orchestrator import scheduler as scheduler_module
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
@@ -21,17 +20,11 @@ from treewright.orchestrator.types import DEFAULT_TIMEOUTS
 
 @pytest.mark.xdist_group("orchestrator-lean")
 def test_the_scheduler_as_it_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lean_access: LeanAccess
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_lean: LeanAccess
 ) -> None:
     """Nothing is configured: the ledger of this directory, every strategy. (The Lean processes
     are those of the other tests, to save starting more.)"""
     monkeypatch.chdir(tmp_path)
-
-    async def stay_open() -> None:
-        pass
-
-    monkeypatch.setattr(scheduler_module, "LeanAccess", lambda sessions: lean_access)
-    monkeypatch.setattr(lean_access, "close", stay_open)
     monkeypatch.setitem(DEFAULT_TIMEOUTS, StrategyType.MICRO, 300.0)  # a busy machine
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # not to wait for others
 

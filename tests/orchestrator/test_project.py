@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from tests.waiting import until
+from tests.orchestrator.test_durability import children
+from tests.waiting import gone, until
+from treewright.cli.sorries import sorries
+from treewright.lean import backend
+from treewright.lean.wasm.session import WasmSession
+from treewright.orchestrator.background import Background
+from treewright.orchestrator.config import OrchestratorConfig
+from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.types import StrategyType
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 
@@ -50,9 +61,38 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_sorries_are_what_lean_says_they_are(project: Path, treewright: Program) -> None:
-    done = treewright("sorries", ".", "--json", cwd=project, timeout=400)
-    assert done.returncode == 1, "one file could not be read"
+class Borrowed:
+    """A session that is not closed by who uses it."""
+
+    def __init__(self, session: WasmSession) -> None:
+        self._session = session
+
+    def close(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._session, name)
+
+
+@pytest.fixture
+def borrowed(lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`open_session` gives one of the shared sessions."""
+
+    async def start() -> None:
+        async with lean_access.session():
+            pass
+
+    asyncio.run(start())
+    assert lean_access._pool is not None
+    with lean_access._pool.session() as session:
+        monkeypatch.setattr(backend, "open_session", lambda choice: Borrowed(session))
+        yield
+
+
+@pytest.mark.usefixtures("borrowed")
+def test_sorries_are_what_lean_says_they_are(project: Path) -> None:
+    done = CliRunner().invoke(sorries, [str(project), "--json", "--timeout", "300"])
+    assert done.exit_code == 1, "one file could not be read"
     document = json.loads(done.stdout)
     found = {(s["declaration"], s["line"], s["column"]) for s in document["sorries"]}
     lines = SOURCE.splitlines()
@@ -69,22 +109,38 @@ def test_sorries_are_what_lean_says_they_are(project: Path, treewright: Program)
     assert "Nowhere" in document["problems"][0]["error"]
 
 
+def work_once(project: Path) -> tuple[Background, list[str]]:
+    said: list[str] = []
+    settings = OrchestratorConfig(
+        cpu_target=1000.0,
+        strategies=(StrategyType.MICRO,),
+        timeouts={StrategyType.MICRO: 300.0},
+    )
+
+    async def main(ledger: Ledger) -> Background:
+        background = Background(project, ledger, settings, announce=said.append)
+        await background.run(once=True)
+        return background
+
+    with Ledger(project / ".treewright" / "ledger.db") as ledger:
+        return asyncio.run(main(ledger)), said
+
+
+@pytest.mark.usefixtures("shared_lean")
 def test_background_proves_what_it_can_and_touches_nothing(
     project: Path, treewright: Program
 ) -> None:
-    done = treewright("bg", ".", "--once", "--json", *PATIENT, cwd=project, timeout=400)
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert [p["declaration"] for p in document["proved"]] == ["a", "b", "rests", "later"]
+    background, said = work_once(project)
+    assert [p.declaration for p in background.proved] == ["a", "b", "rests", "later"]
     assert (project / "A.lean").read_text() == SOURCE
-    assert "only what has a name can be proved" in done.stderr
-    assert "Nowhere" in done.stderr
-    directory = project / ".treewright" / "bg" / document["run_id"]
+    assert any("only what has a name can be proved" in text for text in said)
+    assert any("Nowhere" in text for text in said)
+    directory = background.directory
     result = (directory / "files" / "A.lean").read_text()
     assert "theorem wrong : 1 = 2 := by sorry" in result
     assert result.count("sorry") == 5, "a comment, a string twice, a false theorem, an example"
     summary = json.loads((directory / "summary.json").read_text())
-    assert summary["proved"] == document["proved"]
+    assert [p["declaration"] for p in summary["proved"]] == ["a", "b", "rests", "later"]
     patch = directory / "patches" / "A.lean.patch"
     subprocess.run(["git", "apply", str(patch)], cwd=project, check=True)
     assert (project / "A.lean").read_text() == result
@@ -108,15 +164,16 @@ def test_background_proves_what_it_can_and_touches_nothing(
 
 
 def test_background_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    """In place; a file that changes is looked at again; SIGTERM ends it in order."""
+    """In place; a file that changes is looked at again; SIGINT ends it in order, Lean with it."""
     file = tmp_path / "A.lean"
     file.write_text("theorem a : 1 + 1 = 2 := by sorry\n")
     log = tmp_path / "log"
     with (
         log.open("w") as output,
         subprocess.Popen(
-            [sys.executable, "-m", "treewright", "bg", ".", "--in-place", *PATIENT],
+            [sys.executable, "-m", "treewright", "bg", ".", "--in-place", "--json", *PATIENT],
             cwd=tmp_path,
+            stdout=subprocess.PIPE,
             stderr=output,
         ) as run,
     ):
@@ -126,8 +183,13 @@ def test_background_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
             file.write_text("theorem b : 2 + 2 = 4 := by sorry\n")
             until(lambda: "sorry" not in file.read_text(), 300, "the second proof")
         finally:
-            os.kill(run.pid, signal.SIGTERM)
-        assert run.wait(120) == 0
+            started = children(run.pid)
+            os.kill(run.pid, signal.SIGINT)
+        printed, _ = run.communicate(timeout=120)
+        assert run.returncode == 0
+    assert started
+    until(lambda: all(gone(pid) for pid in started), 60, "Lean to end")
+    assert [p["declaration"] for p in json.loads(printed)["proved"]] == ["a", "b"]
     assert "2 declarations proved" in log.read_text()
 
 

@@ -203,9 +203,12 @@ def test_a_goal_whose_lean_cannot_be_had_comes_back(
                 return Result(True, MICRO, ("x",))
             return Result(False, MICRO, error="no Lean", metadata={"kind": UNAVAILABLE})
 
-    results = run(ledger, [Flaky(MICRO)], lambda s: s.process_queue(queue_of(GOAL)))
+    other = FakeWorker(SEARCH)
+    results = run(ledger, [Flaky(MICRO), other], lambda s: s.process_queue(queue_of(GOAL)))
     assert results["g"].success
-    assert [status for _, _, status in rows(ledger)] == ["unavailable", "unavailable", "proved"]
+    assert other.asked == ["g"], "what was tried to its end is not tried again"
+    statuses = [status for _, strategy, status in rows(ledger) if strategy == "micro"]
+    assert statuses == ["unavailable", "unavailable", "proved"]
 
 
 def test_shutdown_cancels_what_runs_and_a_later_run_of_that_name_goes_on(ledger: Ledger) -> None:
@@ -258,3 +261,33 @@ def test_statistics_are_kept_per_class_and_across_runs(ledger: Ledger) -> None:
 
     nat, lists = run(ledger, [FakeWorker(MICRO)], look)
     assert (nat.trials, lists.trials) == (4, 0)
+
+
+def test_goals_that_share_lean_do_not_race_for_it(ledger: Ledger) -> None:
+    """One goal alone gets a race; of four on two sessions each tries one strategy at a time."""
+    together: dict[str, int] = {}
+    most: dict[str, int] = {}
+    everybody = asyncio.Event()
+
+    class Counting(FakeWorker):
+        async def run(self, goal: Goal, timeout: float) -> Result:
+            together[goal.id] = together.get(goal.id, 0) + 1
+            most[goal.id] = max(most.get(goal.id, 0), together[goal.id])
+            if sum(together.values()) >= expected and len(most) >= goals_in_all:
+                everybody.set()
+            await everybody.wait()
+            together[goal.id] -= 1
+            return Result(False, self.strategy, error="no")
+
+    workers = [Counting(MICRO), Counting(SEARCH)]
+    config = OrchestratorConfig(lean_sessions=2, speculation=3, reuse=False)
+    expected, goals_in_all = 2, 1
+    run(ledger, workers, lambda s: s.process_queue(queue_of(GOAL)), config)
+    assert most == {"g": 2}
+    most.clear()
+    everybody = asyncio.Event()  # the other belongs to the loop that ended
+    expected, goals_in_all = 4, 4
+    goals = [Goal(id=f"{i}", text=f"{i} = 0") for i in range(4)]
+    run(ledger, workers, lambda s: s.process_queue(queue_of(*goals)), config)
+    assert sorted(most.values())[:3] == [1, 1, 1], "the first may have begun alone"
+    assert len(ledger.query("SELECT 1 FROM attempts WHERE run_id != ''")) == 10

@@ -24,7 +24,8 @@ _file = click.Path(path_type=Path, dir_okay=False)
 
 _CENTRALIZED_ONLY = ("exploration", "first_play", "backup")
 _DISTRIBUTED_ONLY = (
-    "agents", "inflight", "algotypes", "view", "radius", "block_fraction", "block_target",
+    "agents", "inflight", "algotypes", "view", "radius", "stride", "stay", "refresh",
+    "depth_limit", "give_up", "block_fraction", "block_target",
     "block_at", "block_duration", "block_permanent", "unfreeze_prob", "delay_prob",
     "delay_duration", "reroute_max", "interventions",
 )  # fmt: skip
@@ -47,8 +48,10 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--batch", type=_positive, help="Tactics tried per simulation. [8]")
 @click.option("--tactics", type=_file, help="Tactics to try first, one a line.")
 @click.option("--premises", type=click.Path(path_type=Path), help="A premise index to draw on.")
+@click.option("--ledger", type=_file, help="A ledger whose cached tactics are tried first.")
 @click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
 @click.option("--llm-model", help="Its model.")
+@click.option("--advice", is_flag=True, default=None, help="Also ask Lean's `exact?`; slow.")
 @click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
 @click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")
 @click.option("--seed", type=int, help="Of everything that is drawn. [0]")
@@ -62,6 +65,11 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--algotypes", help="Distributed: mix of policies, as ucb:2,depth_first:1. [puct]")
 @click.option("--view", type=click.Choice(["subtree", "radius"]), help="Distributed: what is seen.")
 @click.option("--radius", type=_positive, help="Distributed: how far, with --view radius. [3]")
+@click.option("--stride", type=click.IntRange(min=0), help="Distributed: steps to settle. [2]")
+@click.option("--stay", type=_positive, help="Distributed: turns at a place. [4]")
+@click.option("--refresh", type=_positive, help="Distributed: ticks a belief lasts. [8]")
+@click.option("--depth-limit", type=_positive, help="Distributed: of depth_first cells. [12]")
+@click.option("--give-up", type=_positive, help="Distributed: fruitless rounds to abort. [8]")
 @click.option("--block-fraction", type=_share, help="Distributed: share that is blocked. [0]")
 @click.option(
     "--block-target", type=click.Choice(["agents", "nodes"]), help="Distributed: of what."
@@ -147,7 +155,9 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     sources = SourceSettings(
         tactics=_read(tactics) if tactics else None,
         premises=str(premises) if premises else None,
+        cache=str(flags["ledger"]) if "ledger" in flags else None,
         endpoint=endpoint,
+        advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
     )
     policy = Policy(**_some(flags, "exploration", "first_play", "backup"))
@@ -179,20 +189,20 @@ def _cells(flags: dict[str, Any]) -> Any:
 
 def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) -> RunResult:
     from treewright.cli.prove_progress import narrator
+    from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
     from treewright.lean.replay import Replayer
     from treewright.mcts.prove import Prover
     from treewright.mcts.report import write_report
     from treewright.mcts.run import opened
-    from treewright.mcts.sources.factory import build_source
 
     with (
         opened(directory, force=bool(flags.get("force"))) as run,
         Replayer(bundled_home()) as replayer,
+        opened_source(run.record.settings) as source,
         cancel_on_signals() as cancel,
     ):
         click.echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
-        source = build_source(run.record.settings)
         narration = narrator(sys.stderr)
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         result = prover.prove()

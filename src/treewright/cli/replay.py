@@ -22,17 +22,17 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from treewright.cli.prove import bundled_session
+    from treewright.cli.prove_sources import opened_source
     from treewright.mcts.replay import replay_live, replay_offline
     from treewright.mcts.run import locate
     from treewright.mcts.settings import read_run
-    from treewright.mcts.sources.factory import build_source
 
     directory = locate(run, Path.cwd())
-    source = build_source(read_run(directory / "run.json").settings)
-    if offline:
-        report = replay_offline(directory, source)
-    else:
-        report = replay_live(directory, bundled_session(), source)
+    with opened_source(read_run(directory / "run.json").settings) as source:
+        if offline:
+            report = replay_offline(directory, source)
+        else:
+            report = replay_live(directory, bundled_session(), source)
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     elif report.difference:

@@ -18,7 +18,7 @@ from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, LeanSessio
 from treewright.lean.types import CheckResult, Diagnostic, Goal, ProofState
 
 _IMPORT = re.compile(r"^\s*(?:public\s+)?(?:meta\s+)?import\s+(?:all\s+)?([\w.«»]+)", re.MULTILINE)
-_SKIPPED_DIRECTORIES = frozenset({".lake", ".git", "build", "node_modules"})
+_SKIPPED_DIRECTORIES = frozenset({".lake", ".git", ".treewright", "build", "node_modules"})
 
 
 @dataclass(frozen=True, slots=True)

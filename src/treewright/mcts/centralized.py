@@ -33,6 +33,9 @@ class CentralizedEngine:
         back_up(path, leaf, expansion.value, self._policy)
         return Turn(path, leaf, expansion, reason_of(leaf, expansion))
 
+    def drain(self) -> None:
+        """Between two simulations nothing is under way."""
+
     def _descend(self) -> tuple[list[tuple[Node, Edge]], Node]:
         node = self.tree.root
         path: list[tuple[Node, Edge]] = []

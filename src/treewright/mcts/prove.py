@@ -142,7 +142,10 @@ class Prover:
             return self._one(search, spec, "ill_typed", "ill_typed", str(error))
         search.open(expander)
         runner = make_runner(settings, expander)
-        stop = search.run(runner)
+        try:
+            stop = search.run(runner)
+        finally:
+            runner.drain()
         if stop == "interrupted":
             return None
         if stop != "solved":

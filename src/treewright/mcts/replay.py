@@ -68,7 +68,7 @@ def replay_live(
         return environments[-1]
 
     try:
-        return _replay(run, lines, environment, source, run.settings.sources.endpoint is not None)
+        return _replay(run, lines, environment, source, run.settings.sources.outside)
     finally:
         while environments:
             environments.pop().close()
@@ -104,7 +104,8 @@ def _replay(
                     where = f"goal {goal}, iteration {line.iteration}: {difference}"
                     return Replayed(len(goals), compared, where)
                 compared += 1
-            check(runner.tree, idle=False)
+            runner.drain()
+            check(runner.tree)
         except (TraceError, AssertionError) as error:
             return Replayed(len(goals), compared, f"goal {goal}: {error}")
         if difference := _verdict(goal, lines, runner):

@@ -30,6 +30,10 @@ class Runner(Protocol):
 
     def step(self) -> Turn: ...
 
+    def drain(self) -> None:
+        """Gives up what is under way, so that the tree is idle and no thread is left."""
+        ...
+
 
 class Sink(Protocol):
     """Where lines go: the trace of a run, or nowhere."""

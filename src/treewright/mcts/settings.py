@@ -44,13 +44,23 @@ class EndpointSettings(msgspec.Struct, frozen=True):
 
 
 class SourceSettings(msgspec.Struct, frozen=True):
-    """Where tactics come from. `tactics` is the text of the user's file."""
+    """Where tactics come from.
+
+    `tactics` is the text of the user's file; `advice` is Lean's own search (`exact?`), seconds a
+    goal.
+    """
 
     tactics: str | None = None
     premises: str | None = None
     cache: str | None = None
     endpoint: EndpointSettings | None = None
+    advice: bool = False
     noise: float = 0.1
+
+    @property
+    def outside(self) -> bool:
+        """Whether answers come from something that may have changed since."""
+        return self.endpoint is not None or self.cache is not None or self.premises is not None
 
 
 class Settings(msgspec.Struct, frozen=True):

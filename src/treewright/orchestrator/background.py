@@ -110,8 +110,6 @@ class Background:
         for path in lean_files(self.root):
             if self._stop.is_set():
                 break
-            if ".treewright" in path.parts:
-                continue
             total += await self._work_on(path, lean, config)
         return total
 

@@ -81,6 +81,7 @@ class Scheduler:
             TOOLCHAIN,
         )
         self._tried = self._tried_in_run()
+        self._goals_in_work = 0
         self._stopping = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -110,9 +111,12 @@ class Scheduler:
 
     def select_strategies(self, goal: Goal, n: int | None = None) -> list[StrategyType]:
         """The best n strategies that were not tried on this goal yet."""
+        return self._untried(goal)[: n or self.config.speculation]
+
+    def _untried(self, goal: Goal) -> list[StrategyType]:
         done = self._tried.get(goal.id, frozenset())
         open_ = [s for s in self.workers if s not in done and not self._is_duplicate(goal, s)]
-        return self.bandit.rank(open_, goal.goal_class)[: n or self.config.speculation]
+        return self.bandit.rank(open_, goal.goal_class)
 
     def _is_duplicate(self, goal: Goal, strategy: StrategyType) -> bool:
         return self.config.reuse and self.ledger.check_duplicate(
@@ -138,20 +142,42 @@ class Scheduler:
 
     async def run_goal(self, goal: Goal) -> Result:
         """Tries strategies, the best few at a time, until one succeeds or none is left."""
+        self._goals_in_work += 1
+        try:
+            return await self._run_goal(goal)
+        finally:
+            self._goals_in_work -= 1
+
+    async def _run_goal(self, goal: Goal) -> Result:
         if (cached := await self._try_cache(goal)) is not None:
             return cached
         failures: list[Result] = []
-        while batch := self.select_strategies(goal):
+        started: set[StrategyType] = set()
+        while left := [s for s in self._untried(goal) if s not in started]:
+            batch = left[: self._width()]
+            started.update(batch)
             results = await self._attempts.race(goal, batch)
-            self._tried.setdefault(goal.id, set()).update(batch)
             winner = results[-1]
             if winner.success:
                 self.ledger.update_tactic_cache(
                     goal, tactics=winner.tactics, success_rate=1.0, avg_time=winner.time_seconds
                 )
                 return winner
+            # One that could not begin may be tried again when the goal comes back.
+            ended = {r.strategy for r in results if r.metadata.get("kind") != UNAVAILABLE}
+            self._tried.setdefault(goal.id, set()).update(ended)
             failures += results
         return _summary(failures)
+
+    def _width(self) -> int:
+        """How many strategies race on a goal: where goals share Lean, its share of it.
+
+        A race for a session that another goal waits for only makes both slower.
+        """
+        if self._goals_in_work <= 1:
+            return self.config.speculation
+        share = self.config.lean_sessions // self._goals_in_work
+        return max(1, min(self.config.speculation, share))
 
     async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
         """One strategy of the caller's choice; checked and recorded like any attempt."""
@@ -220,7 +246,6 @@ class Scheduler:
     ) -> None:
         result = task.result()
         if result.metadata.get("kind") == UNAVAILABLE and ticket.retries < _MOST_RETRIES:
-            self._tried.pop(ticket.item.id, None)
             lanes.retry(ticket, time.monotonic())
             return
         lanes.release(ticket)

@@ -16,6 +16,7 @@ from treewright.kernel.errors import MissingExtra
 
 EXACT_LIMIT = 60_000
 _TRAINING_PER_CELL = 40
+_TRAINING_ROUNDS = 8
 _PROBED_SHARE = 1 / 30
 _SEED = 1
 
@@ -53,6 +54,7 @@ class VectorIndex:
             cells = int(4 * math.sqrt(count))
             index = faiss.IndexIVFFlat(flat, dimension, cells, faiss.METRIC_INNER_PRODUCT)
             index.cp.seed = _SEED
+            index.cp.niter = _TRAINING_ROUNDS
             index.cp.max_points_per_centroid = _TRAINING_PER_CELL
             index.nprobe = max(8, int(cells * _PROBED_SHARE))
             index.train(vectors)

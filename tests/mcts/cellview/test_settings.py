@@ -142,3 +142,19 @@ def test_wrong_orders_are_named(order: Order, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         CellSettings(schedule=(Order(0, "reroute", agent=0), order))
     assert str(raised.value).startswith(f"intervention 2: {message}")
+
+
+def test_the_schedule_of_the_manual_works(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cellview.md").read_text(encoding="utf-8")
+    shown = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    begin = shown.index("[[intervention]]")
+    path = tmp_path / "schedule.toml"
+    path.write_text("\n".join(shown[begin:]))
+    schedule = CellSettings(schedule=load_schedule(path)).schedule
+    assert [order.kind for order in schedule] == ["block", "delay", "reroute"]
+
+
+def test_the_manual_tells_the_defaults() -> None:
+    defaults = CellSettings()
+    assert (defaults.stride, defaults.stay, defaults.refresh) == (2, 4, 8)
+    assert (defaults.depth_limit, defaults.give_up) == (12, 8)

@@ -41,6 +41,7 @@ def build_source(
         parts.append((LlmTactics(model), _MODEL))
     if premises is not None:
         parts.append((LemmaTactics(premises), _LEMMAS))
-    parts.append((LeanAdvice(), _ADVICE))
+    if wanted.advice:
+        parts.append((LeanAdvice(), _ADVICE))
     source: TacticSource = MergedSource(*parts)
     return NoisySource(source, settings.seed, wanted.noise) if wanted.noise else source

@@ -112,11 +112,12 @@ def _at_hand(context: Context, body: str) -> list[str]:
     numeric = [value.name for value in context.data if value.head in ("Nat", "Int")]
     if outline.kind == "eq" and variable is not None:
         found += _quotients(outline.parts, variable)
+    if " + " in body:
+        found += [f"{a} - {b}" for a in numeric for b in numeric if a != b]
     if numeric or (heads and _has_digits(body)):
         found += _LITERALS
     found += [f"{name} + 1" for name in numeric]
     found += [f"{name} / 2" for name in numeric if "2 *" in body]
-    found += [f"{a} - {b}" for a in numeric for b in numeric if a != b]
     found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
     if "Bool" in heads or "true" in body or "false" in body:

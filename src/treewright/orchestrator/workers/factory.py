@@ -7,15 +7,8 @@ from typing import Any
 
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.marketplace import Marketplace
 from treewright.orchestrator.types import ARMS
 from treewright.orchestrator.workers.base import Worker
-from treewright.orchestrator.workers.copilot import CopilotWorker
-from treewright.orchestrator.workers.dojo import DojoWorker
-from treewright.orchestrator.workers.micro import MicroWorker
-from treewright.orchestrator.workers.reprover import ReproverWorker
-from treewright.orchestrator.workers.search import SearchWorker
-from treewright.orchestrator.workers.sketch import SketchWorker
 from treewright.orchestrator.workers.stub import StubWorker
 
 
@@ -26,6 +19,8 @@ class Tickets:
         self._ledger = ledger
 
     async def request_lemma(self, goal: str, **details: Any) -> str:
+        from treewright.orchestrator.marketplace import Marketplace
+
         with Marketplace(self._ledger) as marketplace:
             return await marketplace.request_lemma(goal, **details)
 
@@ -40,6 +35,14 @@ def make_workers(config: OrchestratorConfig, lean: LeanAccess, ledger: Path) -> 
 
 def all_workers(lean: LeanAccess, ledger: Path | None = None) -> list[Worker]:
     """`ledger` is where lemma tickets go; without one none are written."""
+    # Imported here: stubs, and whoever brings workers of their own, do without.
+    from treewright.orchestrator.workers.copilot import CopilotWorker
+    from treewright.orchestrator.workers.dojo import DojoWorker
+    from treewright.orchestrator.workers.micro import MicroWorker
+    from treewright.orchestrator.workers.reprover import ReproverWorker
+    from treewright.orchestrator.workers.search import SearchWorker
+    from treewright.orchestrator.workers.sketch import SketchWorker
+
     return [
         MicroWorker(lean),
         SearchWorker(lean),

@@ -1,0 +1,40 @@
+"""Opens what a proof run's tactic sources read: a premise index, a ledger."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from treewright.kernel.errors import UsageError
+from treewright.mcts.settings import Settings
+from treewright.mcts.sources.base import TacticSource
+from treewright.mcts.sources.cached import TacticCache
+from treewright.mcts.sources.factory import build_source
+from treewright.mcts.sources.lemmas import PremiseSearch
+
+
+@contextlib.contextmanager
+def opened_source(settings: Settings) -> Iterator[TacticSource]:
+    with contextlib.ExitStack() as stack:
+        premises: PremiseSearch | None = None
+        cache: TacticCache | None = None
+        if settings.sources.premises is not None:
+            from treewright.premises.index import PremiseIndex
+
+            index = stack.enter_context(PremiseIndex.open(_existing(settings.sources.premises)))
+            premises = index.lexical
+        if settings.sources.cache is not None:
+            from treewright.orchestrator.ledger import Ledger
+            from treewright.orchestrator.tactic_cache import LedgerTactics
+
+            ledger = Ledger(_existing(settings.sources.cache))
+            stack.callback(ledger.close)
+            cache = LedgerTactics(ledger)
+        yield build_source(settings, premises, cache)
+
+
+def _existing(path: str) -> Path:
+    if not Path(path).exists():
+        raise UsageError(f"there is no {path}")
+    return Path(path)
