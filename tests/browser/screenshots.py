@@ -56,37 +56,38 @@ def treewright(cwd: Path, *arguments: str) -> None:
 
 
 def shoot(browser: Browser, base: str) -> None:
-    for scheme in ("light", "dark"):
-        page = opened(browser, base, scheme)
-        keys = page.locator("[data-key]").evaluate_all("(rows) => rows.map((r) => r.dataset.key)")
-        save(page, f"home-{scheme}", height=420)
-        for kind in ("tree", "proof", "bank"):
-            key = next((one for one in keys if one.startswith(f"{kind}/")), None)
-            if key is None:
-                continue
-            page.goto(f"{base}/{key}")
-            expect(page.locator(".connection")).to_have_text("live", timeout=60_000)
-            if kind == "tree":
-                page.get_by_role("button", name="Go to the best node").click()
-                expect(page.locator(".diff .added").first).to_be_visible(timeout=60_000)
-            if kind == "proof":
-                page.get_by_role("button", name="sums").click()
-            save(page, f"{kind}-{scheme}", height=900)
-        page.close()
-    narrow = opened(browser, base, "light", width=400)
-    save(narrow, "home-narrow", height=700)
+    page = opened(browser, base)
+    keys = page.locator("[data-key]").evaluate_all("(rows) => rows.map((r) => r.dataset.key)")
+    save(page, "home-light", height=420)
+    for name, scheme in (
+        ("tree", "light"),
+        ("tree", "dark"),
+        ("proof", "light"),
+        ("bank", "light"),
+    ):
+        key = next((one for one in keys if one.startswith(f"{name}/")), None)
+        if key is None:
+            continue
+        page.emulate_media(color_scheme=scheme)
+        page.goto(f"{base}/{key}")
+        expect(page.locator(".connection")).to_have_text("live", timeout=60_000)
+        if name == "tree":
+            page.get_by_role("button", name="Go to the best node").click()
+            expect(page.locator(".diff .added").first).to_be_visible(timeout=60_000)
+        if name == "proof":
+            page.get_by_role("button", name="sums").click()
+        save(page, f"{name}-{scheme}", height=900)
 
 
-def opened(browser: Browser, base: str, scheme: str, width: int = 1280) -> Page:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+def opened(browser: Browser, base: str) -> Page:
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
     page.goto(base)
     expect(page.locator("[data-key]").first).to_be_visible(timeout=60_000)
     return page
 
 
 def save(page: Page, name: str, height: int) -> None:
-    width = page.viewport_size["width"] if page.viewport_size else 1280
-    page.set_viewport_size({"width": width, "height": height})
+    page.set_viewport_size({"width": 1280, "height": height})
     # Two frames: the canvas is drawn on the next one.
     page.evaluate("new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))")
     page.screenshot(path=IMAGES / f"{name}.png")
