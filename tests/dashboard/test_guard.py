@@ -18,7 +18,6 @@ def raw(server: Server, request: str) -> str:
     """An answer to exactly these bytes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(request.encode())
-        connection.shutdown(socket.SHUT_WR)
         data = b""
         while chunk := connection.recv(65536):
             data += chunk
