@@ -15,7 +15,7 @@ else
   INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 endif
 
-.PHONY: demo test lint install clean requirements bench schema
+.PHONY: demo test lint install clean requirements bench schema screenshots
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -50,6 +50,10 @@ test: lint
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+# Rewrites docs/images from real runs in a real browser; takes a few minutes.
+screenshots: install
+	$(BIN)/python -m tests.browser.screenshots
 
 # Rewrites schema/*.json from the record types; a test checks that they are up to date.
 schema: install

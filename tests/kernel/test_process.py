@@ -61,6 +61,19 @@ def test_output_and_exit_code(tmp_path: Path) -> None:
     assert done.explain("the sweep") == "the sweep exited with code 3"
 
 
+def test_what_is_printed_is_in_the_log_while_the_command_runs(tmp_path: Path) -> None:
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    command = f'echo begun; while [ ! -e "{gate}" ]; do sleep 0.02; done'
+    given = {"cwd": tmp_path, "log_path": log}
+    running = threading.Thread(target=process.run, args=(command,), kwargs=given)
+    running.start()
+    try:
+        until(lambda: log.exists() and log.read_text() == "begun\n", what="a line in the log")
+    finally:
+        gate.touch()
+        running.join()
+
+
 def test_arguments_are_not_read_by_a_shell(tmp_path: Path) -> None:
     assert run(["printf", "%s", "$HOME; a  b"], tmp_path).ok
     assert (tmp_path / "log").read_text() == "$HOME; a  b"

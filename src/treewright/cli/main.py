@@ -23,6 +23,8 @@ COMMANDS = {
     "blueprint": ("treewright.cli.blueprint", "blueprint", "Does a blueprint agree with Lean?"),
     "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
+    "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),
+    "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
     "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),
     "bg": ("treewright.cli.bg", "bg", "Prove a project's sorries in the background."),
     "sorries": ("treewright.cli.sorries", "sorries", "Every open goal of a project."),

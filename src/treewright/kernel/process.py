@@ -16,9 +16,10 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from treewright.kernel import proctree
 from treewright.kernel.capped_log import CappedLog
@@ -89,7 +90,7 @@ def run(
     environment = {**(os.environ if env is None else env), proctree.MARKER: marker}
     started = time.monotonic()
     with log_path.open("wb") as log_file, contextlib.ExitStack() as stack:
-        log = CappedLog(log_file.write, log_bytes)
+        log = CappedLog(_written_at_once(log_file), log_bytes)
         stack.callback(log.finish)
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         if not _can_start(argv[0], cwd, environment):
@@ -149,6 +150,16 @@ def _can_start(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
     if "/" in program:
         return os.access(cwd / program, os.X_OK)
     return shutil.which(program, path=environment.get("PATH")) is not None
+
+
+def _written_at_once(file: BinaryIO) -> Callable[[bytes], object]:
+    """Somebody may be watching: what a command prints is in its log when it has printed it."""
+
+    def write(data: bytes) -> None:
+        file.write(data)
+        file.flush()
+
+    return write
 
 
 def _pump(

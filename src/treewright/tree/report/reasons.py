@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from treewright.kernel.rendering.markdown import code, escape
 from treewright.kernel.rendering.numbers import gain, percent
 from treewright.tree.model import Evaluation
@@ -71,9 +74,27 @@ _STOP_REASONS = {
 }
 
 
-def reason(stable_code: str) -> str:
-    """A code in words, for Markdown."""
-    return _REASONS.get(stable_code) or code(stable_code)
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How text from a run, and a code that has no words, are written."""
+
+    text: Callable[[str], str]
+    code: Callable[[str], str]
+
+
+MARKDOWN = Style(escape, code)
+PLAIN = Style(str, str)
+
+
+def reason(stable_code: str, style: Style = MARKDOWN) -> str:
+    """A code in words."""
+    return _REASONS.get(stable_code) or style.code(stable_code)
+
+
+def join(codes: list[str], style: Style = MARKDOWN) -> str:
+    """Several codes in words; the one that only says "no" is left out where others say why."""
+    rest = [stable for stable in codes if stable != "not_recommended"]
+    return "; ".join(reason(stable, style) for stable in rest or codes)
 
 
 def fate(evaluation: Evaluation) -> str:
@@ -89,32 +110,32 @@ def stop(stop_reason: str | None) -> str:
     return _STOP_REASONS.get(stop_reason, stop_reason)
 
 
-def why_rejected(evaluation: Evaluation) -> str:
-    """A sentence or two on why a candidate was not promoted, for Markdown."""
+def why_rejected(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
+    """A sentence or two on why a candidate was not promoted."""
     decision = evaluation.decision
     if decision is None:
         return ""
     match decision.fate:
         case "evaluation_failed":
-            said = reason(decision.gate.reasons[0]) if decision.gate.reasons else "it failed"
-            detail = f": {escape(evaluation.error.message)}" if evaluation.error else ""
+            said = reason(decision.gate.reasons[0], style) if decision.gate.reasons else "it failed"
+            detail = f": {style.text(evaluation.error.message)}" if evaluation.error else ""
             return _sentence(said) + detail
         case "gate_failed":
-            return _sentence(_join(decision.gate.reasons)) + _parent_gain(evaluation)
+            return _sentence(join(decision.gate.reasons, style)) + _parent_gain(evaluation, style)
         case "duplicate_code":
             return (
                 "Its code is the same as that of a node or of a better-ranked candidate: "
                 "one place in the beam is enough."
             )
         case "not_confirmed":
-            return _not_confirmed(evaluation)
+            return _not_confirmed(evaluation, style)
         case "beyond_beam":
             return (
                 f"It passed the gate, but ranked {decision.rank} of its depth and better ones "
                 "filled the beam."
             )
         case other:
-            return code(other)
+            return style.code(other)
 
 
 def short_reason(evaluation: Evaluation) -> str:
@@ -128,7 +149,7 @@ def short_reason(evaluation: Evaluation) -> str:
     return _REASONS.get(first, first)
 
 
-def _not_confirmed(evaluation: Evaluation) -> str:
+def _not_confirmed(evaluation: Evaluation, style: Style) -> str:
     confirmation = evaluation.confirmation
     if confirmation is None:
         return "It did not hold on the held-out configs."
@@ -138,22 +159,17 @@ def _not_confirmed(evaluation: Evaluation) -> str:
     return (
         f"It passed the gate but did not hold on the held-out configs "
         f"{confirmation.config_start} to {confirmation.config_stop - 1}: "
-        f"{_join(confirmation.reasons)} (gain {escape(measured)} there, "
-        f"{escape(gain(confirmation.selection_gain, None, None))} when selected)."
+        f"{join(confirmation.reasons, style)} (gain {style.text(measured)} there, "
+        f"{style.text(gain(confirmation.selection_gain, None, None))} when selected)."
     )
 
 
-def _parent_gain(evaluation: Evaluation) -> str:
+def _parent_gain(evaluation: Evaluation, style: Style) -> str:
     found = evaluation.parent_relative
     if found is None or found.primary_gain is None:
         return ""
     shown = gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high)
-    return f" (primary gain {escape(shown)}, score {escape(percent(found.score))})"
-
-
-def _join(codes: list[str]) -> str:
-    rest = [stable for stable in codes if stable != "not_recommended"]
-    return "; ".join(reason(stable) for stable in rest or codes)
+    return f" (primary gain {style.text(shown)}, score {style.text(percent(found.score))})"
 
 
 def _sentence(text: str) -> str:

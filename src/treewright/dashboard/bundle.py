@@ -1,0 +1,43 @@
+"""The pages' modules as one script, for a file that must open without a server.
+
+No build tool: our modules only import by name from each other, and only export
+declarations, which makes this a matter of lines. Anything else is an error here, and the
+tests open the result in a browser.
+"""
+
+from __future__ import annotations
+
+import re
+
+from treewright.dashboard import assets
+
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z-]+\.js)";\n', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|class|const)", re.M)
+_EXPORTED = re.compile(r"^export (?:async function|function|class|const) (\w+)", re.M)
+
+
+def script(entry: str) -> str:
+    """One script with everything that `entry` needs, each module in a scope of its own."""
+    parts: list[str] = []
+    seen: set[str] = set()
+    _add(entry, parts, seen)
+    return '"use strict";\n' + "\n".join(parts)
+
+
+def _add(name: str, parts: list[str], seen: set[str]) -> None:
+    if name in seen:
+        return
+    seen.add(name)
+    source = assets.all_assets()[name].body.decode("utf-8")
+    for _, module in _IMPORT.findall(source):
+        _add(module, parts, seen)
+    exported = ", ".join(_EXPORTED.findall(source))
+    body = _IMPORT.sub(lambda m: f"const {{{m[1]}}} = {_variable(m[2])};\n", source)
+    body = _EXPORT.sub("", body)
+    if re.search(r"^(import|export)\b", body, re.M):
+        raise ValueError(f"{name} imports or exports in a way that cannot be bundled")
+    parts.append(f"const {_variable(name)} = (() => {{\n{body}return {{ {exported} }};\n}})();")
+
+
+def _variable(name: str) -> str:
+    return "module_" + name.removesuffix(".js").replace("-", "_")

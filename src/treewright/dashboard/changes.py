@@ -1,0 +1,124 @@
+"""Telling open pages that a run has changed: one watcher for all of them.
+
+The watcher looks at files, so it sees every writer, on this machine or another. It works
+only while somebody listens. A listener that does not keep up has what it missed
+summed up, not queued: its memory is at most one entry a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from treewright.dashboard import liveness
+from treewright.dashboard.live_tree import signature
+from treewright.dashboard.roots import Roots, RunRef
+
+MOST_LISTENERS = 200
+_SECONDS_BETWEEN_LOOKS = 0.4
+_SHARE_OF_TIME = 10
+"""A look that takes long is followed by a pause so many times as long."""
+_HEARTBEAT_SECONDS = 15.0
+_FILES = {"tree": ("events.jsonl",), "proof": ("trace.jsonl", "run.json")}
+
+Signatures = dict[str, Any]
+
+
+class Listener:
+    """One open page; `only` is the run that it shows, None for all of them."""
+
+    def __init__(self, only: str | None) -> None:
+        self.only = only
+        self.changed: set[str] = set()
+        self.wake = asyncio.Event()
+
+    def tell(self, keys: set[str]) -> None:
+        mine = keys if self.only is None else keys & {self.only}
+        if mine:
+            self.changed |= mine
+            self.wake.set()
+
+
+class Changes:
+    def __init__(self, roots: Roots, on_change: Callable[[], None] = lambda: None) -> None:
+        """`on_change` is called before anybody is told."""
+        self._roots = roots
+        self._on_change = on_change
+        self._listeners: set[Listener] = set()
+        self._watcher: asyncio.Task[None] | None = None
+        self._known: Signatures = {}
+        self._boot = secrets.token_hex(8)
+
+    @property
+    def full(self) -> bool:
+        return len(self._listeners) >= MOST_LISTENERS
+
+    async def stream(self, only: str | None) -> AsyncIterator[bytes]:
+        """Server-sent events until the listener goes away.
+
+        What is known is looked at before the greeting: whoever reads a run after it is told
+        of everything that happens from then on.
+        """
+        listener = Listener(only)
+        self._listeners.add(listener)
+        try:
+            for key, found in (await run_in_threadpool(look, self._roots, {only})).items():
+                self._known.setdefault(key, found)
+            if self._watcher is None or self._watcher.done():
+                self._watcher = asyncio.create_task(self._watch())
+            yield b"retry: 1000\n\n" + _event("hello", {"boot": self._boot})
+            while True:
+                try:
+                    await asyncio.wait_for(listener.wake.wait(), _HEARTBEAT_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                listener.wake.clear()
+                keys, listener.changed = sorted(listener.changed), set()
+                yield _event("change", {"runs": keys})
+        finally:
+            self._listeners.discard(listener)
+
+    async def _watch(self) -> None:
+        while self._listeners:
+            started = time.monotonic()
+            wanted = {listener.only for listener in self._listeners}
+            found = await run_in_threadpool(look, self._roots, wanted)
+            taken = time.monotonic() - started
+            gone = self._known.keys() - found.keys() if None in wanted else set()
+            changed = {key for key, value in found.items() if self._known.get(key) != value}
+            self._known.update(found)
+            for key in gone:
+                del self._known[key]
+            if changed or gone:
+                self._on_change()
+            for listener in self._listeners:
+                listener.tell(changed | gone)
+            await asyncio.sleep(max(_SECONDS_BETWEEN_LOOKS, _SHARE_OF_TIME * taken))
+        self._known.clear()
+
+
+def look(roots: Roots, wanted: set[str | None]) -> Signatures:
+    """What tells a change of each run that somebody wants to know of."""
+    if None in wanted:
+        return {run.key: _signature(run) for run in roots.scan()}
+    runs = (roots.find_key(key) for key in wanted if key is not None)
+    return {run.key: _signature(run) for run in runs if run is not None}
+
+
+def _signature(run: RunRef) -> Any:
+    if run.kind == "bank":
+        log = run.path.with_name(run.path.name + "-wal")
+        return signature(run.path), signature(log)
+    files = tuple(signature(run.path / name) for name in _FILES[run.kind])
+    return files, liveness.look(run.path / "lease", None).state
+
+
+def _event(name: str, data: object) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(data) + b"\n\n"

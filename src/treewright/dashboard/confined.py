@@ -1,0 +1,54 @@
+"""Files of a run, and of nothing else: paths come from records that others have written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+def inside(base: Path, relative: str) -> Path | None:
+    """The regular file of that name below `base`, symbolic links resolved; else None."""
+    if not relative or "\0" in relative:
+        return None
+    try:
+        real_base = base.resolve(strict=True)
+        path = (real_base / relative).resolve(strict=True)
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return path if regular and path.is_relative_to(real_base) else None
+
+
+def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, int, int] | None:
+    """At most `limit` bytes from `offset` as text, where they end, and the file's size."""
+    path = inside(base, relative)
+    if path is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, offset))
+        data = file.read(limit)
+    return data.decode("utf-8", "replace"), max(0, offset) + len(data), size
+
+
+def names(base: Path, relative: str, suffixes: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Name and size of the regular files of a directory below `base`, in order."""
+    try:
+        real_base = base.resolve(strict=True)
+        directory = (real_base / relative).resolve(strict=True)
+        if not directory.is_relative_to(real_base):
+            return []
+        with os.scandir(directory) as entries:
+            found = [
+                (entry.name, entry.stat(follow_symlinks=False).st_size)
+                for entry in entries
+                if entry.name.endswith(suffixes) and entry.is_file(follow_symlinks=False)
+            ]
+    except (OSError, RuntimeError, ValueError):
+        return []
+    return sorted(found)

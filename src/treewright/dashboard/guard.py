@@ -1,0 +1,147 @@
+"""Who may ask what: the first thing every request meets.
+
+Only GET and HEAD. The Host header must name this server, so that a page of another site
+whose name was made to resolve to us (DNS rebinding) gets nothing. Requests that a page of
+another site made are refused. With a token, nothing is answered without it. Every answer
+carries a policy that lets a page load nothing but our own files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "treewright_dashboard"
+TOKEN_HEADER = b"x-treewright-token"
+_METHODS = ("GET", "HEAD")
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`hosts` are the names by which the server may be called; `token` None asks for none."""
+
+    hosts: frozenset[str]
+    any_address: bool = False
+    token: str | None = None
+
+    def allows_host(self, header: str) -> bool:
+        """An address cannot be rebound, so on an open server any address will do."""
+        name = host_name(header)
+        return name in self.hosts or (self.any_address and _is_address(name))
+
+    @property
+    def cookie(self) -> str:
+        """Cookies reach every port of a host: what is in it must not be the token."""
+        assert self.token is not None
+        return hmac.new(self.token.encode(), b"treewright dashboard", hashlib.sha256).hexdigest()
+
+
+class Guard:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+        self._app = app
+        self._policy = policy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            await send(message)
+
+        refusal = self._refuse(scope)
+        await (refusal or self._app)(scope, receive, send_guarded)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if scope["method"] not in _METHODS:
+            allow = {"Allow": ", ".join(_METHODS)}
+            return PlainTextResponse("only GET and HEAD\n", 405, headers=allow)
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or not self._policy.allows_host(hosts[0].decode("latin-1")):
+            return PlainTextResponse("this server is not called that\n", 421)
+        site = headers.get(b"sec-fetch-site", b"none")
+        navigation = headers.get(b"sec-fetch-mode") == b"navigate"
+        if site not in (b"none", b"same-origin") and not navigation:
+            return PlainTextResponse("not for other sites\n", 403)
+        if self._policy.token is None:
+            return None
+        return self._ask_for_token(scope, headers, self._policy.token)
+
+    def _ask_for_token(
+        self, scope: Scope, headers: dict[bytes, bytes], token: str
+    ) -> Response | None:
+        if _same(headers.get(TOKEN_HEADER, b""), token):
+            return None
+        if _same(_cookie(headers.get(b"cookie", b"")), self._policy.cookie):
+            return None
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in query if name == "token"]
+        if len(given) == 1 and _same(given[0].encode(), token):
+            return self._welcome(scope["path"], [pair for pair in query if pair[0] != "token"])
+        return PlainTextResponse("this dashboard needs its token: open /?token=...\n", 401)
+
+    def _welcome(self, path: str, query: Iterable[tuple[str, str]]) -> Response:
+        """A cookie instead of the token, and an address without it."""
+        rest = urlencode(list(query))
+        target = "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
+        response = RedirectResponse(target, 303)
+        response.set_cookie(COOKIE, self._policy.cookie, httponly=True, samesite="strict")
+        return response
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without the port."""
+    header = header.strip().lower()
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0].rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _cookie(header: bytes) -> bytes:
+    try:
+        found = SimpleCookie(header.decode("latin-1")).get(COOKIE)
+    except CookieError:
+        return b""
+    return found.value.encode() if found else b""
+
+
+def _same(given: bytes, wanted: str) -> bool:
+    """In a time that does not tell how much of it was right."""
+    return hmac.compare_digest(given, wanted.encode())

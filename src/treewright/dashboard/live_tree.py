@@ -1,0 +1,129 @@
+"""A tree run as it stands, kept up to date by reading only what its journal has grown by.
+
+The journal alone is read: it is the truth, and the manifest is its sum. What each record
+touched is remembered with the place in the journal, so that a page that knows the run up
+to there asks only for what came since.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+
+from treewright.dashboard import confined
+from treewright.kernel import journal
+from treewright.kernel.errors import StorageError
+from treewright.tree import events as ev
+from treewright.tree import state, store
+from treewright.tree.model import FORMAT_VERSION, Manifest
+
+_decoder = msgspec.json.Decoder(ev.Event)
+Signature = tuple[int, int, int]
+
+
+class LiveTree:
+    """One run. `refresh` may be called from any thread; who reads `manifest` holds `lock`."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.manifest: Manifest | None = None
+        self.problem = ""
+        self._events = run_dir / store.EVENTS
+        self._signature: Signature | None = None
+        self._generation = 0
+        self._offset = 0
+        self._epoch = 0
+        self._touched: dict[str, int] = {}
+        self.lock = threading.RLock()
+
+    @property
+    def version(self) -> str:
+        """Changes with every record; `since` understands it."""
+        return f"{self._generation}.{self._offset}"
+
+    @property
+    def weight(self) -> int:
+        """Bytes of journal that are held."""
+        return self._offset
+
+    def is_current(self) -> bool:
+        """Whether nothing has happened since the last `refresh`; one `stat`."""
+        return self._signature is not None and signature(self._events) == self._signature
+
+    def refresh(self) -> LiveTree:
+        """Reads what is new. A damaged journal leaves `problem`, and what was readable."""
+        with self.lock:
+            found = signature(self._events)
+            if found == self._signature:
+                return self
+            before = self._signature
+            if before is None or found[0] != before[0] or found[1] < self._offset:
+                self._restart()
+            try:
+                if confined.inside(self.run_dir, store.EVENTS) is None:
+                    raise StorageError(f"{store.EVENTS} is not a file of this run")
+                self._read_on()
+                self.problem = "" if self.manifest is not None else "the run has no first record"
+            except (StorageError, msgspec.ValidationError, KeyError) as error:
+                self.problem = str(error)
+            self._signature = found
+        return self
+
+    def touched_since(self, version: str | None) -> set[str] | None:
+        """Ids of nodes and evaluations that changed; None if it must be all of them."""
+        generation, _, offset = (version or "").partition(".")
+        if generation != str(self._generation) or not offset.isdecimal():
+            return None
+        known = int(offset)
+        if known > self._offset:
+            return None
+        return {item for item, at in self._touched.items() if at > known}
+
+    def _restart(self) -> None:
+        self._generation += 1
+        self._offset = self._epoch = 0
+        self.manifest = None
+        self._touched = {}
+
+    def _read_on(self) -> None:
+        for line in journal.read(self._events, self._offset, self._epoch):
+            event = _decoder.decode(line.raw)
+            if isinstance(event, ev.RunCreated):
+                _check_version(event.manifest)
+            self.manifest = state.apply(self.manifest, event)
+            self._offset, self._epoch = line.end, line.epoch
+            for item in _items(event):
+                self._touched[item] = line.end
+
+
+def signature(path: Path) -> Signature:
+    """Which file, how long, changed when."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _check_version(manifest: Manifest) -> None:
+    if manifest.format_version != FORMAT_VERSION:
+        raise StorageError(
+            f"the run has format_version {manifest.format_version}, this treewright reads "
+            f"{FORMAT_VERSION}; use the version that wrote it"
+        )
+
+
+def _items(event: ev.Event) -> list[str]:
+    match event:
+        case ev.RunCreated():
+            return list(event.manifest.nodes)
+        case ev.NodeExpanded() | ev.HeldoutMeasured():
+            return [event.node_id]
+        case ev.Decided():
+            return [*event.decisions, *(node.node_id for node in event.nodes), *event.frontier]
+        case ev.LeaseTaken() | ev.Stopped():
+            return []
+        case _:
+            return [event.eval_id]

@@ -1,0 +1,162 @@
+"""The orchestrator's ledger for the pages. Read-only.
+
+The documents of `/api/stats`, `/api/marketplace` and `/api/health` are the orchestrator's own
+(`orchestrator.api`); here is what the page shows beyond them. What a scheduler keeps to
+itself (who holds a slot just now) is not in the ledger and not shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.dashboard import strategy_series
+from treewright.dashboard.roots import RunRef
+from treewright.kernel.errors import TreewrightError
+from treewright.orchestrator import api
+from treewright.orchestrator.throttle import machine_load
+
+Document = dict[str, Any]
+
+_ABSENT = Path("no ledger")
+_MOST_MINUTES = 12
+_MOST_RUNS = 20
+
+
+def stats(run: RunRef | None) -> Document:
+    """`GET /api/stats`; with a `problem` where the ledger cannot be read."""
+    return _or_empty(api.stats, run)
+
+
+def marketplace(run: RunRef | None) -> Document:
+    """`GET /api/marketplace`; likewise."""
+    return _or_empty(api.marketplace, run)
+
+
+def health(run: RunRef | None) -> Document:
+    """`GET /api/health`."""
+    return api.health(run.path if run is not None else _ABSENT)
+
+
+def overview(run: RunRef) -> Document:
+    """Everything that the orchestrator's page shows."""
+    found = stats(run)
+    found["strategies"] = {name: {**one} for name, one in found["strategies"].items()}
+    more: Document = {"series": [], "runs": [], "minutes": []}
+    if not found["problem"]:
+        with contextlib.suppress(TreewrightError, sqlite3.Error), _reading(run) as ledger:
+            more = _beyond(ledger, found["strategies"])
+    return {
+        "run": _summary(run, found),
+        "stats": found,
+        "marketplace": marketplace(run),
+        "recent": found["recent"],
+        "machine_load": round(machine_load(), 2),
+        **more,
+    }
+
+
+def summary(run: RunRef) -> Document:
+    """For a line of the home page."""
+    return _summary(run, stats(run))
+
+
+def _or_empty(make: Callable[[Path], Document], run: RunRef | None) -> Document:
+    try:
+        return make(run.path if run is not None else _ABSENT) | {"problem": ""}
+    except (TreewrightError, sqlite3.Error, ValueError) as error:
+        return make(_ABSENT) | {"problem": str(error)}
+
+
+class _Ledger:
+    """Rows of reading queries; a table or column that an older ledger lacks is empty."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def has(self, table: str, column: str) -> bool:
+        rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+        return column in {row["name"] for row in rows}
+
+    def rows(self, sql: str, *values: object) -> list[Document]:
+        return [dict(row) for row in self._connection.execute(sql, values)]
+
+
+@contextlib.contextmanager
+def _reading(run: RunRef) -> Iterator[_Ledger]:
+    with api.reading(run.path) as connection:
+        yield _Ledger(connection)
+
+
+def _beyond(ledger: _Ledger, strategies: Document) -> Document:
+    """Completes the strategies, and gives what runs, series and minutes say."""
+    if not ledger.has("attempts", "status"):
+        return {"series": [], "runs": [], "minutes": []}
+    for row in ledger.rows(
+        "SELECT strategy, sum(status = 'cancelled') AS cancelled, "
+        "sum(cpu_seconds * (status = 'cancelled')) AS wasted FROM attempts GROUP BY strategy"
+    ):
+        one = strategies[row["strategy"]]
+        one["wasted_cpu_seconds"] = row["wasted"]
+        one["success_rate"] = one["successes"] / max(1, one["attempts"] - row["cancelled"])
+    for name, scored in strategy_series.scores(ledger.rows("SELECT * FROM bandit")).items():
+        if name in strategies:
+            strategies[name] |= scored
+    attempts = ledger.rows(
+        "SELECT strategy, success, time_seconds, cpu_seconds, status FROM "
+        "(SELECT * FROM attempts ORDER BY id DESC LIMIT ?) ORDER BY id",
+        strategy_series.MOST_ATTEMPTS,
+    )
+    runs = ledger.rows("SELECT * FROM runs ORDER BY started_at DESC LIMIT ?", _MOST_RUNS)
+    return {
+        "series": strategy_series.over_time(attempts),
+        "runs": [row | {"config": _decoded(row["config"])} for row in runs],
+        "minutes": ledger.rows(
+            "SELECT substr(timestamp, 1, 16) AS minute, count(*) AS attempts, "
+            "sum(time_seconds) / 60 AS at_once, sum(cpu_seconds) AS cpu_seconds FROM attempts "
+            "GROUP BY minute ORDER BY minute DESC LIMIT ?",
+            _MOST_MINUTES,
+        ),
+    }
+
+
+def _summary(run: RunRef, found: Document) -> Document:
+    last = found["recent"][0]["timestamp"] if found["recent"] else None
+    unfinished = sum(1 for one in found["runs"] if one.get("finished_at") is None)
+    detail = f"runs not finished: {unfinished}" if unfinished else "every attempt of every run"
+    problem = found["problem"]
+    tried = list(found["strategies"].values())
+    return {
+        "key": run.key,
+        "kind": run.kind,
+        "run_id": run.project.name,
+        "created_at": last,
+        "liveness": {
+            "state": "damaged" if problem else "ledger",
+            "detail": problem or detail,
+        },
+        "progress": {"done": found["goals"]["solved"], "of": found["goals"]["tried"]},
+        "attempts": found["attempts"],
+        "spent": {
+            "seconds": sum(one["avg_time"] * one["attempts"] for one in tried),
+            "cpu_seconds": sum(one["cpu_seconds"] for one in tried),
+            "cost_usd": 0.0,
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+        },
+        "eta_seconds": None,
+        "problem": problem,
+    }
+
+
+def _decoded(text: str) -> object:
+    """JSON in a column; what is not JSON stays as it is."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

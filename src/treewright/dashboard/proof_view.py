@@ -1,0 +1,199 @@
+"""A proof run for the pages, read on from where its trace was last read to.
+
+`trace.jsonl` keeps the rules of every journal (kernel/journal.py). Its records are passed
+on as they are, without the candidates that were not tried, and in pieces of bounded size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from treewright.dashboard import confined, liveness
+from treewright.dashboard.live_tree import Signature, signature
+from treewright.dashboard.roots import RunRef
+from treewright.kernel import journal
+from treewright.kernel.errors import StorageError
+
+TRACE = "trace.jsonl"
+RUN = "run.json"
+LEASE_DIR = "lease"
+_LARGEST_RUN_FILE = 4 << 20
+_PIECE_BYTES = 4 << 20
+_LONGEST_DETAIL = 300
+
+
+class LiveProof:
+    """One proof run: its records so far."""
+
+    def __init__(self, run: RunRef) -> None:
+        self.run = run
+        self.records: list[dict[str, Any]] = []
+        self.problem = ""
+        self.lock = threading.RLock()
+        self._signature: Signature | None = None
+        self._offset = 0
+        self._epoch = 0
+        self._generation = 0
+
+    @property
+    def weight(self) -> int:
+        return self._offset
+
+    def refresh(self) -> LiveProof:
+        with self.lock:
+            path = confined.inside(self.run.path, TRACE)
+            found = signature(path) if path is not None else (0, 0, 0)
+            if found == self._signature:
+                return self
+            before = self._signature
+            if before is None or found[0] != before[0] or found[1] < self._offset:
+                self.records = []
+                self._offset = self._epoch = 0
+                self._generation += 1
+            try:
+                for line in journal.read(path, self._offset, self._epoch) if path else ():
+                    record = msgspec.json.decode(line.raw)
+                    self._offset, self._epoch = line.end, line.epoch
+                    if isinstance(record, dict):
+                        self._take(_trimmed(record))
+                self.problem = ""
+            except (StorageError, msgspec.DecodeError) as error:
+                self.problem = str(error)
+            self._signature = found
+        return self
+
+    def _take(self, record: dict[str, Any]) -> None:
+        """Adds a record. A run that was continued may repeat iterations; the later ones count."""
+        before = len(self.records)
+        while self.records and _superseded(self.records[-1], record):
+            self.records.pop()
+        if len(self.records) < before:
+            self._generation += 1
+        self.records.append(record)
+
+    def records_since(self, version: str | None) -> dict[str, Any]:
+        """The records behind a version, as many as fit in one piece."""
+        with self.lock:
+            generation, _, known = (version or "").partition(".")
+            fits = generation == str(self._generation) and known.isdecimal()
+            start = min(int(known), len(self.records)) if fits else 0
+            stop, size = start, 0
+            while stop < len(self.records) and size < _PIECE_BYTES:
+                size += self.records[stop]["bytes"]
+                stop += 1
+            return {
+                "version": f"{self._generation}.{stop}",
+                "full": not fits,
+                "more": stop < len(self.records),
+                "records": self.records[start:stop],
+            }
+
+
+def describe(run: RunRef) -> dict[str, Any]:
+    """`run.json` as far as a page shows it."""
+    read = confined.read(run.path, RUN, _LARGEST_RUN_FILE)
+    try:
+        document = msgspec.json.decode(read[0]) if read else {}
+    except msgspec.DecodeError:
+        document = {}
+    return document if isinstance(document, dict) else {}
+
+
+def summary(live: LiveProof) -> dict[str, Any]:
+    """For the home page and the head of the run's page."""
+    run = live.run
+    with live.lock:
+        records, problem = live.records, live.problem
+        described = describe(run)
+        verdicts = {r.get("goal"): r.get("status") for r in records if r["type"] == "verdict"}
+        goals = {r.get("goal") for r in records if r["type"] == "goal"}
+        last = {r.get("goal"): r for r in records if r["type"] == "iteration"}
+    given = described.get("goals")
+    total = len(given) if isinstance(given, list) and given else len(goals)
+    proved = sum(status == "proved" for status in verdicts.values())
+    ended = total > 0 and len(verdicts) >= total
+    result = f"{proved} of {total} goals proved" if ended else None
+    now = liveness.look(run.path / LEASE_DIR, result)
+    if problem:
+        now = liveness.Liveness("damaged", problem)
+    return {
+        "key": run.key,
+        "kind": run.kind,
+        "run_id": run.run_id,
+        "created_at": described.get("created_at"),
+        "target": _words(described.get("target")),
+        "mode": described.get("mode"),
+        "settings": described.get("settings"),
+        "liveness": now,
+        "progress": {"done": len(verdicts), "of": total, "proved": proved},
+        "iterations": max((r.get("iteration", 0) for r in last.values()), default=0),
+        "counters": _sum(r.get("counters") for r in last.values()),
+        "eta_seconds": None,
+        "problem": problem,
+    }
+
+
+def _words(target: object) -> str:
+    """A target is a text, or a record of a file, a name, a statement."""
+    known = ("path", "declaration", "statement")
+    values = [target.get(name) for name in known] if isinstance(target, dict) else [target]
+    return " ".join(value for value in values if isinstance(value, str) and value)
+
+
+def _sum(counters: Iterable[object]) -> dict[str, int]:
+    """Counters are a goal's own."""
+    total: Counter[str] = Counter()
+    for one in counters:
+        if isinstance(one, dict):
+            total.update({name: n for name, n in one.items() if isinstance(n, int)})
+    return dict(total)
+
+
+def _superseded(earlier: dict[str, Any], record: dict[str, Any]) -> bool:
+    return (
+        earlier["type"] == record["type"] == "iteration"
+        and earlier.get("epoch", 0) < record.get("epoch", 0)
+        and earlier.get("iteration", 0) >= record.get("iteration", 0)
+    )
+
+
+def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
+    """Without what no page shows; with its size, by which answers are cut into pieces."""
+    record.setdefault("type", "")
+    candidates = record.pop("candidates", None)
+    if isinstance(candidates, list):
+        record["candidate_count"] = len(candidates)
+    if record["type"] == "iteration":
+        record.setdefault("interventions", [])
+    for attempt in record.get("attempts") or ():
+        if isinstance(attempt, dict) and isinstance(attempt.get("detail"), str):
+            attempt["detail"] = attempt["detail"][:_LONGEST_DETAIL]
+    record["bytes"] = len(msgspec.json.encode(record))
+    return record
+
+
+class ProofLibrary:
+    """Proof runs held in memory, the least used forgotten."""
+
+    def __init__(self, most_bytes: int = 128 << 20) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._runs: dict[str, LiveProof] = {}
+
+    def open(self, run: RunRef) -> LiveProof:
+        with self._lock:
+            live = self._runs.pop(run.key, None) or LiveProof(run)
+            self._runs[run.key] = live
+        live.refresh()
+        with self._lock:
+            held = sum(one.weight for one in self._runs.values())
+            for key in list(self._runs):
+                if held <= self._most_bytes or len(self._runs) == 1:
+                    break
+                held -= self._runs.pop(key).weight
+        return live

@@ -1,0 +1,151 @@
+"""Which runs there are: the directories given on the command line, and what lies in them.
+
+A root is a project, its `.treewright` directory, one of the directories of runs in it, or
+a single run. Nothing outside of a root is ever read: a run that is a symbolic link to
+somewhere else is not a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from treewright.kernel.errors import UsageError
+from treewright.kernel.rundir import validate_run_id
+
+Kind = Literal["tree", "proof", "bank"]
+
+STATE_DIR = ".treewright"
+LEDGER = "ledger.db"
+_DIRECTORIES: dict[str, Kind] = {"tree_runs": "tree", "proof_runs": "proof"}
+_MARKS: dict[Kind, tuple[str, ...]] = {
+    "tree": ("events.jsonl", "manifest.json"),
+    "proof": ("trace.jsonl", "run.json"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRef:
+    """A run that was found. `project` is the repository that it belongs to."""
+
+    kind: Kind
+    root: int
+    run_id: str
+    path: Path
+    project: Path
+
+    @property
+    def key(self) -> str:
+        """How pages and the API name it."""
+        return f"{self.kind}/{self.root}/{self.run_id}"
+
+
+class Roots:
+    """The given roots, resolved once; what is in them is looked up every time."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            if not path.is_dir():
+                raise UsageError(f"no directory {path}; give a project or a run with --runs")
+        self._roots = [_Root(index, path.resolve()) for index, path in enumerate(paths)]
+
+    def scan(self) -> list[RunRef]:
+        """Every run, in the order of roots and names."""
+        return [run for root in self._roots for run in root.scan()]
+
+    def find(self, kind: str, root: int, run_id: str) -> RunRef | None:
+        """One run, or None if there is none of that name inside the root."""
+        if not 0 <= root < len(self._roots):
+            return None
+        return self._roots[root].find(kind, run_id)
+
+    def find_key(self, key: str) -> RunRef | None:
+        """One run by what `RunRef.key` says."""
+        kind, _, rest = key.partition("/")
+        root, _, run_id = rest.partition("/")
+        return self.find(kind, int(root), run_id) if root.isdecimal() else None
+
+    @property
+    def names(self) -> list[str]:
+        return [str(root.given) for root in self._roots]
+
+    @property
+    def first_project(self) -> Path:
+        return self._roots[0].project
+
+
+class _Root:
+    def __init__(self, index: int, given: Path) -> None:
+        self.index = index
+        self.given = given
+        self._single: Kind | None = next((kind for kind in _MARKS if _is_run(given, kind)), None)
+        self._state: Path | None = None
+        self._parents: dict[Kind, Path] = {}
+        if self._single is not None:
+            self.project = _project_of(given.parent.parent)
+        elif given.name in _DIRECTORIES:
+            self._parents[_DIRECTORIES[given.name]] = given
+            self.project = _project_of(given.parent)
+        else:
+            inside = given.name == STATE_DIR or any(
+                (given / name).is_dir() for name in _DIRECTORIES
+            )
+            self._state = given if inside else given / STATE_DIR
+            self._parents = {kind: self._state / name for name, kind in _DIRECTORIES.items()}
+            self.project = _project_of(self._state)
+
+    def scan(self) -> Iterator[RunRef]:
+        if self._single is not None:
+            yield self._ref(self._single, self.given)
+        for kind, parent in self._parents.items():
+            try:
+                names = sorted(entry.name for entry in parent.iterdir())
+            except OSError:
+                continue
+            for name in names:
+                found = self.find(kind, name)
+                if found is not None:
+                    yield found
+        ledger = self.find("bank", "ledger")
+        if ledger is not None:
+            yield ledger
+
+    def find(self, kind: str, run_id: str) -> RunRef | None:
+        if kind == "bank":
+            return self._ledger() if run_id == "ledger" else None
+        try:
+            validate_run_id(run_id)
+        except UsageError:
+            return None
+        if self._single is not None:
+            fits = kind == self._single and run_id == self.given.name
+            return self._ref(self._single, self.given) if fits else None
+        for own_kind, parent in self._parents.items():
+            path = parent / run_id
+            if own_kind == kind and _is_run(path, own_kind) and self._confines(path):
+                return self._ref(own_kind, path)
+        return None
+
+    def _ledger(self) -> RunRef | None:
+        path = self._state / LEDGER if self._state is not None else None
+        if path is None or not path.is_file() or not self._confines(path):
+            return None
+        return RunRef("bank", self.index, "ledger", path, self.project)
+
+    def _ref(self, kind: Kind, path: Path) -> RunRef:
+        return RunRef(kind, self.index, path.name, path, self.project)
+
+    def _confines(self, path: Path) -> bool:
+        """Inside after every symbolic link; `.treewright` itself may be one."""
+        base = (self._state or self.given).resolve()
+        return path.resolve().is_relative_to(base)
+
+
+def _project_of(state: Path) -> Path:
+    return state.parent if state.name == STATE_DIR else state
+
+
+def _is_run(path: Path, kind: Kind) -> bool:
+    return any((path / name).is_file() for name in _MARKS[kind])

@@ -1,0 +1,59 @@
+// Numbers and times as people read them.
+
+const MINUS = "\u2212";
+
+export function percent(share, digits = 2) {
+  if (share === null || share === undefined) return "–";
+  const shown = (100 * share).toFixed(digits);
+  return `${share > 0 ? "+" : ""}${shown} %`.replace("-", MINUS);
+}
+
+export function signed(number) {
+  if (number === null || number === undefined) return "–";
+  const shown = significant(number);
+  return (number > 0 ? `+${shown}` : shown).replace("-", MINUS);
+}
+
+export function significant(number, digits = 4) {
+  if (number === null || number === undefined) return "–";
+  if (number === 0) return "0";
+  const size = Math.abs(number);
+  return size >= 1e6 || size < 1e-4 ? number.toExponential(2) : String(Number(number.toPrecision(digits)));
+}
+
+export function gain(centre, low, high) {
+  if (centre === null || centre === undefined) return "–";
+  const bounds = low === null || low === undefined ? "" : ` [${signed(low)}, ${signed(high)}]`;
+  return signed(centre) + bounds;
+}
+
+export function seconds(duration) {
+  if (duration === null || duration === undefined) return "–";
+  if (duration < 10) return `${duration.toFixed(duration < 1 ? 2 : 1)} s`;
+  const whole = Math.round(duration);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+  const hours = Math.floor(whole / 3600);
+  if (hours < 48) return `${hours} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, "0")} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+export function count(number, singular, plural = `${singular}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? singular : plural}`;
+}
+
+export function bytes(size) {
+  if (size < 1000) return `${size} B`;
+  return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+
+export function moment(at) {
+  if (!at) return "–";
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? String(at) : date.toISOString().slice(0, 16).replace("T", " ");
+}
+
+export function clip(text, length) {
+  const line = String(text ?? "").replace(/\s+/g, " ").trim();
+  return line.length <= length ? line : `${line.slice(0, length - 1).trimEnd()}…`;
+}

@@ -1,0 +1,180 @@
+"""Everything about one node or one evaluation: idea, decision, measurements, logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.dashboard import confined, words
+from treewright.tree import summary
+from treewright.tree.config import Config, MetricConfig
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.model import Evaluation, Manifest, Node
+from treewright.tree.report import reasons
+from treewright.tree.results import read_results
+
+_LONGEST_IDEA = 64 << 10
+_LARGEST_CSV = 16 << 20
+_MOST_POINTS = 1000
+LOG_CHUNK = 64 << 10
+_LOGS = (".log", ".md", ".txt", ".json")
+
+
+def detail(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | None:
+    """Of `n0003` or `e000007`; None if the run has no such thing."""
+    node = manifest.nodes.get(item)
+    evaluation = manifest.evaluations.get(item)
+    if node is None and evaluation is None:
+        return None
+    if node is not None and node.artifacts.promoted_from_eval_id:
+        evaluation = manifest.evaluations.get(node.artifacts.promoted_from_eval_id)
+    found: dict[str, Any] = {"id": item, "node": _node(node), "eval": _evaluation(evaluation)}
+    if evaluation is None:
+        found |= {"title": "The root", "words": ["The commit the search began from."]}
+        return found
+    idea = confined.read(run_dir, evaluation.idea_path, _LONGEST_IDEA)
+    text = idea[0] if idea else ""
+    return found | {
+        "title": idea_text.title(text) or evaluation.idea_id,
+        "idea": {
+            "path": evaluation.idea_path,
+            "text": text,
+            "cut": bool(idea and idea[2] > idea[1]),
+        },
+        "fate": reasons.fate(evaluation),
+        "words": words.decision(evaluation),
+        "comparisons": _comparisons(run_dir, manifest, evaluation),
+        "logs": [
+            {"name": name, "size": size}
+            for name, size in confined.names(run_dir, evaluation.experiment_dir, _LOGS)
+        ],
+    }
+
+
+def commits(manifest: Manifest, item: str) -> dict[str, str] | None:
+    """The commits that the diffs of an item are made of: its own, its parent's, the root's."""
+    node, evaluation = manifest.nodes.get(item), manifest.evaluations.get(item)
+    if node is not None:
+        own, parent = node.commit, node.parent_node_id
+    elif evaluation is not None and evaluation.candidate_commit is not None:
+        own, parent = evaluation.candidate_commit, evaluation.parent_node_id
+    else:
+        return None
+    above = manifest.nodes[parent].commit if parent is not None else own
+    return {"own": own, "parent": above, "root": manifest.root_commit}
+
+
+def log(run_dir: Path, manifest: Manifest, eval_id: str, name: str, offset: int) -> Any:
+    """A piece of a log from `offset` on; from the last piece if that is negative."""
+    evaluation = manifest.evaluations.get(eval_id)
+    if evaluation is None or "/" in name or not name.endswith(_LOGS):
+        return None
+    relative = f"{evaluation.experiment_dir}/{name}"
+    start = offset
+    if offset < 0:
+        path = confined.inside(run_dir, relative)
+        start = max(0, path.stat().st_size - LOG_CHUNK) if path else 0
+    piece = confined.read(run_dir, relative, LOG_CHUNK, start)
+    if piece is None:
+        return None
+    text, end, size = piece
+    running = evaluation.status in ("pending", "running")
+    return {"text": text, "from": start, "next": end, "size": size, "live": running}
+
+
+def _node(node: Node | None) -> dict[str, Any] | None:
+    if node is None:
+        return None
+    return {
+        "id": node.node_id,
+        "depth": node.depth,
+        "parent": node.parent_node_id,
+        "commit": node.commit,
+        "ref": node.ref.removeprefix("refs/heads/") if node.ref else None,
+        "ideas": node.idea_chain,
+        "skipped": len(node.dedupe.skipped) if node.dedupe else 0,
+    }
+
+
+def _evaluation(evaluation: Evaluation | None) -> Any:
+    if evaluation is None:
+        return None
+    return {
+        "id": evaluation.eval_id,
+        "depth": evaluation.depth,
+        "parent": evaluation.parent_node_id,
+        "status": evaluation.status,
+        "commit": evaluation.candidate_commit,
+        "attempt": evaluation.attempt,
+        "worker": evaluation.worker,
+        "queued_at": evaluation.queued_at,
+        "started_at": evaluation.started_at,
+        "finished_at": evaluation.finished_at,
+        "timings": evaluation.timings,
+        "usage": evaluation.usage,
+        "review_rounds": evaluation.review_rounds,
+        "approved": evaluation.approved,
+        "error": evaluation.error,
+        "decision": evaluation.decision,
+        "confirmation": evaluation.confirmation,
+    }
+
+
+def _comparisons(run_dir: Path, manifest: Manifest, evaluation: Evaluation) -> dict[str, Any]:
+    """Against parent and root: each metric's mean gain with its interval, and every pair."""
+    document = _summary(run_dir, evaluation)
+    metrics = _metrics(manifest)
+    own = _values(run_dir, evaluation.candidate_results_csv_path, metrics)
+    found = {}
+    for against, node_id in (("parent", evaluation.parent_node_id), ("root", "n0000")):
+        other = manifest.nodes.get(node_id)
+        base = _values(run_dir, other.baseline_results_csv_path if other else None, metrics)
+        summed = document.get(f"{against}_relative")
+        summed = summed if isinstance(summed, dict) else {}
+        given = {m.get("name"): m for m in summed.get("metrics", []) if isinstance(m, dict)}
+        found[against] = [
+            {
+                "name": metric.name,
+                "direction": metric.direction,
+                "primary": metric.primary,
+                "tolerance": metric.tolerance,
+                "of": given.get(metric.name),
+                "pairs": _pairs(metric, base.get(metric.name, {}), own.get(metric.name, {})),
+            }
+            for metric in metrics
+        ]
+    return found
+
+
+def _summary(run_dir: Path, evaluation: Evaluation) -> dict[str, Any]:
+    path = confined.inside(run_dir, f"{evaluation.experiment_dir}/summary.json")
+    document = summary.read(path) if path is not None else None
+    scores = document.get("scoring_summary") if isinstance(document, dict) else None
+    return scores if isinstance(scores, dict) else {}
+
+
+def _metrics(manifest: Manifest) -> list[MetricConfig]:
+    try:
+        return msgspec.convert(manifest.agent_config, type=Config).metrics
+    except msgspec.ValidationError:
+        return []
+
+
+def _values(
+    run_dir: Path, relative: str | None, metrics: list[MetricConfig]
+) -> dict[str, dict[int, float]]:
+    path = confined.inside(run_dir, relative) if relative else None
+    if path is None or path.stat().st_size > _LARGEST_CSV:
+        return {}
+    return read_results(path, [metric.name for metric in metrics]).values
+
+
+def _pairs(
+    metric: MetricConfig, before: dict[int, float], after: dict[int, float]
+) -> list[tuple[int, float]]:
+    """(config, gain), a positive gain being better."""
+    sign = 1.0 if metric.direction == "maximize" else -1.0
+    both = sorted(before.keys() & after.keys())[:_MOST_POINTS]
+    return [(config, sign * (after[config] - before[config])) for config in both]

@@ -1,0 +1,61 @@
+"""Live: a run goes on and the page follows; the server is killed and comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.dashboard import proof_runs, samples
+from tests.dashboard.serving import served
+
+pytestmark = pytest.mark.xdist_group("browser")
+NO_RELOAD = "window.opened = (window.opened ?? 0) + 1"
+
+
+def test_a_search_is_followed_without_reloading(page: Page, tmp_path: Path) -> None:
+    toy = samples.target_for_live(tmp_path)
+    gate = tmp_path / "gate"
+    with served("--runs", toy.path) as running:
+        page.goto(running.base)
+        expect(page.locator("main")).to_contain_text("There are no runs here yet.")
+        page.evaluate(NO_RELOAD)
+        with samples.searching(toy):
+            row = page.locator('[data-key="tree/0/run"]')
+            expect(row.locator(".chip")).to_have_text("running")
+            assert page.evaluate("window.opened") == 1
+            page.goto(f"{running.base}/tree/0/run#e000001")
+            page.evaluate(NO_RELOAD)
+            detail = page.locator(".detail")
+            expect(detail).to_contain_text("It is being evaluated.")
+            expect(detail.locator(".log")).to_contain_text("the sweep has begun")
+            gate.touch()
+            expect(page.locator("h1 .chip")).to_have_text("finished")
+            expect(detail).to_contain_text("Promoted to n0001")
+            assert page.evaluate("window.opened") == 1
+
+
+def test_a_killed_server_is_reconnected_to(page: Page, tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    with served("--runs", tmp_path) as first:
+        port = first.port
+        page.goto(f"{first.base}/proof/0/proof")
+        expect(page.locator(".connection")).to_have_text("live")
+        page.evaluate(NO_RELOAD)
+    expect(page.locator(".connection")).to_contain_text("offline")
+    run.iterate(0)
+    with served("--runs", tmp_path, port=port):
+        expect(page.locator(".connection")).to_have_text("live")
+        expect(page.locator("output")).to_have_text("1 of 1")
+        assert page.evaluate("window.opened") == 1
+
+
+def test_without_server_sent_events_it_polls(page: Page, tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    page.add_init_script("delete window.EventSource")
+    with served("--runs", tmp_path) as running:
+        page.goto(f"{running.base}/proof/0/proof")
+        expect(page.locator(".connection")).to_have_text("polling")
+        run.iterate(0)
+        expect(page.locator("output")).to_have_text("1 of 1")

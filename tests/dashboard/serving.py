@@ -1,0 +1,49 @@
+"""The dashboard as users start it: a process of its own, found by the address it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+
+class Server:
+    """A running `treewright dashboard`."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url.rstrip("/")
+
+    @property
+    def base(self) -> str:
+        return self.url.partition("/?")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.base.rpartition(":")[2])
+
+    def get(self, path: str, **kwargs) -> httpx.Response:
+        return httpx.get(self.base + path, timeout=60, **kwargs)
+
+
+@contextlib.contextmanager
+def served(*arguments: str | Path, port: int = 0) -> Iterator[Server]:
+    """`arguments` are those of the command; ended by SIGKILL, as it may be at any time."""
+    command = [sys.executable, "-m", "treewright", "dashboard", "--port", str(port)]
+    with subprocess.Popen(
+        [*command, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http"), "the dashboard did not start"
+            yield Server(process, url)
+        finally:
+            process.kill()

@@ -1,0 +1,103 @@
+"""Nothing outside of the given roots is read, whatever the records or the address say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.serving import Server
+from tests.tree.runs import FinishedRun
+from treewright.dashboard import confined
+from treewright.dashboard.roots import Roots
+from treewright.kernel.errors import UsageError
+
+
+def make_run(path: Path) -> Path:
+    path.mkdir(parents=True)
+    (path / "events.jsonl").write_text("{}\n")
+    return path
+
+
+def test_a_run_that_links_out_of_its_root_is_no_run(tmp_path: Path) -> None:
+    elsewhere = make_run(tmp_path / "elsewhere" / "secret")
+    project = tmp_path / "project"
+    inside = make_run(project / ".treewright" / "tree_runs" / "inside")
+    (inside.parent / "outside").symlink_to(elsewhere)
+    (inside.parent / "alias").symlink_to(inside)
+    roots = Roots([project])
+    assert [run.run_id for run in roots.scan()] == ["alias", "inside"]
+    assert roots.find("tree", 0, "outside") is None
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/../../b", "a\0b", "", "x" * 200, "%2e%2e"])
+def test_names_that_are_no_run_ids_find_nothing(tmp_path: Path, name: str) -> None:
+    make_run(tmp_path / ".treewright" / "tree_runs" / "b")
+    roots = Roots([tmp_path])
+    for kind in ("tree", "proof", "bank", "../tree"):
+        assert roots.find(kind, 0, name) is None
+    assert roots.find("tree", 1, "b") is None
+    assert roots.find("tree", -1, "b") is None
+
+
+def test_what_can_be_given_as_a_root(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "p" / ".treewright" / "tree_runs" / "one")
+    for given in (tmp_path / "p", run.parent.parent, run.parent, run):
+        (found,) = Roots([given]).scan()
+        assert (found.kind, found.run_id, found.project) == ("tree", "one", tmp_path / "p")
+    with pytest.raises(UsageError, match="no directory"):
+        Roots([tmp_path / "nowhere"])
+
+
+def test_files_of_a_run_stay_inside_it(tmp_path: Path) -> None:
+    base = tmp_path / "run"
+    (base / "logs").mkdir(parents=True)
+    (base / "logs" / "a.log").write_text("ours")
+    secret = tmp_path / "secret.log"
+    secret.write_text("not ours")
+    (base / "logs" / "link.log").symlink_to(secret)
+    (base / "out").symlink_to(tmp_path)
+    assert confined.read(base, "logs/a.log", 100) == ("ours", 4, 4)
+    for path in ("../secret.log", str(secret), "logs/link.log", "out/secret.log", "logs", "x\0y"):
+        assert confined.read(base, path, 100) is None, path
+    assert confined.names(base, "logs", (".log",)) == [("a.log", 4)]
+    assert confined.names(base, "out", (".log",)) == []
+    assert confined.names(base, "..", (".log",)) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/..%2fapp.py",
+        "/static/%2e%2e%2fapp.py",
+        "/api/tree/0/..%2f..%2fetc",
+        "/api/tree/0/run/log/e000001/..%2f..%2f..%2fmanifest.json",
+        "/api/tree/0/run/log/e000001/%2fetc%2fpasswd",
+        "/api/tree/0/run/log/..%2f..%2f/sweep.log",
+        "/api/tree/7/run",
+        "/tree/0",
+        "//etc/passwd",
+    ],
+)
+def test_addresses_reach_nothing_else(server: Server, path: str) -> None:
+    assert server.get(path).status_code in (404, 400)
+
+
+def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:
+    """A forged manifest names files of the machine as idea, results and log directory."""
+    from treewright.dashboard import tree_detail
+
+    run = FinishedRun.make(tmp_path, ideas_per_node=2, max_depth=1, sweep_config_limit=8)
+    (tmp_path / "secret.md").write_text("# The secret\n")
+    manifest = run.manifest
+    evaluation = manifest.evaluations["e000001"]
+    evaluation.idea_path = "../../../../../secret.md"
+    evaluation.candidate_results_csv_path = str(tmp_path / "secret.md")
+    evaluation.experiment_dir = "../../../.."
+    found = tree_detail.detail(run.run_dir, manifest, "e000001")
+    assert found is not None
+    assert "secret" not in str(found["idea"]["text"])
+    assert found["logs"] == []
+    assert all(not metric["pairs"] for metric in found["comparisons"]["parent"])
+    assert tree_detail.log(run.run_dir, manifest, "e000001", "secret.md", 0) is None

@@ -1,0 +1,44 @@
+"""What is held in memory is bounded, and forgetting loses nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.dashboard import samples
+from treewright.dashboard.roots import Roots
+from treewright.dashboard.tree_library import TreeLibrary
+
+
+def test_the_least_used_run_is_forgotten_and_read_again(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        samples.large(tmp_path / ".treewright" / "tree_runs" / name, 20, each=10)
+    runs = Roots([tmp_path]).scan()
+    size = (runs[0].path / "events.jsonl").stat().st_size
+    library = TreeLibrary(most_bytes=2 * size + size // 2)
+    for run in (*runs, *runs):
+        answer = json.loads(library.tree(run, None))
+        assert len(answer["evals"]) == 20
+        assert library.held_bytes() <= 2 * size + size // 2
+
+
+def test_answers_for_old_versions_do_not_pile_up(tmp_path: Path) -> None:
+    samples.large(tmp_path / ".treewright" / "tree_runs" / "a", 20, each=10)
+    (run,) = Roots([tmp_path]).scan()
+    library = TreeLibrary()
+    for since in range(100):
+        library.tree(run, f"1.{since}")
+    (shelf,) = library._runs.values()
+    assert len(shelf.made) <= 8
+
+
+def test_an_unchanged_run_needs_no_new_answer(tmp_path: Path) -> None:
+    samples.large(tmp_path / ".treewright" / "tree_runs" / "a", 20, each=10)
+    (run,) = Roots([tmp_path]).scan()
+    library = TreeLibrary()
+    assert library.is_ready(run, None) is None
+    made = library.tree(run, None)
+    assert library.is_ready(run, None) is made
+    with (run.path / "events.jsonl").open("ab") as file:
+        file.write(b'{"type": "torn')
+    assert library.is_ready(run, None) is None

@@ -1,0 +1,102 @@
+"""Proof runs: their trace in pieces, continued runs, damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.dashboard import proof_runs
+from treewright.dashboard import proof_view
+from treewright.dashboard.proof_view import LiveProof
+from treewright.dashboard.roots import Roots
+
+
+def opened(project: Path) -> LiveProof:
+    (run,) = Roots([project]).scan()
+    return LiveProof(run).refresh()
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    proof_runs.solved(tmp_path)
+    found = proof_view.summary(opened(tmp_path))
+    assert found["progress"] == {"done": 1, "of": 1, "proved": 1}
+    assert found["liveness"].state == "stopped"
+    assert found["liveness"].detail == "1 of 1 goals proved"
+    assert found["iterations"] == 4
+
+
+def test_only_new_records_are_sent(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    live = opened(tmp_path)
+    first = live.records_since(None)
+    assert (len(first["records"]), first["full"], first["more"]) == (1, True, False)
+    run.iterate(0)
+    live.refresh()
+    second = live.records_since(first["version"])
+    assert [record["iteration"] for record in second["records"]] == [1]
+    assert not second["full"]
+    assert live.records_since("9.1")["full"], "another reader's version"
+
+
+def test_a_long_trace_comes_in_pieces(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(proof_view, "_PIECE_BYTES", 2000)
+    run = proof_runs.ProofRun(tmp_path)
+    for _ in range(30):
+        run.iterate(0)
+    live = opened(tmp_path)
+    version, records = None, []
+    while True:
+        piece = live.records_since(version)
+        assert len(json.dumps(piece)) < 6000
+        records += piece["records"]
+        version = piece["version"]
+        if not piece["more"]:
+            break
+    assert len(records) == 31
+
+
+def test_iterations_that_a_continued_run_repeats_replace_the_old_ones(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    for _ in range(3):
+        run.iterate(0)
+    live = opened(tmp_path)
+    before = live.records_since(None)["version"]
+    run.iterations = 1
+    run.iterate(0, epoch=2, value=0.9)
+    live.refresh()
+    after = live.records_since(before)
+    assert after["full"], "what the page knows is no longer true"
+    values = [(r["iteration"], r["value"]) for r in after["records"] if r["type"] == "iteration"]
+    assert values == [(1, 0.4), (2, 0.9)]
+
+
+def test_torn_old_and_damaged_lines(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    run.iterate(0, epoch=2)
+    run.iterate(0, epoch=1)
+    with (run.path / "trace.jsonl").open("a") as file:
+        file.write('{"type": "iterat')
+    live = opened(tmp_path)
+    assert [record["type"] for record in live.records] == ["goal", "iteration"]
+    assert live.problem == ""
+    with (run.path / "trace.jsonl").open("a") as file:
+        file.write("\n")
+    run.iterate(0, epoch=2)
+    assert "damaged" in live.refresh().problem
+    assert proof_view.summary(live)["liveness"].state == "damaged"
+
+
+def test_a_trace_that_links_elsewhere_is_not_read(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    outside = tmp_path / "outside.jsonl"
+    (run.path / "trace.jsonl").rename(outside)
+    (run.path / "trace.jsonl").symlink_to(outside)
+    assert opened(tmp_path).records == []
+
+
+def test_untried_candidates_are_left_out(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    run.iterate(0, candidates=[{"tactic": f"t{i}"} for i in range(50)])
+    record = opened(tmp_path).records[-1]
+    assert "candidates" not in record
+    assert record["candidate_count"] == 50

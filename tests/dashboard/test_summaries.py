@@ -1,0 +1,43 @@
+"""Summaries are shared between pages, and never older than the change a page was told of."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.dashboard import proof_runs
+from treewright.dashboard.roots import Roots
+from treewright.dashboard.summaries import Summaries
+
+
+def test_many_who_ask_at_once_share_one_answer(tmp_path: Path) -> None:
+    proof_runs.solved(tmp_path)
+    summaries = Summaries(Roots([tmp_path]))
+    made = []
+
+    def count() -> str:
+        made.append(1)
+        return "answer"
+
+    async def ask() -> list[str]:
+        return await asyncio.gather(*(summaries._fresh("key", count) for _ in range(50)))
+
+    assert asyncio.run(ask()) == ["answer"] * 50
+    assert len(made) == 1
+
+
+def test_what_was_being_made_when_a_change_came_is_not_kept(tmp_path: Path) -> None:
+    proof_runs.solved(tmp_path)
+    summaries = Summaries(Roots([tmp_path]))
+    state = ["before"]
+
+    def slow() -> str:
+        found = state[0]
+        state[0] = "after"
+        summaries.forget()
+        return found
+
+    async def ask() -> tuple[str, str]:
+        return await summaries._fresh("key", slow), await summaries._fresh("key", lambda: state[0])
+
+    assert asyncio.run(ask()) == ("before", "after")
