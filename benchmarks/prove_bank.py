@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from pathlib import Path
 
-from tests.mcts.bank import BankGoal, Sessions, bank, centralized, proved, search
+from tests.mcts.bank import BANK, BankGoal, Sessions, bank, centralized, proved, search
 
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
@@ -32,8 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prove_bank", description=__doc__)
     parser.add_argument("classes", nargs="*", metavar="CLASS")
     parser.add_argument("--mode", choices=RUNNERS, action="append")
+    parser.add_argument("--bank", type=Path, default=BANK)
     options = parser.parse_args()
-    goals = [g for g in bank() if not options.classes or g.kind in options.classes]
+    goals = [g for g in bank(options.bank) if not options.classes or g.kind in options.classes]
     home = ensure_installed()
     sessions = Sessions(home)
     try:
@@ -48,6 +50,7 @@ def measure(mode: str, goals: list[BankGoal], sessions: Sessions, replayer: Repl
     count: Counter[str] = Counter()
     solved: Counter[str] = Counter()
     simulations = 0
+    spent = inside = 0.0
     begun = time.perf_counter()
     for goal in goals:
         found = search(sessions, goal.text, SIMULATIONS, runner=RUNNERS[mode])
@@ -55,6 +58,8 @@ def measure(mode: str, goals: list[BankGoal], sessions: Sessions, replayer: Repl
         count[goal.kind] += 1
         solved[goal.kind] += done
         simulations += found.simulations
+        spent += found.seconds
+        inside += found.lean_seconds
         if not done:
             print(f"{mode}: not proved: {goal.id}: {goal.text}", flush=True)
     seconds = time.perf_counter() - begun
@@ -62,7 +67,7 @@ def measure(mode: str, goals: list[BankGoal], sessions: Sessions, replayer: Repl
         print(f"{mode:12} {kind:14} {solved[kind]:3} of {total:3}")
     share = sum(solved.values()) / max(1, sum(count.values()))
     print(f"{mode:12} {'all':14} {sum(solved.values()):3} of {sum(count.values()):3}  {share:.0%}")
-    print(f"{mode:12} {simulations} simulations, {seconds:.0f} s")
+    print(f"{mode:12} {simulations} simulations, {seconds:.0f} s, in Lean {inside / spent:.1%}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +32,12 @@ class BankGoal(msgspec.Struct, frozen=True, rename={"kind": "class"}):
     text: str
     kind: str
     estimated_difficulty: float
-    one_step: bool
-    min_steps: int
+    one_step: bool = False
+    min_steps: int = 0
 
 
-def bank() -> list[BankGoal]:
-    return [msgspec.json.decode(line, type=BankGoal) for line in BANK.read_bytes().splitlines()]
+def bank(path: Path = BANK) -> list[BankGoal]:
+    return [msgspec.json.decode(line, type=BankGoal) for line in path.read_bytes().splitlines()]
 
 
 class LastingSession(WasmSession):
@@ -76,6 +77,8 @@ class Searched:
 
     script: str | None
     simulations: int
+    seconds: float
+    lean_seconds: float
 
 
 def centralized(expander: Expander) -> Runner:
@@ -94,16 +97,19 @@ def search(
         sessions, lambda session: session.start(statement), step_seconds=step_seconds
     )
     try:
+        sessions()  # its start is not part of the search
+        begun = time.perf_counter()
         expander = Expander(environment, CoreTactics(), estimate)
         engine = runner(expander)
         done = 0
         while not engine.finished and done < simulations:
             engine.step()
             done += 1
+        seconds = time.perf_counter() - begun
         engine.tree.check()
         root = engine.tree.root
         script = extraction.render(extraction.extract(root)) if root.proof else None
-        return Searched(script, done)
+        return Searched(script, done, seconds, environment.lean_seconds)
     finally:
         environment.close()
 
