@@ -1,24 +1,30 @@
 """The bundled goals with real Lean: what the set says about itself, and that it gets proved.
 
-The searches take every fourth goal; `python -m benchmarks.prove_bank` takes all of them.
+The searches take every seventh goal; `python -m benchmarks.prove_bank` takes all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.mcts.bank import BankGoal, Sessions, bank, proved, search
+from tests.mcts.bank import BankGoal, Sessions, bank, centralized, proved, search
 from treewright.lean.replay import Replayer
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.session import WasmSession
+from treewright.mcts.cellview.runner import CellViewRunner
+from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.expansion import Expander
+from treewright.mcts.search import Runner
+
+pytestmark = pytest.mark.xdist_group("lean-session")
 
 CLASSES = {"propositional", "quantifiers", "nat", "int", "list", "option", "bool"}
 SINGLE = ("rfl", "simp", "omega", "decide", "grind")
 GOALS = bank()
-SAMPLE = GOALS[::4]
+SAMPLE = GOALS[::7]
 
 
 def test_the_set_is_what_it_should_be() -> None:
@@ -54,17 +60,40 @@ def sessions(home: LeanHome) -> Iterator[Sessions]:
     made.close()
 
 
-def test_at_least_four_of_five_are_proved_and_replayed(
-    sessions: Sessions, replayer: Replayer
-) -> None:
-    missed: list[str] = []
+def cells(agents: int) -> Callable[[Expander], Runner]:
+    settings = CellSettings(agents=agents, inflight=min(2, agents))
+    return lambda expander: CellViewRunner(expander, settings, 0)
+
+
+RUNNERS = {"centralized": centralized, "four agents": cells(4), "one agent": cells(1)}
+
+
+@pytest.fixture(scope="module")
+def solved(sessions: Sessions, replayer: Replayer) -> dict[str, set[str]]:
+    """The goals of the sample that each runner proved, every proof replayed."""
+    found: dict[str, set[str]] = {name: set() for name in RUNNERS}
     for goal in SAMPLE:
-        script = search(sessions, goal.text, 60).script
-        if script is None:
-            missed.append(goal.text)
-        else:
-            assert proved(replayer, goal.text, script), f"{goal.text}\n{script}"
-    assert len(missed) <= len(SAMPLE) / 5, missed
+        for name, runner in RUNNERS.items():
+            script = search(sessions, goal.text, 60, runner=runner).script
+            if script is not None:
+                assert proved(replayer, goal.text, script), f"{goal.text}\n{script}"
+                found[name].add(goal.id)
+    return found
+
+
+def test_at_least_four_of_five_are_proved_and_replayed(solved: dict[str, set[str]]) -> None:
+    assert len(solved["centralized"]) >= 0.8 * len(SAMPLE), solved
+
+
+def test_four_agents_are_within_a_tenth_of_the_centralized_engine(
+    solved: dict[str, set[str]],
+) -> None:
+    assert len(solved["four agents"]) >= 0.9 * len(solved["centralized"]), solved
+
+
+def test_one_agent_proves_what_the_centralized_engine_proves(solved: dict[str, set[str]]) -> None:
+    """In another order: tests/mcts/cellview/test_beside_centralized.py says where and why."""
+    assert solved["one agent"] == solved["centralized"]
 
 
 @pytest.mark.parametrize(

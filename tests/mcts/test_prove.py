@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -205,6 +206,32 @@ def test_every_sorry_of_a_file(prove: Proving, tmp_path: Path) -> None:
     assert second == ["partial", "proved"]
 
 
+def test_a_goal_of_a_file_is_not_refuted_out_of_its_context(prove: Proving, tmp_path: Path) -> None:
+    """What the file means by `1 + 1 = 0` is true; by itself the text would be false."""
+    path = tmp_path / "Two.lean"
+    path.write_text(
+        "inductive Two | zero | one\n"
+        "instance : OfNat Two 0 := ⟨.zero⟩\ninstance : OfNat Two 1 := ⟨.one⟩\n"
+        "instance : HAdd Two Two Two := ⟨fun _ _ => .zero⟩\n"
+        "theorem wraps : (1 : Two) + 1 = 0 := by\n  sorry\n"
+    )
+    result, _ = prove(parse(str(path), None), Settings(simulations=3, batch=1, step_timeout=20.0))
+    assert result.goals[0].status in ("proved", "unproved")
+
+
+def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Proving, tmp_path: Path) -> None:
+    """The first `sorry` closes, the second stays open; the copy still elaborates."""
+    path = tmp_path / "Half.lean"
+    path.write_text(
+        "theorem half (p q : Prop) (h : p) : p ∧ (q → p → q ∧ False) := by\n"
+        "  constructor\n  · sorry\n  · sorry\n"
+    )
+    result, _ = prove(parse(str(path), None), Settings(simulations=4, step_timeout=20.0))
+    assert [goal.status for goal in result.goals] == ["partial", "unproved"]
+    assert result.file is not None
+    assert Path(result.file).read_text().count("sorry") == 1
+
+
 def test_an_axiom_outside_the_list_is_no_proof(prove: Proving, tmp_path: Path) -> None:
     path = tmp_path / "Magic.lean"
     path.write_text("axiom P : Prop\naxiom magic : P\ntheorem claim : P := by\n  sorry\n")
@@ -220,14 +247,15 @@ def with_tactics(settings: Settings, tactics: str) -> Settings:
 
 
 def test_a_tactic_that_never_ends_is_a_failed_attempt(prove: Proving) -> None:
-    slow = "(repeat (first | (have : 1 = 1 := rfl; clear this)))"
-    settings = with_tactics(Settings(simulations=30, step_timeout=1.0), f"{slow}\nintro p q h\n")
+    # Only the root has something to introduce: elsewhere it fails at once.
+    slow = "(intro p; repeat (first | (have : 1 = 1 := rfl; clear this)))"
+    settings = with_tactics(Settings(simulations=30, step_timeout=5.0), f"{slow}\nintro p q h\n")
     result, directory = prove("∀ p q : Prop, p ∧ q → q ∧ p", settings)
     assert result.proved == 1
     outcomes = {
         attempt.outcome
         for line in lines(directory)
-        if isinstance(line, Iteration)
+        if isinstance(line, Iteration) and line.node == 0
         for attempt in line.attempts
         if attempt.tactic == slow
     }
@@ -275,12 +303,28 @@ def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -
             ),
             seconds=240,
         )
-        os.killpg(child.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have come to its end
+            os.killpg(child.pid, signal.SIGKILL)
         child.wait()
     subprocess.run(
         [*call, "prove", "--resume", "r"], cwd=killed, check=False, capture_output=True, timeout=300
     )
     assert trace_of(killed) == expected
+
+
+def test_in_place_changes_the_file_once_everything_was_searched(tmp_path: Path) -> None:
+    path = tmp_path / "In.lean"
+    path.write_text("theorem t (a : Nat) : a + 0 = a := by\n  sorry\n")
+    path.chmod(0o640)
+    link = tmp_path / "Link.lean"
+    link.symlink_to("In.lean")
+    call = [sys.executable, "-m", "treewright", "prove", "Link.lean", "--in-place"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert "sorry" not in path.read_text()
+    assert path.read_text().startswith("theorem t (a : Nat) : a + 0 = a := by\n  ")
 
 
 def trace_of(directory: Path) -> list[dict[str, object]]:

@@ -102,11 +102,9 @@ def prove(**given: Any) -> None:
         return
     directory, session = _prepare(flags)
     result = _prove(directory, session, flags)
-    if flags.get("in_place"):
+    if flags.get("in_place") and result.complete:
         _write_in_place(directory, result)
-    from treewright.mcts.report.writer import write_report
-
-    click.echo(f"report: {write_report(directory)}", err=True)
+    click.echo(f"report: {directory / 'report.md'}", err=True)
     _print(result, flags)
     if not result.complete:
         click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
@@ -128,10 +126,15 @@ def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
     settings = settings_of(flags)
     from treewright.mcts.provenance import git_record, lean_record
 
-    session = bundled_session()()
     here = Path.cwd()
-    lean, git = lean_record(session.info), git_record(here)
-    return run.create(here, flags.get("run_id"), target, settings, lean, git), session
+    run.require_free(here, flags.get("run_id"))
+    session = bundled_session()()
+    try:
+        lean, git = lean_record(session.info), git_record(here)
+        return run.create(here, flags.get("run_id"), target, settings, lean, git), session
+    except BaseException:
+        session.close()
+        raise
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:
@@ -234,7 +237,7 @@ def _write_in_place(directory: Path, result: RunResult) -> None:
         raise UsageError("--in-place changes a file; this run has none")
     if result.file is None:
         return
-    path = Path(target.path)
+    path = Path(target.path).resolve()  # a link stays one
     if path.read_bytes() != target.source.encode():
         raise UsageError(f"{path} has changed since the run began; the proofs are in {result.file}")
     mode = path.stat().st_mode

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from treewright.kernel.errors import UsageError
 from treewright.mcts.settings import Settings
 from treewright.mcts.sources.base import TacticSource
@@ -31,7 +33,11 @@ def opened_source(settings: Settings) -> Iterator[TacticSource]:
             ledger = Ledger(_existing(settings.sources.cache))
             stack.callback(ledger.close)
             cache = LedgerTactics(ledger)
-        yield build_source(settings, premises, cache)
+        yield build_source(settings, premises, cache, _warn)
+
+
+def _warn(text: str) -> None:
+    click.echo(f"treewright: no tactics from the model: {text}", err=True)
 
 
 def _existing(path: str) -> Path:

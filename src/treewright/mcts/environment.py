@@ -18,6 +18,7 @@ import msgspec
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import (
     Cancelled,
+    CheckResult,
     Goal,
     ProofState,
     SessionLost,
@@ -145,6 +146,15 @@ class LeanEnvironment:
         if isinstance(result, SessionLost):
             self._drop_session()
         return isinstance(result, ProofState) and result.closed and result.complete
+
+    def accepts(self, source: str) -> bool:
+        """Whether a whole text elaborates; sorries may be left in it."""
+        if self._session is None:
+            self._session = self._factory()
+        result = self._session.check(source)
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        return isinstance(result, CheckResult) and not result.errors and not result.stopped
 
     def release(self) -> LeanSession | None:
         """Gives the session away, emptied; None if there is none that can be used."""

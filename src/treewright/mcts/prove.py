@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
 from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_statement, with_proofs
+
+MINIMISING_SECONDS = 30.0
 
 SessionFactory = Callable[[], LeanSession]
 
@@ -86,10 +89,8 @@ class Prover:
         target = self.run.record.target
         if isinstance(target, StatementTarget):
             return [statement_goal(target)]
-        session = self._session()
-        specs = file_goals(target, session)
-        self.first = session
-        return specs
+        self.first = self._session()
+        return file_goals(target, self.first)
 
     def _goal(self, spec: GoalSpec, specs: list[GoalSpec]) -> bool:
         """False if it was interrupted before there was a verdict."""
@@ -151,40 +152,48 @@ class Prover:
         if stop != "solved":
             return self._unsolved(search, spec, stop)
         step = extraction.extract(runner.tree.root)
-        shorter = extraction.minimise(step, environment.closes)
-        return self._solved(search, spec, specs, stop, step, shorter)
+        shorter = extraction.minimise(step, self._until_tired(environment.closes))
+        verdict = self._check(search, spec, specs, stop, extraction.render(shorter), environment)
+        if verdict.status == "rejected" and shorter != step:
+            script = extraction.render(step)
+            verdict = self._check(search, spec, specs, stop, script, environment)
+        return verdict
+
+    def _until_tired(self, holds: Callable[[str], bool]) -> Callable[[str], bool]:
+        """Making a script shorter is worth some time, and ends when somebody asks to stop."""
+        deadline = time.monotonic() + MINIMISING_SECONDS
+        return lambda text: not self.stop_asked() and time.monotonic() < deadline and holds(text)
 
     # -- verdicts -------------------------------------------------------------------------
 
-    def _unsolved(self, search: Search, spec: GoalSpec, stop: Stop) -> VerdictReached:
+    def _unsolved(self, search: Search, spec: GoalSpec, stop: Stop) -> VerdictReached | None:
         settings = self.run.record.settings
         if settings.refute and spec.closed_statement is not None:
             disproof = refute(
-                spec.closed_statement, self._session, self.source, settings, self.replayer
+                spec.closed_statement,
+                self._session,
+                self.source,
+                settings,
+                self.replayer,
+                self.stop_asked,
             )
             if disproof is not None:
                 detail = "its negation is proved"
                 return self._one(search, spec, "false", stop, detail, proof=disproof)
+            if self.stop_asked():
+                return None
         return self._one(search, spec, "unproved", stop, _WHY[stop])
 
-    def _solved(
+    def _check(
         self,
         search: Search,
         spec: GoalSpec,
         specs: list[GoalSpec],
         stop: Stop,
-        step: extraction.Step,
-        shorter: extraction.Step,
+        script: str,
+        environment: LeanEnvironment,
     ) -> VerdictReached:
-        """The shorter script if it passes the replay check, else the one the tree has."""
-        verdict = self._check(search, spec, specs, stop, extraction.render(shorter))
-        if verdict.status == "rejected" and shorter != step:
-            verdict = self._check(search, spec, specs, stop, extraction.render(step))
-        return verdict
-
-    def _check(
-        self, search: Search, spec: GoalSpec, specs: list[GoalSpec], stop: Stop, script: str
-    ) -> VerdictReached:
+        """The replay check of a script; in a file, together with those that were found before."""
         target = self.run.record.target
         if isinstance(target, StatementTarget):
             verdict = verify_statement(self.replayer, target, script)
@@ -194,6 +203,10 @@ class Prover:
         assert spec.sorry is not None
         self._proofs[spec.number] = (spec.sorry, script)
         verdict = self._check_declaration(target, spec.sorry.declaration, specs)
+        if verdict is None and not environment.accepts(self._text(target)):
+            del self._proofs[spec.number]
+            detail = "error: the file does not elaborate with this script in it"
+            return self._one(search, spec, "rejected", stop, detail, script)
         if verdict is None or verdict.reason == "sorry":
             detail = "it closes its goal; other sorries that its declaration needs are open"
             return self._one(search, spec, "partial", stop, detail, script)
@@ -210,8 +223,10 @@ class Prover:
         family = [s for s in specs if s.sorry is not None and s.sorry.declaration == declaration]
         if any(s.number not in self._proofs for s in family):
             return None
-        candidate = with_proofs(target.source, list(self._proofs.values()))
-        return self.replayer.text(target.source, candidate, [declaration])
+        return self.replayer.text(target.source, self._text(target), [declaration])
+
+    def _text(self, target: FileTarget) -> str:
+        return with_proofs(target.source, list(self._proofs.values()))
 
     def _settle_partials(self, specs: list[GoalSpec]) -> None:
         """What was waiting for other sorries is checked again when all have been searched."""
@@ -311,8 +326,7 @@ class Prover:
             return None
         path = self.run.directory / "proved" / Path(target.path).name
         atomic.make_directory(path.parent)
-        text = with_proofs(target.source, list(self._proofs.values()))
-        atomic.write_bytes(path, text.encode())
+        atomic.write_bytes(path, self._text(target).encode())
         return str(path)
 
 

@@ -5,6 +5,7 @@ Only a replayed proof of the negation counts; without one nothing is claimed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from treewright.lean.replay import Replayer
@@ -19,6 +20,7 @@ from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_refutation
 
 MOST_SIMULATIONS = 40
+MOST_SECONDS = 60.0
 
 
 def refute(
@@ -27,8 +29,10 @@ def refute(
     source: TacticSource,
     settings: Settings,
     replayer: Replayer,
+    stop_asked: Callable[[], bool],
 ) -> str | None:
     """A script that proves `¬ statement` and passed the replay check, if one is found."""
+    deadline = time.monotonic() + MOST_SECONDS
     environment = LeanEnvironment(
         sessions,
         lambda session: session.start(f"¬ ({statement})"),
@@ -39,7 +43,7 @@ def refute(
             Expander(environment, source, estimate, batch=settings.batch), settings.policy
         )
         for _ in range(min(MOST_SIMULATIONS, settings.simulations)):
-            if engine.finished:
+            if engine.finished or stop_asked() or time.monotonic() > deadline:
                 break
             engine.step()
         if engine.tree.root.proof is None:

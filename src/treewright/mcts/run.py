@@ -93,12 +93,16 @@ def create(
     """Makes the directory of a new run and its `run.json`; the id must be free."""
     runs = base / RUNS
     hide_from_git(runs)
-    identity = validate_run_id(run_id) if run_id else new_run_id(runs)
-    directory = runs / identity
-    if (directory / "run.json").exists():
-        raise UsageError(f"run {identity!r} exists; continue it with --resume {identity}")
+    require_free(base, run_id)
+    directory = runs / (run_id or new_run_id(runs))
     create_in(directory, target, settings, lean, git)
     return directory
+
+
+def require_free(base: Path, run_id: str | None) -> None:
+    """Raises UsageError if a run cannot have this id."""
+    if run_id and (base / RUNS / validate_run_id(run_id) / "run.json").exists():
+        raise UsageError(f"run {run_id!r} exists; continue it with --resume {run_id}")
 
 
 def create_in(

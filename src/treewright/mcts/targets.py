@@ -19,7 +19,11 @@ _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 
 @dataclass(frozen=True, slots=True)
 class GoalSpec:
-    """One goal of a run. `sorry` is its place, for goals of a file."""
+    """One goal of a run.
+
+    `sorry` is its place, for goals of a file. `closed_statement` is there if the goal means by
+    itself what it means here, so that its negation can be asked for.
+    """
 
     number: int
     name: str
@@ -107,5 +111,4 @@ def _spec(number: int, target: FileTarget, sorry: Sorry) -> GoalSpec:
 
     goal = sorry.goal
     name = f"{sorry.declaration}:{sorry.line}"
-    closed = None if goal.hypotheses else goal.target
-    return GoalSpec(number, name, goal.pretty, opening, closed, sorry)
+    return GoalSpec(number, name, goal.pretty, opening, sorry=sorry)

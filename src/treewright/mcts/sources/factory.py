@@ -7,6 +7,7 @@ them, and Lean's own search (`exact?`), which is slow, last.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from treewright.mcts.settings import Settings
 from treewright.mcts.sources.advice import LeanAdvice
@@ -26,8 +27,12 @@ def build_source(
     settings: Settings,
     premises: PremiseSearch | None = None,
     cache: TacticCache | None = None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> TacticSource:
-    """`premises` and `cache` are what the paths in the settings name, opened by the caller."""
+    """`premises` and `cache` are what the paths in the settings name, opened by the caller.
+
+    `warn` is told, once for each kind, what kept a model from answering.
+    """
     wanted = settings.sources
     parts: list[tuple[TacticSource, float]] = []
     if wanted.tactics is not None:
@@ -38,7 +43,7 @@ def build_source(
     if wanted.endpoint is not None:
         key = os.environ.get(wanted.endpoint.key_variable, "")
         model = Model(wanted.endpoint.url, wanted.endpoint.model, key, seed=settings.seed)
-        parts.append((LlmTactics(model), _MODEL))
+        parts.append((LlmTactics(model, warn), _MODEL))
     if premises is not None:
         parts.append((LemmaTactics(premises), _LEMMAS))
     if wanted.advice:

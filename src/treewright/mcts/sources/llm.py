@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -46,12 +46,13 @@ class LlmTactics:
     name = "llm"
     overlaps = True
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, warn: Callable[[str], None] = lambda text: None) -> None:
         if importlib.util.find_spec("httpx") is None:
             raise MissingExtra("tactics from a language model", "llm")
         self._model = model
         self._lock = threading.Lock()
         self.warnings: list[str] = []
+        self._warn = warn
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         if round_number > 0:
@@ -81,8 +82,11 @@ class LlmTactics:
         )
 
     def _nothing(self, why: str) -> Suggestions:
+        text = f"{self._model.url}: {why}"
         with self._lock:
-            self.warnings.append(f"{self._model.url}: {why}")
+            if text not in self.warnings:
+                self._warn(text)
+            self.warnings.append(text)
         return NOTHING
 
 
