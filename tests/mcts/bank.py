@@ -106,6 +106,7 @@ def search(
             engine.step()
             done += 1
         seconds = time.perf_counter() - begun
+        engine.drain()
         engine.tree.check()
         root = engine.tree.root
         script = extraction.render(extraction.extract(root)) if root.proof else None

@@ -74,7 +74,7 @@ def solved(sessions: Sessions, replayer: Replayer) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {name: set() for name in RUNNERS}
     for goal in SAMPLE:
         for name, runner in RUNNERS.items():
-            script = search(sessions, goal.text, 60, runner=runner).script
+            script = search(sessions, goal.text, 200, runner=runner).script
             if script is not None:
                 assert proved(replayer, goal.text, script), f"{goal.text}\n{script}"
                 found[name].add(goal.id)

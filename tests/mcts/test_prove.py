@@ -35,6 +35,8 @@ pytestmark = pytest.mark.xdist_group("lean-session")
 LEAN = LeanRecord("wasm", "test", "")
 NEEDS_STEPS = "∀ p q : Prop, (∀ r : Prop, (p → q → r) → r) → p ∧ q"
 FILE = """\
+example : 1 = 1 := by sorry
+
 axiom magic : ∀ n : Nat, n + 1 = 1 + n + 0 * n
 
 theorem first (xs : List Nat) : (xs ++ []).length = xs.length := by
@@ -173,6 +175,7 @@ def test_a_changed_trace_is_found_offline(prove: Proving) -> None:
         ("∀ n : Nat, n = n + 1", "false", "negation"),
         ("(2 : Nat) + 2 = 5", "false", "negation"),
         ("∀ n : Nat, n = nonsense", "ill_typed", "nonsense"),
+        ("Nat", "ill_typed", "Prop"),
         ("∀ p : Prop, p ∨ (p → False) ∨ nope p", "ill_typed", "nope"),
         ("∀ f : Nat → Nat, (∀ n, f (n + 1) = f n) → f 0 = 7", "unproved", ""),
     ],
@@ -192,15 +195,15 @@ def test_every_sorry_of_a_file(prove: Proving, tmp_path: Path) -> None:
     path.write_text(FILE)
     result, directory = prove(parse(str(path), None))
     assert [(g.name, g.status) for g in result.goals] == [
-        ("first:4", "proved"),
-        ("second:8", "proved"),
-        ("second:9", "proved"),
+        ("first:6", "proved"),
+        ("second:10", "proved"),
+        ("second:11", "proved"),
     ]
     assert path.read_text() == FILE
     assert result.file is not None
     proved = Path(result.file).read_text()
-    assert "sorry" not in proved
-    assert proved.splitlines()[:3] == FILE.splitlines()[:3]
+    assert proved.count("sorry") == 1  # the example's
+    assert proved.splitlines()[:5] == FILE.splitlines()[:5]
     verdicts = [json.loads(x) for x in (directory / "trace.jsonl").read_text().splitlines()]
     second = [v["status"] for v in verdicts if v["type"] == "verdict" and v["goal"] == 1]
     assert second == ["partial", "proved"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -125,11 +126,14 @@ def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
         raise UsageError("--in-place changes a file; there is none with --statement")
     settings = settings_of(flags)
     from treewright.mcts.provenance import git_record, lean_record
+    from treewright.mcts.settings import FileTarget
 
     here = Path.cwd()
     run.require_free(here, flags.get("run_id"))
     session = bundled_session()()
     try:
+        if isinstance(target, FileTarget):
+            targets.file_goals(target, session)  # nothing to prove there: no run is made
         lean, git = lean_record(session.info), git_record(here)
         return run.create(here, flags.get("run_id"), target, settings, lean, git), session
     except BaseException:
@@ -148,6 +152,9 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         if name in flags:
             other = "distributed" if mode == "centralized" else "centralized"
             raise UsageError(f"{_flag(name)} means something only with --mcts-mode {other}")
+    for name in ("time_limit", "step_timeout"):
+        if not math.isfinite(flags.get(name, 1.0)):
+            raise UsageError(f"{_flag(name)} must be a number of seconds")
     if ("llm_url" in flags) != ("llm_model" in flags):
         raise UsageError("--llm-url and --llm-model go together")
     endpoint = None
@@ -202,7 +209,7 @@ def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) 
     with (
         opened(directory, force=bool(flags.get("force"))) as run,
         Replayer(bundled_home()) as replayer,
-        opened_source(run.record.settings) as source,
+        opened_source(run.record) as source,
         cancel_on_signals() as cancel,
     ):
         click.echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
@@ -243,6 +250,7 @@ def _write_in_place(directory: Path, result: RunResult) -> None:
     mode = path.stat().st_mode
     atomic.write_bytes(path, Path(result.file).read_bytes())
     path.chmod(mode)
+    click.echo(f"written into {target.path}", err=True)
 
 
 def _print(result: RunResult, flags: dict[str, Any]) -> None:

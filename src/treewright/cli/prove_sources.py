@@ -9,15 +9,17 @@ from pathlib import Path
 import click
 
 from treewright.kernel.errors import UsageError
-from treewright.mcts.settings import Settings
+from treewright.mcts.settings import FileTarget, RunRecord
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.sources.cached import TacticCache
+from treewright.mcts.sources.definitions import defined_in
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.sources.lemmas import PremiseSearch
 
 
 @contextlib.contextmanager
-def opened_source(settings: Settings) -> Iterator[TacticSource]:
+def opened_source(record: RunRecord) -> Iterator[TacticSource]:
+    settings, target = record.settings, record.target
     with contextlib.ExitStack() as stack:
         premises: PremiseSearch | None = None
         cache: TacticCache | None = None
@@ -33,7 +35,8 @@ def opened_source(settings: Settings) -> Iterator[TacticSource]:
             ledger = Ledger(_existing(settings.sources.cache))
             stack.callback(ledger.close)
             cache = LedgerTactics(ledger)
-        yield build_source(settings, premises, cache, _warn)
+        defined = defined_in(target.source) if isinstance(target, FileTarget) else frozenset()
+        yield build_source(settings, premises, cache, _warn, defined)
 
 
 def _warn(text: str) -> None:

@@ -28,7 +28,7 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
     from treewright.mcts.settings import read_run
 
     directory = locate(run, Path.cwd())
-    with opened_source(read_run(directory / "run.json").settings) as source:
+    with opened_source(read_run(directory / "run.json")) as source:
         if offline:
             report = replay_offline(directory, source)
         else:

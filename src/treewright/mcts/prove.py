@@ -182,6 +182,8 @@ class Prover:
                 return self._one(search, spec, "false", stop, detail, proof=disproof)
             if self.stop_asked():
                 return None
+            detail = f"{_WHY[stop]}; its negation was not proved either"
+            return self._one(search, spec, "unproved", stop, detail)
         return self._one(search, spec, "unproved", stop, _WHY[stop])
 
     def _check(

@@ -59,7 +59,8 @@ def parse(argument: str | None, statement: str | None) -> Target:
 
 def statement_goal(target: StatementTarget) -> GoalSpec:
     statement = target.statement
-    return GoalSpec(0, "goal", statement, lambda session: session.start(statement), statement)
+    typed = f"({statement}\n : Prop)"
+    return GoalSpec(0, "goal", statement, lambda session: session.start(typed), statement)
 
 
 def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:
@@ -87,7 +88,12 @@ def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
             f"the file does not elaborate, so nothing in it can be proved: "
             f"{result.errors[0].format(target.path)}"
         )
-    found = [s for s in sorries.from_check(target.source, result) if s.states]
+    found = [
+        sorry
+        for sorry in sorries.from_check(target.source, result)
+        # An example has no name under which its proof could be checked.
+        if sorry.states and not sorry.declaration.endswith("_example")
+    ]
     if target.declaration is None:
         if not found:
             raise UsageError(f"{target.path} has no sorry: there is nothing to prove")

@@ -14,13 +14,15 @@ from treewright.mcts.sources.advice import LeanAdvice
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.sources.cached import CachedTactics, TacticCache
 from treewright.mcts.sources.core import CoreTactics
+from treewright.mcts.sources.definitions import DefinitionTactics
 from treewright.mcts.sources.file import FileTactics
 from treewright.mcts.sources.lemmas import LemmaTactics, PremiseSearch
 from treewright.mcts.sources.llm import LlmTactics, Model
 from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
 
-_OWN, _CACHED, _CORE, _MODEL, _LEMMAS, _ADVICE = 3.0, 3.0, 1.0, 1.0, 0.5, 0.1
+_OWN, _CACHED, _CORE, _MODEL = 3.0, 3.0, 1.0, 1.0
+_DEFINITIONS, _LEMMAS, _ADVICE = 0.5, 0.5, 0.1
 
 
 def build_source(
@@ -28,10 +30,11 @@ def build_source(
     premises: PremiseSearch | None = None,
     cache: TacticCache | None = None,
     warn: Callable[[str], None] = lambda text: None,
+    definitions: frozenset[str] = frozenset(),
 ) -> TacticSource:
     """`premises` and `cache` are what the paths in the settings name, opened by the caller.
 
-    `warn` is told, once for each kind, what kept a model from answering.
+    `definitions` are the names that the file of the goals defines itself. `warn` is told, once for each kind, what kept a model from answering.
     """
     wanted = settings.sources
     parts: list[tuple[TacticSource, float]] = []
@@ -40,6 +43,8 @@ def build_source(
     if cache is not None:
         parts.append((CachedTactics(cache), _CACHED))
     parts.append((CoreTactics(), _CORE))
+    if definitions:
+        parts.append((DefinitionTactics(definitions), _DEFINITIONS))
     if wanted.endpoint is not None:
         key = os.environ.get(wanted.endpoint.key_variable, "")
         model = Model(wanted.endpoint.url, wanted.endpoint.model, key, seed=settings.seed)
