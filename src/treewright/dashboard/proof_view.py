@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import confined, liveness
+from treewright.dashboard import confined, liveness, numbers
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal
@@ -63,7 +63,7 @@ class LiveProof:
                     if isinstance(record, dict):
                         self._take(_trimmed(record))
                 self.problem = ""
-            except (StorageError, msgspec.DecodeError) as error:
+            except (StorageError, OSError, msgspec.DecodeError) as error:
                 self.problem = str(error)
             self._signature = found
         return self
@@ -81,8 +81,9 @@ class LiveProof:
         """The records behind a version, as many as fit in one piece."""
         with self.lock:
             generation, _, known = (version or "").partition(".")
-            fits = generation == str(self._generation) and known.isdecimal()
-            start = min(int(known), len(self.records)) if fits else 0
+            count = numbers.whole(known) if generation == str(self._generation) else None
+            fits = count is not None
+            start = min(count, len(self.records)) if count is not None else 0
             stop, size = start, 0
             while stop < len(self.records) and size < _PIECE_BYTES:
                 size += self.records[stop]["bytes"]
