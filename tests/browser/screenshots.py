@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from math import ceil
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
@@ -58,7 +59,10 @@ def treewright(cwd: Path, *arguments: str) -> None:
 def shoot(browser: Browser, base: str) -> None:
     page = opened(browser, base)
     keys = page.locator("[data-key]").evaluate_all("(rows) => rows.map((r) => r.dataset.key)")
-    save(page, "home-light", height=420)
+    # Below the list stands where it looked: a temporary directory, which is nobody's business.
+    below = page.get_by_role("table").bounding_box()
+    assert below is not None
+    save(page, "home-light", height=ceil(below["y"] + below["height"]))
     for name, scheme in (
         ("tree", "light"),
         ("tree", "dark"),

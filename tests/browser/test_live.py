@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import socket
 from pathlib import Path
 
 import pytest
@@ -36,10 +38,19 @@ def test_a_search_is_followed_without_reloading(page: Page, tmp_path: Path) -> N
             assert page.evaluate("window.opened") == 1
 
 
+def lasting_port() -> int:
+    """A free port below those that the system gives away, so that nobody gets it meanwhile."""
+    for port in random.sample(range(20_000, 32_768), 100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise AssertionError("a hundred ports are all taken")
+
+
 def test_a_killed_server_is_reconnected_to(page: Page, tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
-    with served("--runs", tmp_path) as first:
-        port = first.port
+    port = lasting_port()
+    with served("--runs", tmp_path, port=port) as first:
         page.goto(f"{first.base}/proof/0/proof")
         expect(page.locator(".connection")).to_have_text("live")
         page.evaluate(NO_RELOAD)
@@ -59,3 +70,21 @@ def test_without_server_sent_events_it_polls(page: Page, tmp_path: Path) -> None
         expect(page.locator(".connection")).to_have_text("polling")
         run.iterate(0)
         expect(page.locator("output")).to_have_text("1 of 1")
+
+
+def test_the_end_is_told_by_the_result_and_a_refused_goal_is_shown(
+    page: Page, tmp_path: Path
+) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    run.write("verdict", goal=0, status="proved", iterations=1)
+    with served("--runs", tmp_path) as running:
+        page.goto(f"{running.base}/proof/0/proof")
+        expect(page.locator("main")).to_contain_text("1 proved, 1 decided so far")
+        run.write("verdict", goal=1, status="ill_typed", detail="unknown name", iterations=0)
+        run.end(1, 2)
+        expect(page.locator("h1 .chip")).to_have_text("finished")
+        expect(page.locator("main")).to_contain_text("1 of 2 proved")
+        page.get_by_role("button", name="goal 1").click()
+        expect(page.locator(".verdict.ill_typed")).to_contain_text("unknown name")
+        page.goto(running.base)
+        expect(page.locator("main")).to_contain_text("2 of 2 goals")

@@ -19,6 +19,7 @@ STATEMENT = "∀ p q : Prop, p ∧ q → q ∧ p"
 
 def test_a_real_search_is_shown(page: Page, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "treewright", "prove", "--statement", STATEMENT]
+    command += ["--step-timeout", "60"]  # a loaded machine is no reason for another tree
     subprocess.run(
         [*command, "--mcts-mode", "distributed", "--agents", "2", "--simulations", "20"],
         cwd=tmp_path,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel.clock import timestamp
+from treewright.mcts.run import RunResult, write_result
 
 HOSTILE = "<script>window.hacked = true</script><img src=x onerror='window.hacked = true'>"
 
@@ -24,7 +25,6 @@ class ProofRun:
             "target": "Swap.lean",
             "mode": "distributed",
             "settings": {"agents": 2},
-            "goals": [{"goal": 0, "name": "swap", "statement": "p ∧ q → q ∧ p"}],
             "created_at": timestamp(),
         }
         (self.path / "run.json").write_text(json.dumps(document), encoding="utf-8")
@@ -35,6 +35,14 @@ class ProofRun:
         line = {"type": kind, "epoch": epoch, "at": timestamp(), **fields}
         with (self.path / "trace.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def end(self, proved: int, total: int, *, complete: bool = True) -> None:
+        """`result.json`, as the prover writes it when it stops."""
+        result = RunResult(
+            run_id=self.path.name, directory=str(self.path), mode="distributed", proved=proved,
+            total=total, complete=complete, file=None, goals=(),
+        )  # fmt: skip
+        write_result(self.path, result)
 
     def iterate(self, node: int, *attempts: dict[str, Any], agent: int = 0, **more: Any) -> None:
         self.iterations += 1
@@ -84,4 +92,5 @@ def solved(project: Path, run_id: str = "proof") -> ProofRun:
         "verdict", goal=0, status="proved", stop="solved", detail="", iterations=4, axioms=[],
         proof="intro h\nconstructor\n· exact h.2\n· exact h.1",
     )  # fmt: skip
+    run.end(1, 1)
     return run

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard import proof_runs
 from tests.dashboard.serving import Server
 from tests.tree.runs import FinishedRun
 from treewright.dashboard import confined
 from treewright.dashboard.roots import Roots
+from treewright.dashboard.summaries import Summaries
+from treewright.kernel import journal
 from treewright.kernel.errors import UsageError
+
+ENDLESS = "9" * 5000
+"""More digits than Python converts."""
 
 
 def make_run(path: Path) -> Path:
@@ -28,6 +34,54 @@ def test_a_run_that_links_out_of_its_root_is_no_run(tmp_path: Path) -> None:
     roots = Roots([project])
     assert [run.run_id for run in roots.scan()] == ["alias", "inside"]
     assert roots.find("tree", 0, "outside") is None
+
+
+def test_a_state_directory_that_links_out_of_its_root_is_not_read(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    make_run(elsewhere / "tree_runs" / "secret")
+    (elsewhere / "ledger.db").touch()
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".treewright").symlink_to(elsewhere)
+    roots = Roots([project])
+    assert roots.scan() == []
+    assert roots.find("tree", 0, "secret") is None
+    assert {run.kind for run in Roots([elsewhere]).scan()} == {"tree", "bank"}, "given, it is read"
+
+
+def test_what_may_not_be_looked_at_hides_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by hand: tests may run as root, whom no file system refuses."""
+    runs = tmp_path / ".treewright" / "tree_runs"
+    make_run(runs / "closed")
+    make_run(runs / "open")
+    ledger = tmp_path / ".treewright" / "ledger.db"
+    is_file = Path.is_file
+
+    def refusing(path: Path) -> bool:
+        if path.parent.name == "closed" or path == ledger:
+            raise PermissionError(13, "Permission denied")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refusing)
+    assert [run.run_id for run in Roots([tmp_path]).scan()] == ["open"]
+
+
+def test_a_history_that_may_not_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by hand, as above."""
+    make_run(tmp_path / ".treewright" / "tree_runs" / "a")
+    proof_runs.ProofRun(tmp_path, "b")
+
+    def refused(path: Path, *_: int) -> list[journal.Line]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(journal, "read", refused)
+    roots = Roots([tmp_path])
+    for problem in (run["problem"] for run in map(Summaries(roots).describe, roots.scan())):
+        assert "Permission denied" in problem
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/../../b", "a\0b", "", "x" * 200, "%2e%2e"])
@@ -82,6 +136,25 @@ def test_files_of_a_run_stay_inside_it(tmp_path: Path) -> None:
 )
 def test_addresses_reach_nothing_else(server: Server, path: str) -> None:
     assert server.get(path).status_code in (404, 400)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"/api/tree/{ENDLESS}/run", 404),
+        (f"/tree/{ENDLESS}/run", 404),
+        (f"/api/tree/0/run?since=1.{ENDLESS}", 200),
+        (f"/api/proof/0/proof?since=1.{ENDLESS}", 200),
+        (f"/api/tree/0/run/log/e000001/sweep.log?offset={ENDLESS}", 200),
+    ],
+)
+def test_numbers_without_end_are_no_error(server: Server, path: str, status: int) -> None:
+    server.get("/api/runs")  # the first reading of a run is generation 1
+    assert server.get(path).status_code == status
+
+
+def test_a_key_with_a_number_without_end_finds_nothing(tmp_path: Path) -> None:
+    assert Roots([tmp_path]).find_key(f"tree/{ENDLESS}/run") is None
 
 
 def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:

@@ -72,6 +72,19 @@ def test_totals_and_strategies(ledger: RunRef) -> None:
     assert last["micro"]["ucb"] == pytest.approx(micro["ucb"]), "run again, the bandit agrees"
 
 
+def test_a_strategy_that_appears_between_two_readings(
+    ledger: RunRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Totals of before its first attempt, rows of after it."""
+    before = orchestrator_view.stats(ledger)
+    with Ledger(ledger.path) as writing:
+        writing.record([attempt(GOALS, StrategyType.SKETCH, "failed")])
+    monkeypatch.setattr(orchestrator_view, "stats", lambda _: before)
+    found = orchestrator_view.overview(ledger)
+    assert set(found["stats"]["strategies"]) == {"micro", "search"}
+    assert found["stats"]["strategies"]["search"]["wasted_cpu_seconds"] == 16.0
+
+
 def test_the_ledger_is_on_the_home_page(ledger: RunRef) -> None:
     line = orchestrator_view.summary(ledger)
     assert line["progress"] == {"done": 8, "of": 12}

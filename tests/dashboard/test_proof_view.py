@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.dashboard import proof_runs
-from treewright.dashboard import proof_view
+from treewright.dashboard import changes, proof_view
 from treewright.dashboard.proof_view import LiveProof
 from treewright.dashboard.roots import Roots
 
@@ -23,6 +23,37 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert found["liveness"].state == "stopped"
     assert found["liveness"].detail == "1 of 1 goals proved"
     assert found["iterations"] == 4
+
+
+def test_only_the_result_says_that_no_goal_is_left(tmp_path: Path) -> None:
+    """Between the first goal of a file and the second the trace looks finished."""
+    run = proof_runs.ProofRun(tmp_path)
+    run.write("verdict", goal=0, status="proved", iterations=1)
+    found = proof_view.summary(opened(tmp_path))
+    assert found["progress"] == {"done": 1, "of": None, "proved": 1}
+    assert found["liveness"].state == "paused"
+    run.end(1, 3, complete=False)
+    found = proof_view.summary(opened(tmp_path))
+    assert found["progress"] == {"done": 1, "of": 3, "proved": 1}
+    assert found["liveness"].state == "paused", "interrupted"
+
+
+def test_a_goal_that_lean_refused_has_only_a_verdict(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    run.write("verdict", goal=1, status="ill_typed", detail="unknown identifier", iterations=0)
+    run.write("verdict", goal=0, status="proved", iterations=1)
+    run.end(1, 2)
+    found = proof_view.summary(opened(tmp_path))
+    assert found["progress"] == {"done": 2, "of": 2, "proved": 1}
+    assert found["liveness"].detail == "1 of 2 goals proved"
+
+
+def test_a_result_is_a_change(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    roots = Roots([tmp_path])
+    before = changes.look(roots, {None})
+    run.end(0, 1)
+    assert changes.look(roots, {None}) != before
 
 
 def test_only_new_records_are_sent(tmp_path: Path) -> None:

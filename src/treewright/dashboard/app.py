@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from treewright.dashboard import assets, diffs, orchestrator_view, tree_detail
+from treewright.dashboard import assets, diffs, numbers, orchestrator_view, tree_detail
 from treewright.dashboard.changes import Changes
 from treewright.dashboard.guard import Guard, Policy
 from treewright.dashboard.roots import Roots, RunRef
@@ -22,10 +23,25 @@ _ITEM_LENGTH = 64
 _JSON = "application/json"
 
 
+class _RootIndex(Convertor[int]):
+    """Starlette's own `int` fails on numbers that are too long to convert."""
+
+    regex = "[0-9]{1,9}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("root_index", _RootIndex())
+
+
 def make_app(roots: Roots, policy: Policy) -> ASGIApp:
     """The application with its guard around it."""
     pages = _Pages(roots)
-    run = "{root:int}/{run_id}"
+    run = "{root:root_index}/{run_id}"
     routes = [
         Route("/", pages.page("home.html")),
         Route(f"/tree/{run}", pages.page("tree.html")),
@@ -107,7 +123,8 @@ class _Pages:
 
     async def log(self, request: Request) -> Response:
         offset = request.query_params.get("offset", "-1")
-        start = int(offset) if offset.isdecimal() else -1
+        found = numbers.whole(offset)
+        start = -1 if found is None else found
 
         def make(run: RunRef) -> Any:
             with self._trees.manifest(run) as manifest:

@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LOOKS = 0.4
 _SHARE_OF_TIME = 10
 """A look that takes long is followed by a pause so many times as long."""
 _HEARTBEAT_SECONDS = 15.0
-_FILES = {"tree": ("events.jsonl",), "proof": ("trace.jsonl", "run.json")}
+_FILES = {"tree": ("events.jsonl",), "proof": ("trace.jsonl", "run.json", "result.json")}
 
 Signatures = dict[str, Any]
 

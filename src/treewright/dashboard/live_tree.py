@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.dashboard import confined
+from treewright.dashboard import confined, numbers
 from treewright.kernel import journal
 from treewright.kernel.errors import StorageError
 from treewright.tree import events as ev
@@ -66,7 +66,7 @@ class LiveTree:
                     raise StorageError(f"{store.EVENTS} is not a file of this run")
                 self._read_on()
                 self.problem = "" if self.manifest is not None else "the run has no first record"
-            except (StorageError, msgspec.ValidationError, KeyError) as error:
+            except (StorageError, OSError, msgspec.ValidationError, KeyError) as error:
                 self.problem = str(error)
             self._signature = found
         return self
@@ -74,10 +74,8 @@ class LiveTree:
     def touched_since(self, version: str | None) -> set[str] | None:
         """Ids of nodes and evaluations that changed; None if it must be all of them."""
         generation, _, offset = (version or "").partition(".")
-        if generation != str(self._generation) or not offset.isdecimal():
-            return None
-        known = int(offset)
-        if known > self._offset:
+        known = numbers.whole(offset)
+        if generation != str(self._generation) or known is None or known > self._offset:
             return None
         return {item for item, at in self._touched.items() if at > known}
 

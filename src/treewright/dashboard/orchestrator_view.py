@@ -101,7 +101,9 @@ def _beyond(ledger: _Ledger, strategies: Document) -> Document:
         "SELECT strategy, sum(status = 'cancelled') AS cancelled, "
         "sum(cpu_seconds * (status = 'cancelled')) AS wasted FROM attempts GROUP BY strategy"
     ):
-        one = strategies[row["strategy"]]
+        one = strategies.get(row["strategy"])
+        if one is None:
+            continue  # its first attempt came after the totals were read
         one["wasted_cpu_seconds"] = row["wasted"]
         one["success_rate"] = one["successes"] / max(1, one["attempts"] - row["cancelled"])
     for name, scored in strategy_series.scores(ledger.rows("SELECT * FROM bandit")).items():

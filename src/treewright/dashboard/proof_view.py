@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import confined, liveness
+from treewright.dashboard import confined, liveness, numbers
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal
@@ -21,6 +21,7 @@ from treewright.kernel.errors import StorageError
 
 TRACE = "trace.jsonl"
 RUN = "run.json"
+RESULT = "result.json"
 LEASE_DIR = "lease"
 _LARGEST_RUN_FILE = 4 << 20
 _PIECE_BYTES = 4 << 20
@@ -62,7 +63,7 @@ class LiveProof:
                     if isinstance(record, dict):
                         self._take(_trimmed(record))
                 self.problem = ""
-            except (StorageError, msgspec.DecodeError) as error:
+            except (StorageError, OSError, msgspec.DecodeError) as error:
                 self.problem = str(error)
             self._signature = found
         return self
@@ -80,8 +81,9 @@ class LiveProof:
         """The records behind a version, as many as fit in one piece."""
         with self.lock:
             generation, _, known = (version or "").partition(".")
-            fits = generation == str(self._generation) and known.isdecimal()
-            start = min(int(known), len(self.records)) if fits else 0
+            count = numbers.whole(known) if generation == str(self._generation) else None
+            fits = count is not None
+            start = min(count, len(self.records)) if count is not None else 0
             stop, size = start, 0
             while stop < len(self.records) and size < _PIECE_BYTES:
                 size += self.records[stop]["bytes"]
@@ -96,7 +98,27 @@ class LiveProof:
 
 def describe(run: RunRef) -> dict[str, Any]:
     """`run.json` as far as a page shows it."""
-    read = confined.read(run.path, RUN, _LARGEST_RUN_FILE)
+    return _document(run, RUN)
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """What `result.json` says of the run as a whole."""
+
+    proved: int
+    total: int
+    complete: bool
+
+
+def _outcome(run: RunRef) -> _Outcome | None:
+    """None before anybody has come to the end of the goals, or was interrupted on the way."""
+    try:
+        return msgspec.convert(_document(run, RESULT), _Outcome)
+    except msgspec.ValidationError:
+        return None
+
+
+def _document(run: RunRef, name: str) -> dict[str, Any]:
+    read = confined.read(run.path, name, _LARGEST_RUN_FILE)
     try:
         document = msgspec.json.decode(read[0]) if read else {}
     except msgspec.DecodeError:
@@ -105,19 +127,23 @@ def describe(run: RunRef) -> dict[str, Any]:
 
 
 def summary(live: LiveProof) -> dict[str, Any]:
-    """For the home page and the head of the run's page."""
+    """For the home page and the head of the run's page.
+
+    How many goals there are, and that none is left, only `result.json` knows: the trace of a
+    file with several goals looks finished after each of them. `of` is None until then.
+    """
     run = live.run
     with live.lock:
         records, problem = live.records, live.problem
         described = describe(run)
         verdicts = {r.get("goal"): r.get("status") for r in records if r["type"] == "verdict"}
-        goals = {r.get("goal") for r in records if r["type"] == "goal"}
         last = {r.get("goal"): r for r in records if r["type"] == "iteration"}
-    given = described.get("goals")
-    total = len(given) if isinstance(given, list) and given else len(goals)
+    outcome = _outcome(run)
     proved = sum(status == "proved" for status in verdicts.values())
-    ended = total > 0 and len(verdicts) >= total
-    result = f"{proved} of {total} goals proved" if ended else None
+    result = None
+    if outcome is not None and outcome.complete:
+        proved = outcome.proved
+        result = f"{proved} of {outcome.total} goals proved"
     now = liveness.look(run.path / LEASE_DIR, result)
     if problem:
         now = liveness.Liveness("damaged", problem)
@@ -130,7 +156,11 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "mode": described.get("mode"),
         "settings": described.get("settings"),
         "liveness": now,
-        "progress": {"done": len(verdicts), "of": total, "proved": proved},
+        "progress": {
+            "done": len(verdicts),
+            "of": outcome.total if outcome is not None else None,
+            "proved": proved,
+        },
         "iterations": max((r.get("iteration", 0) for r in last.values()), default=0),
         "counters": _sum(r.get("counters") for r in last.values()),
         "eta_seconds": None,

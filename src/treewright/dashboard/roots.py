@@ -2,7 +2,7 @@
 
 A root is a project, its `.treewright` directory, one of the directories of runs in it, or
 a single run. Nothing outside of a root is ever read: a run that is a symbolic link to
-somewhere else is not a run.
+somewhere else is not a run. Who keeps `.treewright` elsewhere gives that place as a root.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from treewright.dashboard import numbers
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import validate_run_id
 
@@ -65,7 +66,8 @@ class Roots:
         """One run by what `RunRef.key` says."""
         kind, _, rest = key.partition("/")
         root, _, run_id = rest.partition("/")
-        return self.find(kind, int(root), run_id) if root.isdecimal() else None
+        index = numbers.whole(root)
+        return self.find(kind, index, run_id) if index is not None else None
 
     @property
     def names(self) -> list[str]:
@@ -130,7 +132,7 @@ class _Root:
 
     def _ledger(self) -> RunRef | None:
         path = self._state / LEDGER if self._state is not None else None
-        if path is None or not path.is_file() or not self._confines(path):
+        if path is None or not _is_file(path) or not self._confines(path):
             return None
         return RunRef("bank", self.index, "ledger", path, self.project)
 
@@ -138,9 +140,8 @@ class _Root:
         return RunRef(kind, self.index, path.name, path, self.project)
 
     def _confines(self, path: Path) -> bool:
-        """Inside after every symbolic link; `.treewright` itself may be one."""
-        base = (self._state or self.given).resolve()
-        return path.resolve().is_relative_to(base)
+        """Inside after every symbolic link, be it `.treewright` itself."""
+        return path.resolve().is_relative_to(self.given)
 
 
 def _project_of(state: Path) -> Path:
@@ -148,4 +149,12 @@ def _project_of(state: Path) -> Path:
 
 
 def _is_run(path: Path, kind: Kind) -> bool:
-    return any((path / name).is_file() for name in _MARKS[kind])
+    return any(_is_file(path / name) for name in _MARKS[kind])
+
+
+def _is_file(path: Path) -> bool:
+    """What may not be looked at is not there, and no reason to show nothing of the rest."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

@@ -58,6 +58,7 @@ function progress(run) {
   const what = run.kind === "tree" ? "evaluations" : "goals";
   const more = run.kind === "tree" ? `depth ${run.progress.depth} of ${run.progress.max_depth}`
     : run.kind === "proof" ? count(run.iterations, "iteration") : count(run.attempts, "attempt");
+  if (of === null) return [el("span", { class: "small" }, `${count(done, "goal")} decided so far, ${more}`)];
   return [bar(done, of, `${done} of ${of} ${what}`), el("span", { class: "small" }, `${done.toLocaleString("en")} of ${of.toLocaleString("en")} ${what}, ${more}`)];
 }
 

@@ -90,7 +90,8 @@ function head() {
     run.problem ? el("p", { class: "error" }, run.problem) : null,
     facts([
       ["target", run.target],
-      ["goals", [bar(progress.done, progress.of, "goals decided"), `${progress.proved} of ${progress.of} proved`]],
+      ["goals", progress.of === null ? `${progress.proved} proved, ${progress.done} decided so far`
+        : [bar(progress.done, progress.of, "goals decided"), `${progress.proved} of ${progress.of} proved`]],
       ["iterations", run.iterations],
       ["nodes", counters.nodes], ["edges", counters.edges], ["attempts", counters.attempts],
     ]));

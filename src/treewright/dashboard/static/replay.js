@@ -25,7 +25,11 @@ export class Replay {
     }
     for (const record of trace.records) {
       if (record.type === "goal") this.goals.set(record.goal, record);
-      else if (record.type === "verdict") this.verdicts.set(record.goal, record);
+      else if (record.type === "verdict") {
+        this.verdicts.set(record.goal, record);
+        // A goal that Lean refused is never opened: its verdict is all there is of it.
+        if (!this.goals.has(record.goal)) this.goals.set(record.goal, { goal: record.goal });
+      }
       else if (record.type === "iteration") this.iterations.push(record);
     }
     this.version = trace.version;
