@@ -34,7 +34,8 @@ def build_source(
 ) -> TacticSource:
     """`premises` and `cache` are what the paths in the settings name, opened by the caller.
 
-    `definitions` are the names that the file of the goals defines itself. `warn` is told, once for each kind, what kept a model from answering.
+    `definitions` are the names that the file of the goals defines itself. `warn` is told, once
+    for each kind, what kept a model from answering.
     """
     wanted = settings.sources
     parts: list[tuple[TacticSource, float]] = []
