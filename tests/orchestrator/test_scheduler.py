@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -165,6 +166,17 @@ def test_a_cache_entry_that_stopped_working_is_dropped_behind_the_strategies(
     ledger.update_tactic_cache("2 = 2", tactics=["old"], success_rate=0.7, avg_time=1.0)
     run(ledger, [worker], lambda s: s.run_goal(Goal(id="h", text="2 = 2")), verify=not_old)
     assert ("h", "cache", "rejected") not in rows(ledger), "0.7 is not above 0.7"
+
+
+def test_the_strategy_that_proved_a_goal_may_prove_it_again(ledger: Ledger) -> None:
+    """Also in the run of that name, and when the cache has nothing (any more)."""
+    worker = FakeWorker(MICRO, lambda _: True)
+    for run_id in ("r", "r", "other"):
+        assert run(ledger, [worker], lambda s: s.run_goal(GOAL), run_id=run_id).success
+        with sqlite3.connect(ledger.path) as connection:
+            connection.execute("DELETE FROM tactic_cache")
+        connection.close()
+    assert worker.asked == ["g", "g", "g"]
 
 
 def test_slots_bound_what_runs_at_once(ledger: Ledger) -> None:

@@ -110,7 +110,7 @@ class Scheduler:
         return self.bandit.score(strategy, goal_class)
 
     def select_strategies(self, goal: Goal, n: int | None = None) -> list[StrategyType]:
-        """The best n strategies that were not tried on this goal yet."""
+        """The best n strategies that were not tried on this goal in vain yet."""
         return self._untried(goal)[: n or self.config.speculation]
 
     def _untried(self, goal: Goal) -> list[StrategyType]:
@@ -128,10 +128,10 @@ class Scheduler:
         )
 
     def _tried_in_run(self) -> dict[str, set[StrategyType]]:
-        """What an interrupted run of this name has finished already."""
+        """What an interrupted run of this name has tried already, in vain."""
         tried: dict[str, set[StrategyType]] = {}
         for row in self.ledger.query(
-            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? "
+            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "
             "AND status NOT IN ('cancelled', 'unavailable')",
             [self.run_id],
         ):
@@ -159,9 +159,6 @@ class Scheduler:
             results = await self._attempts.race(goal, batch)
             winner = results[-1]
             if winner.success:
-                self.ledger.update_tactic_cache(
-                    goal, tactics=winner.tactics, success_rate=1.0, avg_time=winner.time_seconds
-                )
                 return winner
             # One that could not begin may be tried again when the goal comes back.
             ended = {r.strategy for r in results if r.metadata.get("kind") != UNAVAILABLE}
