@@ -87,6 +87,8 @@ class Background:
         factor = 1
         try:
             while not self._stop.is_set():
+                # Before the pass: what changes while it runs is a change too.
+                seen = self._stamps()
                 if await self._pass(lean, factor):
                     continue
                 if once:
@@ -95,7 +97,7 @@ class Background:
                     factor *= 2
                     continue
                 self.announce("nothing more to try; waiting for a file to change")
-                await self._wait_for_a_change()
+                await self._wait_for_a_change(seen)
                 factor = 1
         finally:
             await lean.close()
@@ -222,9 +224,8 @@ class Background:
 
     # -- waiting --------------------------------------------------------------------------
 
-    async def _wait_for_a_change(self) -> None:
-        before = self._stamps()
-        while not self._stop.is_set() and self._stamps() == before:
+    async def _wait_for_a_change(self, seen: dict[Path, int]) -> None:
+        while not self._stop.is_set() and self._stamps() == seen:
             try:
                 await asyncio.wait_for(self._stop.wait(), self.poll_seconds)
             except TimeoutError:
