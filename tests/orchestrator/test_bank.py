@@ -152,7 +152,7 @@ def test_what_the_ledger_has_counts_as_solved(tmp_path: Path) -> None:
             await super().process_queue(queue, on_result)
             return {}
 
-    goals = read_bank(bank(tmp_path, '{"id": "g", "goal": "1 = 1"}'))
+    goals = read_bank(bank(tmp_path, '{"id": "g", "text": "1 = 1"}'))
     workers = [FakeWorker(StrategyType.MICRO, lambda _: True)]
     with Ledger(tmp_path / "ledger.db") as ledger:
         done = asyncio.run(

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, Raising, accept, refuse
+from treewright.lean.replay import Verdict
+from treewright.lean.session import LeanError
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
@@ -95,6 +97,33 @@ def test_an_exception_is_a_failed_result_and_the_others_go_on(ledger: Ledger) ->
     assert rows(ledger) == [("g", "micro", "error"), ("g", "search", "proved")]
     (row,) = ledger.query("SELECT error FROM attempts WHERE strategy = 'micro'")
     assert row["error"] == "RuntimeError: boom"
+
+
+def test_what_broke_says_nothing_and_is_tried_again(ledger: Ledger) -> None:
+    """A check that is lost, takes too long or cannot be done, and a strategy that raises."""
+
+    async def lost(goal, tactics, timeout):
+        return Verdict("lost", "the process ended")
+
+    async def too_long(goal, tactics, timeout):
+        return Verdict("timeout", "120 s")
+
+    async def raising(goal, tactics, timeout):
+        raise LeanError("the Lean processes are being ended")
+
+    ledger.update_tactic_cache(GOAL, tactics=["x"], success_rate=0.9, avg_time=1.0)
+    worker = FakeWorker(MICRO, lambda _: True)
+    for check in (lost, too_long, raising):
+        result = run(ledger, [worker], lambda s: s.run_goal(GOAL), verify=check, run_id="r")
+        assert not result.success
+    run(ledger, [Raising(MICRO)], lambda s: s.run_goal(GOAL), verify=lost, run_id="r")
+    assert worker.asked == ["g"] * 3
+    assert rows(ledger) == [("g", "cache", "error"), ("g", "micro", "error")] * 4
+    assert ledger.arms() == {}
+    cached = ledger.get_cached_tactics(GOAL)
+    assert cached is not None
+    assert (cached["use_count"], cached["success_rate"]) == (0, 0.9)
+    assert not ledger.check_duplicate(GOAL.text, MICRO)
 
 
 def test_every_strategy_is_tried_before_a_goal_is_given_up(ledger: Ledger) -> None:

@@ -28,10 +28,14 @@ from treewright.orchestrator.types import Goal, StrategyType
 DEFAULT_PATH = Path(".treewright") / "ledger.db"
 
 Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
-"""`rejected`: the replay check refused what the worker claimed. `unavailable`: nothing was
-tried, because a part of the strategy was missing. Only the first five are trials."""
+"""`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
+way (Lean ended, an exception). `unavailable`: nothing was tried, because a part of the strategy
+was missing."""
 
-TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "error", "rejected"})
+TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "rejected"})
+"""What says something of a strategy and a goal: the bandit learns from it, dedupe counts it."""
+IS_TRIAL = f"status IN ({', '.join(repr(status) for status in sorted(TRIALS))})"
+"""The same as an SQL condition."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -127,10 +131,10 @@ class Ledger:
 
         What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
         attempt that ended, proved or not. With a `budget` the question is whether a try with so
-        much time is in vain: only attempts that failed with as much or more count. Cancelled
-        attempts never do: they say nothing.
+        much time is in vain: only attempts that failed with as much or more count. What was
+        cancelled or broke never does: it says nothing.
         """
-        conditions = ["goal_hash = ?", "strategy = ?", "status NOT IN ('cancelled', 'unavailable')"]
+        conditions = ["goal_hash = ?", "strategy = ?", IS_TRIAL]
         values: list[object] = [self.hash_goal(goal), str(strategy)]
         if toolchain is not None:
             conditions.append("toolchain = ?")

@@ -29,7 +29,8 @@ _GRACE_SECONDS = 10.0
 """A worker that ignores its own limit for this long is cancelled from outside."""
 _SESSION_WAIT_SECONDS = 600.0
 """Waiting for a Lean session is not the strategy's time, but must end."""
-_GIVEN_UP = ("cancelled", "unavailable")
+_NO_VERDICT = ("timeout", "lost")
+"""The check did not come to its end: neither accepted nor refused."""
 
 
 class Attempts:
@@ -134,18 +135,20 @@ class Attempts:
         try:
             verdict = await self._verify(goal, result.tactics, VERIFY_SECONDS)
         except TreewrightError as error:
-            return msgspec.structs.replace(result, success=False, error=str(error)), "rejected"
+            return _broken(result, f"the replay check could not be done: {error}"), "error"
         if verdict.proved:
             metadata = {**result.metadata, "axioms": list(verdict.axioms)}
             return msgspec.structs.replace(result, metadata=metadata), "proved"
         error = f"the replay check says {verdict.reason}: {verdict.detail}"
+        if verdict.reason in _NO_VERDICT:
+            return _broken(result, error), "error"
         return msgspec.structs.replace(result, success=False, error=error), "rejected"
 
     async def _record(
         self, goal: Goal, result: Result, status: Status, budget: float, meter: Meter
     ) -> None:
         key = f"{self._run_id}/{goal.id}/{result.strategy}/{budget:g}"
-        if status in _GIVEN_UP:
+        if status not in TRIALS:
             key += f"/{uuid.uuid4().hex}"  # may happen any number of times before a real trial
         await self._writer.record(
             Attempt(
@@ -168,6 +171,11 @@ class Attempts:
                 metadata=result.metadata,
             )
         )
+
+
+def _broken(result: Result, error: str) -> Result:
+    metadata = {**result.metadata, "kind": EXCEPTION}
+    return msgspec.structs.replace(result, success=False, error=error, metadata=metadata)
 
 
 def _status_of_failure(result: Result) -> Status:

@@ -17,11 +17,11 @@ from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
 from treewright.orchestrator.lanes import Lanes, Ticket
 from treewright.orchestrator.lean_access import TOOLCHAIN, LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger import IS_TRIAL, Ledger
 from treewright.orchestrator.race import Attempts, Verify
 from treewright.orchestrator.throttle import Throttle
 from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import UNAVAILABLE, Worker
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
@@ -131,8 +131,8 @@ class Scheduler:
         """What an interrupted run of this name has tried already, in vain."""
         tried: dict[str, set[StrategyType]] = {}
         for row in self.ledger.query(
-            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "
-            "AND status NOT IN ('cancelled', 'unavailable')",
+            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "  # noqa: S608
+            f"AND {IS_TRIAL}",
             [self.run_id],
         ):
             tried.setdefault(row["goal_id"], set()).add(StrategyType(row["strategy"]))
@@ -188,8 +188,9 @@ class Scheduler:
             return None
         started = time.monotonic()
         result = await self._attempts.replay_cached(goal, cached["tactics"])
-        seconds = time.monotonic() - started
-        self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
+        if result.metadata.get("kind") != EXCEPTION:  # that the check broke says nothing of it
+            seconds = time.monotonic() - started
+            self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
         return result if result.success else None
 
     # -- many goals -----------------------------------------------------------------------
