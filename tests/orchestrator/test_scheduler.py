@@ -126,6 +126,33 @@ def test_what_broke_says_nothing_and_is_tried_again(ledger: Ledger) -> None:
     assert not ledger.check_duplicate(GOAL.text, MICRO)
 
 
+def test_a_second_try_is_a_row_of_its_own(ledger: Ledger) -> None:
+    """In the same process, and in one that goes on with the run."""
+    outcomes = [False, True, True]
+    worker = FakeWorker(MICRO, lambda _: outcomes.pop(0))
+
+    async def twice(scheduler: Scheduler) -> None:
+        await scheduler.try_strategy(GOAL, MICRO)
+        await scheduler.try_strategy(GOAL, MICRO)
+
+    run(ledger, [worker], twice, run_id="r")
+    assert [status for _, _, status in rows(ledger)] == ["failed", "proved"]
+    run(ledger, [worker], lambda s: s.try_strategy(GOAL, MICRO), run_id="r")
+    assert [status for _, _, status in rows(ledger)] == ["failed", "proved", "proved"]
+
+
+def test_processes_that_do_the_same_of_a_run_record_it_once(ledger: Ledger) -> None:
+    async def beside(scheduler: Scheduler) -> None:
+        async with Scheduler(
+            ledger=ledger, workers=[FakeWorker(MICRO)], verify=accept, run_id="r"
+        ) as other:
+            await scheduler.try_strategy(GOAL, MICRO)
+            await other.try_strategy(GOAL, MICRO)
+
+    run(ledger, [FakeWorker(MICRO)], beside, run_id="r")
+    assert rows(ledger) == [("g", "micro", "failed")]
+
+
 def test_every_strategy_is_tried_before_a_goal_is_given_up(ledger: Ledger) -> None:
     workers = [FakeWorker(s) for s in (MICRO, SEARCH, SKETCH)]
     config = OrchestratorConfig(speculation=2)
