@@ -19,6 +19,7 @@ from treewright.orchestrator.lanes import Lanes, Ticket
 from treewright.orchestrator.lean_access import TOOLCHAIN, LeanAccess
 from treewright.orchestrator.ledger import IS_TRIAL, Ledger
 from treewright.orchestrator.race import Attempts, Verify
+from treewright.orchestrator.stopping import unless_set
 from treewright.orchestrator.throttle import Throttle
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
@@ -215,7 +216,7 @@ class Scheduler:
                     goal = queue.get_nowait()
                     lanes.submit(goal, heavy=goal.heavy)
                 if (ticket := lanes.admit(time.monotonic())) is not None:
-                    if await self._unless_stopping(self.throttle.pause()) is None:
+                    if await unless_set(self._stopping, self.throttle.pause()) is None:
                         break
                     task = asyncio.create_task(self.run_goal(ticket.item))
                     running[task] = ticket
@@ -223,7 +224,7 @@ class Scheduler:
                 elif not running and not lanes.waiting and queue.empty():
                     break
                 else:
-                    await self._unless_stopping(_within(wake.wait(), lanes.next_due))
+                    await unless_set(self._stopping, _within(wake.wait(), lanes.next_due))
                     wake.clear()
                 # Also while starting others waits: a result is not kept from the observer.
                 while finished:
@@ -259,18 +260,6 @@ class Scheduler:
     def shutdown(self) -> None:
         """Stops `process_queue`: what runs is cancelled, recorded as such, and can go on later."""
         self._stopping.set()
-
-    async def _unless_stopping(self, work: Awaitable[T]) -> T | None:
-        """The result of `work`, or None if the scheduler is to stop meanwhile."""
-        task = asyncio.ensure_future(work)
-        stop = asyncio.ensure_future(self._stopping.wait())
-        try:
-            await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            for waiting in (task, stop):
-                if not waiting.done():
-                    waiting.cancel()
 
 
 async def _within(work: Awaitable[T], due: float | None) -> T | None:
