@@ -188,6 +188,23 @@ def test_a_migration_that_fails_leaves_the_old_ledger(
         assert len(ledger.query("SELECT * FROM attempts")) == 2
 
 
+def test_a_transaction_that_sqlite_ended_itself_is_said_as_it_is(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SQLite does when the disk is full: the error is that one, not of a second rollback."""
+
+    def full(_: Attempt) -> None:
+        ledger._connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr(ledger, "_learn", full)
+    with pytest.raises(StorageError, match="disk full"):
+        ledger.record([attempt()])
+    monkeypatch.undo()
+    ledger.record([attempt()])
+    assert len(ledger.query("SELECT * FROM attempts")) == 1
+
+
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with Ledger(path) as ledger:

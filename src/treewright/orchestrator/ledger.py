@@ -173,7 +173,8 @@ class Ledger:
                         self._remember(attempt)
                 connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # a full disk ends it by itself
+                    connection.execute("ROLLBACK")
                 raise
 
     def _learn(self, attempt: Attempt) -> None:
