@@ -18,6 +18,8 @@ from treewright.orchestrator import latex
 from treewright.orchestrator.blueprint_lean import inspect, proved_in_ledger
 from treewright.orchestrator.marketplace import Marketplace
 
+pytestmark = pytest.mark.xdist_group("lean-session")
+
 CONTENT = r"""\chapter{One}
 % \begin{theorem}\lean{Commented.out}\leanok\end{theorem}
 \input{more}
