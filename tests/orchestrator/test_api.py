@@ -77,7 +77,7 @@ def test_statistics(ledger: Path) -> None:
     assert found["strategies"]["micro"]["success_rate"] == 0.5
     assert [a["goal_text"] for a in found["recent"]] == ["3 = 4", "2 = 2", "1 = 1", "1 = 1"]
     assert found["recent"][1]["tactics"] == ["simp"]
-    assert found["tactic_cache"]["entries"] == found["tactic_cache"]["uses"] == 1
+    assert (found["tactic_cache"]["entries"], found["tactic_cache"]["uses"]) == (2, 1)
     assert found["tactic_cache"]["top"][0]["tactics"] == ["simp"]
     assert found["runs"][0]["run_id"] == "r"
     json.dumps(found)

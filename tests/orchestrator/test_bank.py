@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable
@@ -9,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.cli.bank import bank as bank_command
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator.bank import read_bank
+from treewright.orchestrator.bench import run_bank
+from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.difficulty import estimate
 from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.types import Result, StrategyType
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -136,3 +142,29 @@ def test_a_wrong_call_is_one_line_and_changes_nothing(
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
     assert not (tmp_path / ".treewright").exists()
+
+
+def test_what_the_ledger_has_counts_as_solved(tmp_path: Path) -> None:
+    """Also what was proved just as the run was stopped, and so never came back as a result."""
+
+    class Stopped(Scheduler):
+        async def process_queue(self, queue, on_result=None) -> dict[str, Result]:
+            await super().process_queue(queue, on_result)
+            return {}
+
+    goals = read_bank(bank(tmp_path, '{"id": "g", "text": "1 = 1"}'))
+    workers = [FakeWorker(StrategyType.MICRO, lambda _: True)]
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        done = asyncio.run(
+            run_bank(
+                goals,
+                OrchestratorConfig(cpu_target=1000.0),
+                ledger,
+                timeout=600,
+                make_scheduler=lambda config, ledger, run_id: Stopped(
+                    config, ledger=ledger, workers=workers, verify=accept, run_id=run_id
+                ),
+            )
+        )
+    assert done.results.solved == ["g"]
+    assert (done.results.goals_solved, done.results.goals_processed) == (1, 1)

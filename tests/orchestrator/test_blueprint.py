@@ -18,6 +18,8 @@ from treewright.orchestrator import latex
 from treewright.orchestrator.blueprint_lean import inspect, proved_in_ledger
 from treewright.orchestrator.marketplace import Marketplace
 
+pytestmark = pytest.mark.xdist_group("lean-session")
+
 CONTENT = r"""\chapter{One}
 % \begin{theorem}\lean{Commented.out}\leanok\end{theorem}
 \input{more}
@@ -133,6 +135,29 @@ def test_lean_s_word_on_every_declaration(lean: WasmSession, project: Path) -> N
     states, problems = inspect(lean, project, {"Demo.cheat", "Demo.gone", "Demo.broken"})
     assert states == {"Demo.cheat": "axiom", "Demo.gone": "unknown", "Demo.broken": "sorry"}
     assert len(problems) == 2
+
+
+def test_what_the_kernel_refuses_is_not_verified(
+    lean: WasmSession, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's word is put on: what only it refuses takes more than core Lean to write."""
+    asked: list[str] = []
+
+    def recheck(name: str, env: int, timeout: float) -> str:
+        asked.append(name)
+        return "declaration type mismatch\nmore" if name == "Demo.sum_zero" else ""
+
+    monkeypatch.setattr(lean, "recheck", recheck)
+    wanted = {"Demo.sum_comm", "Demo.sum_zero", "Demo.open_end"}
+    states, problems = inspect(lean, project, wanted)
+    assert states == {
+        "Demo.sum_comm": "verified",
+        "Demo.sum_zero": "axiom",
+        "Demo.open_end": "sorry",
+    }
+    assert sorted(asked) == ["Demo.sum_comm", "Demo.sum_zero"]
+    (problem,) = problems
+    assert problem.endswith("the kernel does not accept Demo.sum_zero: declaration type mismatch")
 
 
 def test_drift_and_marks_that_become_true(lean: WasmSession, project: Path) -> None:

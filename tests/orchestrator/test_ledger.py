@@ -74,6 +74,21 @@ def test_a_duplicate_is_the_same_goal_strategy_toolchain_imports_and_no_more_tim
     assert ledger.check_duplicate("1 = 2", MICRO, **{**same, "budget": 7.0})
 
 
+def test_what_proved_a_goal_is_not_in_vain(ledger: Ledger) -> None:
+    ledger.record([attempt(status="proved")])
+    assert ledger.check_duplicate("1 = 2", MICRO), "it was tried"
+    assert not ledger.check_duplicate("1 = 2", MICRO, budget=8.0)
+    assert not ledger.check_duplicate("1 = 2", MICRO, budget=1.0)
+
+
+def test_a_proof_is_in_the_cache_with_its_attempt(ledger: Ledger) -> None:
+    """By one transaction: a kill leaves both or neither."""
+    ledger.record([attempt(status="proved", tactics=("intro x", "simp")), attempt("b")])
+    cached = ledger.get_cached_tactics("1 = 2")
+    assert cached is not None
+    assert (cached["tactics"], cached["success_rate"]) == (["intro x", "simp"], 1.0)
+
+
 def test_a_cancelled_attempt_was_not_a_try(ledger: Ledger) -> None:
     ledger.record([attempt(status="cancelled")])
     assert not ledger.check_duplicate("1 = 2", MICRO)
@@ -171,6 +186,23 @@ def test_a_migration_that_fails_leaves_the_old_ledger(
     monkeypatch.undo()
     with Ledger(path) as ledger:
         assert len(ledger.query("SELECT * FROM attempts")) == 2
+
+
+def test_a_transaction_that_sqlite_ended_itself_is_said_as_it_is(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SQLite does when the disk is full: the error is that one, not of a second rollback."""
+
+    def full(_: Attempt) -> None:
+        ledger._connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr(ledger, "_learn", full)
+    with pytest.raises(StorageError, match="disk full"):
+        ledger.record([attempt()])
+    monkeypatch.undo()
+    ledger.record([attempt()])
+    assert len(ledger.query("SELECT * FROM attempts")) == 1
 
 
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:

@@ -16,10 +16,14 @@ from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.marketplace import (
     Marketplace,
     ProofRejected,
+    Ticket,
     TicketStatus,
     TicketTaken,
+    lemma_text,
 )
 from treewright.premises.index import PremiseIndex
+
+pytestmark = pytest.mark.xdist_group("lean-session")
 
 GOAL = "∀ a b : Nat, a + b = b + a"
 
@@ -267,3 +271,26 @@ def test_tickets_live_beside_the_attempts(tmp_path: Path) -> None:
         with Ledger(path) as ledger:
             assert ledger.frontier() == []
             assert len(ledger.query("SELECT * FROM tickets")) == 1
+
+
+@pytest.mark.parametrize(
+    ("proof", "declares"),
+    [
+        ("-- by hand\nsimp", False),
+        ("/- by\nhand -/ simp", False),
+        ("open Nat in\nsimp", False),
+        ("set_option maxRecDepth 1000 in simp", False),
+        ("definitely", False),
+        ("-- a lemma\ntheorem x : True := trivial", True),
+        ("/-- a\nlemma -/\n@[simp] theorem x : True := trivial", True),
+        ("open Nat\n\nprivate def y := 1\ntheorem x : True := trivial", True),
+        ("open Nat in\ntheorem x : True := trivial", True),
+    ],
+)
+def test_a_script_is_told_from_a_declaration(tmp_path: Path, proof: str, declares: bool) -> None:
+    async def asked(marketplace: Marketplace) -> Ticket:
+        return await marketplace.get_ticket(await marketplace.request_lemma("True", (), "x"))
+
+    with Marketplace(tmp_path / "ledger.db") as marketplace:
+        text = lemma_text(asyncio.run(asked(marketplace)), proof)
+    assert text.startswith("theorem x : True := by\n") != declares

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import NoReturn
 
 import pytest
 
 from tests.premises.conftest import SMALL, written
+from treewright.cli import tickets
 from treewright.premises.building import default_path
 
 Run = Callable[..., CompletedProcess[str]]
@@ -71,3 +75,14 @@ def test_a_refused_proof_is_one_line(treewright: Run, tmp_path: Path) -> None:
     near = treewright("tickets", "list", "--like", "2 = 1", "--json")
     (found,) = json.loads(near.stdout)
     assert 0.3 <= found["similarity"] < 1
+
+
+def test_who_has_no_login_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(uid: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert tickets._login() == f"uid {os.getuid()}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, Raising, accept, refuse
+from treewright.lean.replay import Verdict
+from treewright.lean.session import LeanError
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
@@ -96,6 +99,60 @@ def test_an_exception_is_a_failed_result_and_the_others_go_on(ledger: Ledger) ->
     assert row["error"] == "RuntimeError: boom"
 
 
+def test_what_broke_says_nothing_and_is_tried_again(ledger: Ledger) -> None:
+    """A check that is lost, takes too long or cannot be done, and a strategy that raises."""
+
+    async def lost(goal, tactics, timeout):
+        return Verdict("lost", "the process ended")
+
+    async def too_long(goal, tactics, timeout):
+        return Verdict("timeout", "120 s")
+
+    async def raising(goal, tactics, timeout):
+        raise LeanError("the Lean processes are being ended")
+
+    ledger.update_tactic_cache(GOAL, tactics=["x"], success_rate=0.9, avg_time=1.0)
+    worker = FakeWorker(MICRO, lambda _: True)
+    for check in (lost, too_long, raising):
+        result = run(ledger, [worker], lambda s: s.run_goal(GOAL), verify=check, run_id="r")
+        assert not result.success
+    run(ledger, [Raising(MICRO)], lambda s: s.run_goal(GOAL), verify=lost, run_id="r")
+    assert worker.asked == ["g"] * 3
+    assert rows(ledger) == [("g", "cache", "error"), ("g", "micro", "error")] * 4
+    assert ledger.arms() == {}
+    cached = ledger.get_cached_tactics(GOAL)
+    assert cached is not None
+    assert (cached["use_count"], cached["success_rate"]) == (0, 0.9)
+    assert not ledger.check_duplicate(GOAL.text, MICRO)
+
+
+def test_a_second_try_is_a_row_of_its_own(ledger: Ledger) -> None:
+    """In the same process, and in one that goes on with the run."""
+    outcomes = [False, True, True]
+    worker = FakeWorker(MICRO, lambda _: outcomes.pop(0))
+
+    async def twice(scheduler: Scheduler) -> None:
+        await scheduler.try_strategy(GOAL, MICRO)
+        await scheduler.try_strategy(GOAL, MICRO)
+
+    run(ledger, [worker], twice, run_id="r")
+    assert [status for _, _, status in rows(ledger)] == ["failed", "proved"]
+    run(ledger, [worker], lambda s: s.try_strategy(GOAL, MICRO), run_id="r")
+    assert [status for _, _, status in rows(ledger)] == ["failed", "proved", "proved"]
+
+
+def test_processes_that_do_the_same_of_a_run_record_it_once(ledger: Ledger) -> None:
+    async def beside(scheduler: Scheduler) -> None:
+        async with Scheduler(
+            ledger=ledger, workers=[FakeWorker(MICRO)], verify=accept, run_id="r"
+        ) as other:
+            await scheduler.try_strategy(GOAL, MICRO)
+            await other.try_strategy(GOAL, MICRO)
+
+    run(ledger, [FakeWorker(MICRO)], beside, run_id="r")
+    assert rows(ledger) == [("g", "micro", "failed")]
+
+
 def test_every_strategy_is_tried_before_a_goal_is_given_up(ledger: Ledger) -> None:
     workers = [FakeWorker(s) for s in (MICRO, SEARCH, SKETCH)]
     config = OrchestratorConfig(speculation=2)
@@ -165,6 +222,17 @@ def test_a_cache_entry_that_stopped_working_is_dropped_behind_the_strategies(
     ledger.update_tactic_cache("2 = 2", tactics=["old"], success_rate=0.7, avg_time=1.0)
     run(ledger, [worker], lambda s: s.run_goal(Goal(id="h", text="2 = 2")), verify=not_old)
     assert ("h", "cache", "rejected") not in rows(ledger), "0.7 is not above 0.7"
+
+
+def test_the_strategy_that_proved_a_goal_may_prove_it_again(ledger: Ledger) -> None:
+    """Also in the run of that name, and when the cache has nothing (any more)."""
+    worker = FakeWorker(MICRO, lambda _: True)
+    for run_id in ("r", "r", "other"):
+        assert run(ledger, [worker], lambda s: s.run_goal(GOAL), run_id=run_id).success
+        with sqlite3.connect(ledger.path) as connection:
+            connection.execute("DELETE FROM tactic_cache")
+        connection.close()
+    assert worker.asked == ["g", "g", "g"]
 
 
 def test_slots_bound_what_runs_at_once(ledger: Ledger) -> None:

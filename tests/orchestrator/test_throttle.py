@@ -95,7 +95,7 @@ def test_a_real_competing_process_is_noticed() -> None:
     try:
         until(lambda: os.getloadavg()[0] > 0.05, 120, "the load average to rise")
         throttle = Throttle(0.0, patience=0.05)
-        assert asyncio.run(throttle.pause()) == pytest.approx(0.05)
+        assert 0.05 <= asyncio.run(throttle.pause()) < 0.07
         assert throttle.ema > 0
     finally:
         busy.kill()

@@ -7,19 +7,21 @@ what they would ask are tried here.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import async_session
-from treewright.lean.types import Diagnostic, ProofState
+from treewright.lean.types import Diagnostic, ProofState, SessionLost
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
 from treewright.orchestrator import chat, checkup
@@ -27,8 +29,9 @@ from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.marketplace import Marketplace
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers import copilot, dojo, search
-from treewright.orchestrator.workers.base import Hopeless
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Hopeless
 from treewright.orchestrator.workers.factory import Tickets
+from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
 
 LEAN = pytest.mark.xdist_group("orchestrator-lean")
@@ -164,10 +167,43 @@ def test_an_endpoint_that_refuses_or_is_not_there(
     model.status = 500
     result = sketched(lean_access, model, Goal(id="g", text="1 = 2"))
     assert result.error == "the endpoint answered 500"
+    assert result.metadata["kind"] == UNAVAILABLE
     assert model.keys == ["Bearer secret"]
     nowhere = SketchWorker(lean_access, chat.Endpoint("http://127.0.0.1:9/v1", "tiny"))
     result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 60.0))
     assert "cannot be reached" in str(result.error)
+    assert result.metadata["kind"] == UNAVAILABLE
+
+
+class Ending:
+    """Lean that ends at whatever it is asked; a real one does not end when a test wants it to."""
+
+    pid = None
+
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncIterator[Ending]:
+        yield self
+
+    async def start(self, statement: str) -> SessionLost:
+        return SessionLost("the process ended")
+
+    async def check(self, source: str, **_: object) -> SessionLost:
+        return SessionLost("the process ended")
+
+
+def test_that_lean_ended_says_nothing_of_the_goal(model: Model) -> None:
+    model.reply = "```\nsimp\n```"
+    lean: Any = Ending()
+    plain = Goal(id="g", text="1 = 2")
+    placed = Goal(id="g", text="p", place=Place("f", "sorry", "t", ((0, 5),)))
+    for worker, goal in (
+        (MicroWorker(lean), plain),
+        (MicroWorker(lean), placed),
+        (SketchWorker(lean, model.endpoint), plain),
+    ):
+        result = asyncio.run(worker.run(goal, 120.0))
+        assert result.error == "LeanError: Lean ended: the process ended"
+        assert result.metadata["kind"] == EXCEPTION
 
 
 @pytest.mark.parametrize(

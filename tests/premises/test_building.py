@@ -19,6 +19,8 @@ from treewright.premises.declarations import is_premise
 from treewright.premises.index import PremiseIndex
 from treewright.premises.store import PremiseStore
 
+pytestmark = pytest.mark.xdist_group("lean-session")
+
 MODULE = "Init.Data.Nat.Basic"
 
 

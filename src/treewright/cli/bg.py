@@ -30,7 +30,7 @@ def bg(
     as_json: bool,
     **portfolio: Any,
 ) -> None:
-    """Work through a project's `sorry`s until told to stop (Ctrl-C or SIGTERM).
+    """Work through a project's `sorry`s until told to stop (Ctrl-C or SIGTERM; twice: at once).
 
     Verified proofs go into PROJECT/.treewright/bg/<run>: changed files and patches. Your files
     are not touched unless --in-place is given.
@@ -55,8 +55,16 @@ def bg(
             project, ledger, config, in_place, lambda text: click.echo(text, err=True)
         )
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, background.stop)
+        numbers = (signal.SIGINT, signal.SIGTERM)
+
+        def stop() -> None:
+            background.stop()
+            for number in numbers:  # a second one ends the process at once
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)
+
+        for number in numbers:
+            loop.add_signal_handler(number, stop)
         await background.run(once=once)
         return background
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import getpass
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,13 @@ def _open(ledger_path: Path) -> Marketplace:
             f"there is no ledger at {ledger_path}; `treewright tickets request` starts one"
         )
     return Marketplace(ledger_path)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # in a container a user need not have a name
+        return f"uid {os.getuid()}"
 
 
 def _emit(found: Ticket | list[Ticket]) -> None:
@@ -145,7 +153,7 @@ def request(
                 constraints,
                 priority,
                 imports=imports,
-                requested_by=getpass.getuser(),
+                requested_by=_login(),
             )
             return await marketplace.get_ticket(ticket_id)
 
@@ -167,7 +175,7 @@ def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Pat
     """Take a ticket for some time. Exit 1 if somebody else has it."""
     with _open(ledger_path) as marketplace:
         done = asyncio.run(
-            marketplace.claim_ticket(ticket_id, who or getpass.getuser(), lease_seconds=lease)
+            marketplace.claim_ticket(ticket_id, who or _login(), lease_seconds=lease)
         )
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
     click.echo(_line(ticket), err=not done)
@@ -182,7 +190,7 @@ def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Pat
 def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
     """Give a claimed ticket back. Exit 1 if it is not yours."""
     with _open(ledger_path) as marketplace:
-        done = asyncio.run(marketplace.release_ticket(ticket_id, who or getpass.getuser()))
+        done = asyncio.run(marketplace.release_ticket(ticket_id, who or _login()))
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
     click.echo(_line(ticket), err=not done)
     if not done:
@@ -201,7 +209,7 @@ def complete(
     """Check the proof in a file (`-`: stdin) and complete the ticket with it."""
     text = sys.stdin.read() if str(proof) == "-" else _read(proof)
     with _open(ledger_path) as marketplace:
-        ticket = asyncio.run(marketplace.complete_ticket(ticket_id, text, who or getpass.getuser()))
+        ticket = asyncio.run(marketplace.complete_ticket(ticket_id, text, who or _login()))
     if as_json:
         _emit(ticket)
     else:

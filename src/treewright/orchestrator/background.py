@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ import msgspec
 
 from treewright.kernel import atomic
 from treewright.kernel.clock import now, timestamp
-from treewright.kernel.errors import TreewrightError
+from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.lean.sorries import FileSorries, from_check, lean_files
 from treewright.lean.types import CheckResult
 from treewright.orchestrator import project, statements
@@ -27,6 +28,7 @@ from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.stopping import unless_set
 from treewright.orchestrator.types import Goal, Place, Result
 
 LARGEST_FACTOR = 8
@@ -87,6 +89,8 @@ class Background:
         factor = 1
         try:
             while not self._stop.is_set():
+                # Before the pass: what changes while it runs is a change too.
+                seen = self._stamps()
                 if await self._pass(lean, factor):
                     continue
                 if once:
@@ -95,7 +99,7 @@ class Background:
                     factor *= 2
                     continue
                 self.announce("nothing more to try; waiting for a file to change")
-                await self._wait_for_a_change()
+                await self._wait_for_a_change(seen)
                 factor = 1
         finally:
             await lean.close()
@@ -117,7 +121,9 @@ class Background:
         file = self._read(path)
         if file is None or ("sorry" not in file.text and "admit" not in file.text):
             return 0
-        found = await self._extract(file, lean)
+        found = await unless_set(self._stop, self._extract(file, lean))
+        if found is None:
+            return 0
         goals = list(project.goals(found, self.root))
         if not goals:
             return 0
@@ -178,7 +184,11 @@ class Background:
         _, text = statements.filled(together, scripts)
         if len(solved) > 1:
             names = [place.declaration for place in places]
-            verdict = await lean.replay(file.text, text, names, CHECK_SECONDS)
+            work = lean.replay(file.text, text, names, CHECK_SECONDS)
+            verdict = await unless_set(self._stop, work)
+            if verdict is None:
+                self.announce(f"{together.file}: stopped; its new proofs are in the ledger")
+                return 0
             if not verdict.proved:
                 self.announce(f"{together.file}: the proofs do not fit together: {verdict.detail}")
                 return await self._keep(file, solved[:1], lean)
@@ -197,10 +207,8 @@ class Background:
 
     def _write(self, file: _File, text: str) -> None:
         name = project.relative(file.path, self.root)
-        if self.in_place and file.path.read_bytes().decode("utf-8") == file.text:
-            atomic.write_bytes(file.path, text.encode())
-        elif self.in_place:
-            self.announce(f"{name}: was changed meanwhile; the proof is in the run's directory")
+        if self.in_place and (problem := _replaced(file.path, file.text, text)):
+            self.announce(f"{name}: {problem}; the proof is in the run's directory")
         file.text = text
         copy = self.directory / "files" / name
         atomic.make_directory(copy.parent)
@@ -222,9 +230,8 @@ class Background:
 
     # -- waiting --------------------------------------------------------------------------
 
-    async def _wait_for_a_change(self) -> None:
-        before = self._stamps()
-        while not self._stop.is_set() and self._stamps() == before:
+    async def _wait_for_a_change(self, seen: dict[Path, int]) -> None:
+        while not self._stop.is_set() and self._stamps() == seen:
             try:
                 await asyncio.wait_for(self._stop.wait(), self.poll_seconds)
             except TimeoutError:
@@ -243,6 +250,22 @@ class Background:
         if text not in self._said:
             self._said.add(text)
             self.announce(text)
+
+
+def _replaced(path: Path, expected: str, text: str) -> str:
+    """Writes an author's file: the one a link leads to, with its mode. Else why not, or ''."""
+    target = path.resolve()
+    try:
+        if target.read_bytes() != expected.encode():
+            return "was changed meanwhile"
+        mode = stat.S_IMODE(target.stat().st_mode)
+        atomic.write_bytes(target, text.encode())
+        target.chmod(mode)
+    except OSError as error:
+        return f"cannot be written: {error.strerror}"
+    except StorageError as error:
+        return str(error)
+    return ""
 
 
 def _succeeded(results: dict[str, Result], goal: Goal) -> bool:

@@ -88,7 +88,8 @@ async def run_bank(
             timer.cancel()
         if not interrupted():
             ledger.finish_run(run_id)
-        document = _results(bank, config, ledger, scheduler, known, outcomes, timeout)
+    # When the scheduler is closed everything is in the ledger, also what ended as it was stopped.
+    document = _results(bank, config, ledger, scheduler, outcomes, timeout)
     elapsed = round(time.monotonic() - started, 3)
     return BankRun(msgspec.structs.replace(document, elapsed_seconds=elapsed), interrupted())
 
@@ -143,12 +144,11 @@ def _results(
     config: OrchestratorConfig,
     ledger: Ledger,
     scheduler: Scheduler,
-    known: set[str],
     outcomes: dict[str, Result],
     timeout: float,
 ) -> BankResults:
-    solved = known | {identity for identity, result in outcomes.items() if result.success}
-    processed = known | outcomes.keys()
+    solved = solved_in(ledger, scheduler.run_id)
+    processed = solved | outcomes.keys()
     run = [scheduler.run_id]
     strategies = {
         row["strategy"]: {

@@ -46,14 +46,21 @@ def _inspect_file(
     if result.env is None or result.stopped:
         return result.stopped or "not elaborated"
     own = {statement.name for statement in session.statements(result.env)}
+    refused: list[str] = []
     for name in wanted:
         report = session.audit(name, result.env)
         state = _state(report)
         # What the file only imports is looked up once, at the end.
-        if state is not None and isinstance(report, AuditReport) and report.name in own:
-            states[name] = state
+        if state is None or not isinstance(report, AuditReport) or report.name not in own:
+            continue
+        # A file can add declarations that the kernel never saw; only its own word counts.
+        if state == "verified" and (said := session.recheck(name, result.env, timeout)):
+            state = "axiom"
+            refused.append(f"the kernel does not accept {name}: {said.splitlines()[0]}")
+        states[name] = state
     session.free_environment(result.env)
-    return next((f"line {d.line}: {d.text.splitlines()[0]}" for d in result.errors), "")
+    errors = [f"line {d.line}: {d.text.splitlines()[0]}" for d in result.errors]
+    return next(iter([*errors, *refused]), "")
 
 
 def _state(report: AuditReport | TacticError) -> State | None:

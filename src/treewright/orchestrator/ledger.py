@@ -28,10 +28,14 @@ from treewright.orchestrator.types import Goal, StrategyType
 DEFAULT_PATH = Path(".treewright") / "ledger.db"
 
 Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
-"""`rejected`: the replay check refused what the worker claimed. `unavailable`: nothing was
-tried, because a part of the strategy was missing. Only the first five are trials."""
+"""`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
+way (Lean ended, an exception). `unavailable`: nothing was tried, because a part of the strategy
+was missing."""
 
-TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "error", "rejected"})
+TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "rejected"})
+"""What says something of a strategy and a goal: the bandit learns from it, dedupe counts it."""
+IS_TRIAL = f"status IN ({', '.join(repr(status) for status in sorted(TRIALS))})"
+"""The same as an SQL condition."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -123,11 +127,14 @@ class Ledger:
         imports: Sequence[str] | None = None,
         budget: float | None = None,
     ) -> bool:
-        """Whether this was tried to its end already, with as much time or more.
+        """Whether this was tried to its end already.
 
-        What is not given does not matter. Cancelled attempts do not count: they say nothing.
+        What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
+        attempt that ended, proved or not. With a `budget` the question is whether a try with so
+        much time is in vain: only attempts that failed with as much or more count. What was
+        cancelled or broke never does: it says nothing.
         """
-        conditions = ["goal_hash = ?", "strategy = ?", "status NOT IN ('cancelled', 'unavailable')"]
+        conditions = ["goal_hash = ?", "strategy = ?", IS_TRIAL]
         values: list[object] = [self.hash_goal(goal), str(strategy)]
         if toolchain is not None:
             conditions.append("toolchain = ?")
@@ -136,7 +143,7 @@ class Ledger:
             conditions.append("imports = ?")
             values.append(" ".join(imports))
         if budget is not None:
-            conditions.append("(budget >= ? OR success = 1)")
+            conditions.append("success = 0 AND budget >= ?")
             values.append(budget)
         query = f"SELECT 1 FROM attempts WHERE {' AND '.join(conditions)} LIMIT 1"  # noqa: S608
         return bool(self.query(query, values))
@@ -152,7 +159,10 @@ class Ledger:
     # -- attempts -------------------------------------------------------------------------
 
     def record(self, attempts: Iterable[Attempt]) -> None:
-        """Writes attempts, and what the bandit learns from them, in one durable transaction."""
+        """Writes attempts, and what is learned from them, in one durable transaction.
+
+        A proof enters the tactic cache with its attempt: neither is ever there alone.
+        """
         with self._lock, errors_for_people(self.path, self._wait):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
@@ -160,9 +170,11 @@ class Ledger:
                 for attempt in attempts:
                     if connection.execute(_INSERT, _row(attempt)).rowcount == 1:
                         self._learn(attempt)
+                        self._remember(attempt)
                 connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # a full disk ends it by itself
+                    connection.execute("ROLLBACK")
                 raise
 
     def _learn(self, attempt: Attempt) -> None:
@@ -173,6 +185,16 @@ class Ledger:
                 _LEARN,
                 (goal_class, attempt.strategy, int(attempt.success), attempt.time_seconds),
             )
+
+    def _remember(self, attempt: Attempt) -> None:
+        if not attempt.success or not attempt.tactics or attempt.strategy is StrategyType.CACHE:
+            return
+        self._connection.execute(
+            _CACHE,
+            _cache_row(
+                attempt.goal_hash, attempt.goal_text, attempt.tactics, 1.0, attempt.time_seconds
+            ),
+        )
 
     def arms(self) -> dict[tuple[str, StrategyType], Arm]:
         """What is known of each strategy, per goal class; the class "" is all goals."""
@@ -189,11 +211,8 @@ class Ledger:
         self, goal: Goal | str, *, tactics: Sequence[str], success_rate: float, avg_time: float
     ) -> None:
         text = goal.shown if isinstance(goal, Goal) else goal
-        as_json = json.dumps(list(tactics), ensure_ascii=False)
-        self._write(
-            _CACHE,
-            [self.hash_goal(goal), text, as_json, success_rate, avg_time, timestamp()],
-        )
+        row = _cache_row(self.hash_goal(goal), text, tactics, success_rate, avg_time)
+        self._write(_CACHE, row)
 
     def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
         """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal."""
@@ -259,6 +278,13 @@ class Ledger:
     def _write(self, sql: str, values: Sequence[object]) -> None:
         with self._lock, errors_for_people(self.path, self._wait):
             self._connection.execute(sql, values)
+
+
+def _cache_row(
+    goal_hash: str, text: str, tactics: Sequence[str], success_rate: float, avg_time: float
+) -> tuple[object, ...]:
+    as_json = json.dumps(list(tactics), ensure_ascii=False)
+    return (goal_hash, text, as_json, success_rate, avg_time, timestamp())
 
 
 def _row(attempt: Attempt) -> tuple[object, ...]:

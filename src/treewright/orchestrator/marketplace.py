@@ -39,10 +39,13 @@ DEFAULT_LEASE_SECONDS = 600.0
 LEAST_SIMILARITY = 0.3
 _HINTS = 5
 _DECLARATION = re.compile(
-    r"^\s*(?:@\[[^\]]*\]\s*)?"
-    r"(?:theorem|lemma|private|protected|noncomputable|open|namespace|section|variable|def|"
-    r"set_option|universe|instance|abbrev|--|/-)"
+    r"\s*(?:@\[[^\]]*\]\s*)?"
+    r"(?:theorem|lemma|private|protected|noncomputable|namespace|section|variable|def|universe|"
+    r"instance|abbrev)\b"
 )
+_COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/-.*?-/)", re.DOTALL)
+_SETTING = re.compile(r"\s*(?:open|set_option)\b[^\n]*?(?:\bin\b|\n|$)")
+"""Begins both scripts and texts with declarations: what comes after it tells."""
 
 
 class ProofRejected(TreewrightError):
@@ -236,9 +239,17 @@ def heading(ticket: Ticket) -> str:
 
 def lemma_text(ticket: Ticket, proof: str) -> str:
     """The lemma with its proof: a text that declares it as it is, a script behind the statement."""
-    if _DECLARATION.match(proof):
+    if _declares(proof):
         return textwrap.dedent(proof).strip("\n") + "\n"
     return f"theorem {ticket.statement} := by\n{textwrap.indent(proof.strip(chr(10)), '  ')}\n"
+
+
+def _declares(proof: str) -> bool:
+    """Whether the text has a command where a script would have its first tactic."""
+    at = 0
+    while opening := _COMMENT.match(proof, at) or _SETTING.match(proof, at):
+        at = opening.end()
+    return _DECLARATION.match(proof, at) is not None
 
 
 @lru_cache(maxsize=100_000)

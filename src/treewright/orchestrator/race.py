@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
@@ -29,7 +30,8 @@ _GRACE_SECONDS = 10.0
 """A worker that ignores its own limit for this long is cancelled from outside."""
 _SESSION_WAIT_SECONDS = 600.0
 """Waiting for a Lean session is not the strategy's time, but must end."""
-_GIVEN_UP = ("cancelled", "unavailable")
+_NO_VERDICT = ("timeout", "lost")
+"""The check did not come to its end: neither accepted nor refused."""
 
 
 class Attempts:
@@ -52,6 +54,7 @@ class Attempts:
         self._run_id = run_id
         self._toolchain = toolchain
         self._writer = LedgerWriter(ledger)
+        self._numbers = _numbers_so_far(ledger, run_id)
         self.wasted_cpu_seconds = 0.0
 
     def close(self) -> None:
@@ -94,6 +97,7 @@ class Attempts:
     ) -> Result:
         meter = Meter()
         current_meter.set(meter)
+        key = self._next_key(goal, strategy, budget)
         started = time.monotonic()
         try:
             result = await self._limited(strategy, budget, work, started)
@@ -102,9 +106,9 @@ class Attempts:
             seconds = time.monotonic() - started
             self.wasted_cpu_seconds += meter.cpu_seconds
             result = Result(False, strategy, (), seconds, error="cancelled")
-            await self._record(goal, result, "cancelled", budget, meter)
+            await self._record(key, goal, result, "cancelled", budget, meter)
             raise
-        await self._record(goal, result, status, budget, meter)
+        await self._record(key, goal, result, status, budget, meter)
         if status in TRIALS and strategy is not StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
         return result
@@ -134,19 +138,29 @@ class Attempts:
         try:
             verdict = await self._verify(goal, result.tactics, VERIFY_SECONDS)
         except TreewrightError as error:
-            return msgspec.structs.replace(result, success=False, error=str(error)), "rejected"
+            return _broken(result, f"the replay check could not be done: {error}"), "error"
         if verdict.proved:
             metadata = {**result.metadata, "axioms": list(verdict.axioms)}
             return msgspec.structs.replace(result, metadata=metadata), "proved"
         error = f"the replay check says {verdict.reason}: {verdict.detail}"
+        if verdict.reason in _NO_VERDICT:
+            return _broken(result, error), "error"
         return msgspec.structs.replace(result, success=False, error=error), "rejected"
 
+    def _next_key(self, goal: Goal, strategy: StrategyType, budget: float) -> str:
+        """Numbered, so that a second try is a row of its own.
+
+        Two processes that go on with the same run give what they do twice the same key.
+        """
+        stem = f"{self._run_id}/{goal.id}/{strategy}/{budget:g}"
+        self._numbers[stem] += 1
+        return f"{stem}/{self._numbers[stem]}"
+
     async def _record(
-        self, goal: Goal, result: Result, status: Status, budget: float, meter: Meter
+        self, key: str, goal: Goal, result: Result, status: Status, budget: float, meter: Meter
     ) -> None:
-        key = f"{self._run_id}/{goal.id}/{result.strategy}/{budget:g}"
-        if status in _GIVEN_UP:
-            key += f"/{uuid.uuid4().hex}"  # may happen any number of times before a real trial
+        if status not in TRIALS:
+            key += f"/{uuid.uuid4().hex}"  # must not stand in the way of another's real trial
         await self._writer.record(
             Attempt(
                 key=key,
@@ -168,6 +182,21 @@ class Attempts:
                 metadata=result.metadata,
             )
         )
+
+
+def _numbers_so_far(ledger: Ledger, run_id: str) -> Counter[str]:
+    """The highest number of each attempt that an earlier process of this run recorded."""
+    numbers: Counter[str] = Counter()
+    for row in ledger.query("SELECT attempt_key FROM attempts WHERE run_id = ?", [run_id]):
+        stem, _, number = (row["attempt_key"] or "").rpartition("/")
+        if number.isdecimal():
+            numbers[stem] = max(numbers[stem], int(number))
+    return numbers
+
+
+def _broken(result: Result, error: str) -> Result:
+    metadata = {**result.metadata, "kind": EXCEPTION}
+    return msgspec.structs.replace(result, success=False, error=error, metadata=metadata)
 
 
 def _status_of_failure(result: Result) -> Status:

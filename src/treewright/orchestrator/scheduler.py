@@ -17,11 +17,12 @@ from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
 from treewright.orchestrator.lanes import Lanes, Ticket
 from treewright.orchestrator.lean_access import TOOLCHAIN, LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger import IS_TRIAL, Ledger
 from treewright.orchestrator.race import Attempts, Verify
+from treewright.orchestrator.stopping import unless_set
 from treewright.orchestrator.throttle import Throttle
 from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import UNAVAILABLE, Worker
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
@@ -110,7 +111,7 @@ class Scheduler:
         return self.bandit.score(strategy, goal_class)
 
     def select_strategies(self, goal: Goal, n: int | None = None) -> list[StrategyType]:
-        """The best n strategies that were not tried on this goal yet."""
+        """The best n strategies that were not tried on this goal in vain yet."""
         return self._untried(goal)[: n or self.config.speculation]
 
     def _untried(self, goal: Goal) -> list[StrategyType]:
@@ -128,11 +129,11 @@ class Scheduler:
         )
 
     def _tried_in_run(self) -> dict[str, set[StrategyType]]:
-        """What an interrupted run of this name has finished already."""
+        """What an interrupted run of this name has tried already, in vain."""
         tried: dict[str, set[StrategyType]] = {}
         for row in self.ledger.query(
-            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? "
-            "AND status NOT IN ('cancelled', 'unavailable')",
+            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "  # noqa: S608
+            f"AND {IS_TRIAL}",
             [self.run_id],
         ):
             tried.setdefault(row["goal_id"], set()).add(StrategyType(row["strategy"]))
@@ -159,9 +160,6 @@ class Scheduler:
             results = await self._attempts.race(goal, batch)
             winner = results[-1]
             if winner.success:
-                self.ledger.update_tactic_cache(
-                    goal, tactics=winner.tactics, success_rate=1.0, avg_time=winner.time_seconds
-                )
                 return winner
             # One that could not begin may be tried again when the goal comes back.
             ended = {r.strategy for r in results if r.metadata.get("kind") != UNAVAILABLE}
@@ -191,8 +189,9 @@ class Scheduler:
             return None
         started = time.monotonic()
         result = await self._attempts.replay_cached(goal, cached["tactics"])
-        seconds = time.monotonic() - started
-        self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
+        if result.metadata.get("kind") != EXCEPTION:  # that the check broke says nothing of it
+            seconds = time.monotonic() - started
+            self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
         return result if result.success else None
 
     # -- many goals -----------------------------------------------------------------------
@@ -217,7 +216,7 @@ class Scheduler:
                     goal = queue.get_nowait()
                     lanes.submit(goal, heavy=goal.heavy)
                 if (ticket := lanes.admit(time.monotonic())) is not None:
-                    if await self._unless_stopping(self.throttle.pause()) is None:
+                    if await unless_set(self._stopping, self.throttle.pause()) is None:
                         break
                     task = asyncio.create_task(self.run_goal(ticket.item))
                     running[task] = ticket
@@ -225,7 +224,7 @@ class Scheduler:
                 elif not running and not lanes.waiting and queue.empty():
                     break
                 else:
-                    await self._unless_stopping(_within(wake.wait(), lanes.next_due))
+                    await unless_set(self._stopping, _within(wake.wait(), lanes.next_due))
                     wake.clear()
                 # Also while starting others waits: a result is not kept from the observer.
                 while finished:
@@ -261,18 +260,6 @@ class Scheduler:
     def shutdown(self) -> None:
         """Stops `process_queue`: what runs is cancelled, recorded as such, and can go on later."""
         self._stopping.set()
-
-    async def _unless_stopping(self, work: Awaitable[T]) -> T | None:
-        """The result of `work`, or None if the scheduler is to stop meanwhile."""
-        task = asyncio.ensure_future(work)
-        stop = asyncio.ensure_future(self._stopping.wait())
-        try:
-            await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            for waiting in (task, stop):
-                if not waiting.done():
-                    waiting.cancel()
 
 
 async def _within(work: Awaitable[T], due: float | None) -> T | None:

@@ -14,9 +14,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.session import DEFAULT_CHECK_SECONDS
+from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError
 from treewright.lean.sorries import from_check
-from treewright.lean.types import CheckResult, ProofState, SessionLost, StepResult, TacticError
+from treewright.lean.types import (
+    Cancelled,
+    CheckResult,
+    ProofState,
+    SessionLost,
+    StepResult,
+    TacticError,
+    Timeout,
+)
 from treewright.orchestrator import statements
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType
@@ -137,9 +145,14 @@ def _state(result: StepResult) -> ProofState:
         return result
     if isinstance(result, TacticError):
         raise Hopeless(f"Lean does not take the goal: {result.message.splitlines()[0]}")
+    raise unfinished(result)
+
+
+def unfinished(result: Timeout | Cancelled | SessionLost) -> Exception:
+    """What to raise where Lean did not come to an end; unlike `Hopeless`, no word on the goal."""
     if isinstance(result, SessionLost):
-        raise Hopeless(f"Lean ended: {result.reason}")
-    raise TimeoutError
+        return LeanError(f"Lean ended: {result.reason}")
+    return TimeoutError()
 
 
 async def _only_sorry(session: AsyncLeanSession, source: str) -> StepResult:
@@ -156,7 +169,7 @@ async def _holes_of_file(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
     assert goal.place is not None
     result = await session.check(goal.place.source, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
     if not isinstance(result, CheckResult):
-        raise Hopeless(f"the file could not be elaborated: {result}")
+        raise unfinished(result)
     found = {(s.start, s.end): s for s in from_check(goal.place.source, result)}
     try:
         return [Hole(found[hole].states) for hole in goal.place.holes]
@@ -172,7 +185,7 @@ async def run_on_all(
     for state in states:
         result = await session.run_tactic(state, tactic, timeout)
         if isinstance(result, SessionLost):
-            raise Hopeless(f"Lean ended: {result.reason}")
+            raise unfinished(result)
         if not isinstance(result, ProofState):
             return None
         after.append(result)

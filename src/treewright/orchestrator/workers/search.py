@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.session import LeanSession
+from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import ProofState
 from treewright.mcts import extraction
 from treewright.mcts.environment import LeanEnvironment
@@ -66,6 +66,8 @@ def _search(
             runner.step()
     except _OutOfTime:
         return None
+    except _LeanEnded:
+        raise LeanError("Lean ended during the search") from None
     root = runner.tree.root
     if root.status is not Status.SOLVED:
         return None
@@ -74,6 +76,10 @@ def _search(
 
 class _OutOfTime(Exception):
     """The search has to end now."""
+
+
+class _LeanEnded(Exception):
+    """The borrowed session is lost. No `LeanError`: a search would go on after that."""
 
 
 class _Borrowed:
@@ -87,7 +93,7 @@ class _Borrowed:
 
     def open(self) -> Any:
         if self._opened:
-            raise Hopeless("Lean ended during the search")
+            raise _LeanEnded
         self._opened = True
         return self
 

@@ -28,6 +28,7 @@ from treewright.orchestrator.workers.base import (
     Hole,
     Hopeless,
     failed,
+    unfinished,
 )
 from treewright.orchestrator.workers.micro import MicroWorker
 
@@ -91,8 +92,10 @@ class SketchWorker:
                     text, open_ends = await self._fill(session, goal, script)
         except TimeoutError:
             return failed(self.strategy, "timeout", started)
-        except (Hopeless, chat.ChatError) as reason:
+        except Hopeless as reason:
             return failed(self.strategy, str(reason), started)
+        except chat.ChatError as error:
+            return failed(self.strategy, str(error), started, UNAVAILABLE)
         except Exception as error:
             return failed(self.strategy, f"{type(error).__name__}: {error}", started, kind)
         seconds = time.monotonic() - started
@@ -125,7 +128,7 @@ class SketchWorker:
         while True:
             result = await session.check(text, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
             if not isinstance(result, CheckResult):
-                raise Hopeless(f"the sketch could not be elaborated: {result}")
+                raise unfinished(result)
             if result.errors or result.stopped:
                 detail = result.errors[0].text if result.errors else result.stopped
                 raise Hopeless(f"the sketch does not elaborate: {detail.splitlines()[0]}")
