@@ -92,9 +92,10 @@ def test_a_hundred_thousand_lines_with_stub_workers(tmp_path: Path, treewright: 
     results = json.loads(done.stdout)
     assert results["goals_total"] == 100_000
     assert results["goals_solved"] == 0
-    with Ledger(tmp_path / ".treewright" / "ledger.db") as ledger:
+    with Ledger(tmp_path / ".treewright" / "stubs-ledger.db") as ledger:
         (tried,) = ledger.query("SELECT COUNT(DISTINCT goal_id) FROM attempts")[0]
-    assert results["goals_processed"] <= tried <= 100_000
+    assert 0 < results["goals_processed"] <= tried <= 100_000
+    assert not (tmp_path / ".treewright" / "ledger.db").exists()
 
 
 def test_stub_workers_write_results_a_table_and_a_picture(

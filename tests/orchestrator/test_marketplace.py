@@ -19,6 +19,7 @@ from treewright.orchestrator.marketplace import (
     Ticket,
     TicketStatus,
     TicketTaken,
+    heading,
     lemma_text,
 )
 from treewright.premises.index import PremiseIndex
@@ -142,6 +143,20 @@ def test_a_claim_is_a_lease(marketplace: Marketplace, clock: Clock) -> None:
             await marketplace.complete_ticket(ticket, "exact Nat.add_comm", "first")
         assert await marketplace.release_ticket(ticket, "second")
         assert await marketplace.claim_ticket(ticket, "third")
+
+    asyncio.run(run())
+
+
+def test_what_is_shown_can_be_filled_in_and_handed_back(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        identity = await marketplace.request_lemma(GOAL, suggested_name="wanted")
+        ticket = await marketplace.get_ticket(identity)
+        shown = heading(ticket) + lemma_text(ticket, "sorry")
+        assert "import" in shown
+        filled = shown.replace("sorry", "exact Nat.add_comm")
+        done = await marketplace.complete_ticket(identity, filled, "me")
+        assert done.status is TicketStatus.COMPLETED
+        assert "import" not in (done.completed_proof or "")
 
     asyncio.run(run())
 

@@ -100,3 +100,20 @@ def test_a_real_competing_process_is_noticed() -> None:
     finally:
         busy.kill()
         busy.wait()
+
+
+def test_the_first_wait_is_said_once() -> None:
+    said: list[str] = []
+
+    async def no_time(_: float) -> None:
+        return
+
+    throttle = Throttle(0.5, read_load=lambda: 2.0, sleep=no_time)
+    throttle.on_first_wait = said.append
+
+    async def twice() -> None:
+        await throttle.pause()
+        await throttle.pause()
+
+    asyncio.run(twice())
+    assert said == ["the load is 2.0 a core, above --cpu-target 0.5: starts are held back"]

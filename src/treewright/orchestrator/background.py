@@ -132,6 +132,7 @@ class Background:
             queue.put_nowait(goal)
         async with Scheduler(config, ledger=self.ledger, lean=lean) as scheduler:
             self._scheduler = scheduler
+            scheduler.throttle.on_first_wait = self._say_once
             for strategy, reason in scheduler.excluded.items():
                 self._say_once(f"without {strategy}: {reason}")
             results = await scheduler.process_queue(queue)

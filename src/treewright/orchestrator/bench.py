@@ -77,6 +77,7 @@ async def run_bank(
     async with make(config, ledger, run_id) as scheduler:
         for strategy, reason in scheduler.excluded.items():
             announce(f"without {strategy}: {reason}")
+        scheduler.throttle.on_first_wait = announce
         queue: asyncio.Queue[Goal] = asyncio.Queue()
         for goal in bank.goals:
             if goal.id not in known:

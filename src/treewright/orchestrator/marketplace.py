@@ -192,7 +192,8 @@ class Marketplace:
         """
         ticket = await self.get_ticket(ticket_id)
         self._check_holder(ticket, _named(who))
-        lemma = lemma_text(ticket, proof)
+        # What `tickets show` printed comes back with the heading it had.
+        lemma = lemma_text(ticket, proof.lstrip().removeprefix(heading(ticket).strip()))
         verdict = await asyncio.to_thread(self._check, ticket, lemma)
         if not verdict.proved:
             rejected = ProofRejected(ticket, verdict)

@@ -43,6 +43,7 @@ class Throttle:
         self._sleep = sleep
         self._ema: float | None = None
         self.slept_seconds = 0.0
+        self.on_first_wait: Callable[[str], None] = lambda text: None
 
     @property
     def ema(self) -> float:
@@ -60,6 +61,11 @@ class Throttle:
         """Waits before something is started; returns how long."""
         waited = 0.0
         while waited < self._patience and (seconds := self.observe()) > 0:
+            if not waited and not self.slept_seconds:
+                self.on_first_wait(
+                    f"the load is {self.ema:.1f} a core, above --cpu-target {self._target:g}: "
+                    "starts are held back"
+                )
             # Never shorter than a look at the load is worth.
             seconds = max(0.01, min(seconds, self._patience - waited))
             await self._sleep(seconds)
