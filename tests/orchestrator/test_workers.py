@@ -21,6 +21,7 @@ import pytest
 
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import async_session
+from treewright.lean.replay import Verdict
 from treewright.lean.types import Diagnostic, ProofState, SessionLost
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
@@ -87,6 +88,16 @@ def verified(lean: LeanAccess, goal: Goal, result: Result) -> bool:
     return asyncio.run(lean.verify(goal, result.tactics, 120.0)).proved
 
 
+class SharedReplayer:
+    """The replay check of the shared Lean processes."""
+
+    def __init__(self, lean: LeanAccess) -> None:
+        self._lean = lean
+
+    def text(self, original: str, candidate: str, targets: Sequence[str]) -> Verdict:
+        return asyncio.run(self._lean.replay(original, candidate, targets, 300.0))
+
+
 @LEAN
 def test_a_sketch_whose_steps_can_be_filled_in_is_a_proof(
     lean_access: LeanAccess, model: Model
@@ -125,6 +136,28 @@ def test_steps_that_stay_open_become_subgoals_and_tickets(
     assert ticket.goal == "∀ (f : Nat → Nat), f n = f 0"
     assert list(ticket.context) == ["n : Nat"]
     assert (ticket.suggested_name, ticket.priority) == ("my_goal_step1", 0.9)
+
+
+@LEAN
+def test_a_lemma_that_somebody_supplied_closes_its_step(
+    lean_access: LeanAccess, model: Model, tmp_path: Path
+) -> None:
+    model.reply = (
+        "```\nintro p h\nhave hard : ∃ n : Nat, n * n = 1369 ∧ p := by\n  sorry\nexact hard\n```"
+    )
+    # With a witness that `micro` does not guess.
+    goal = Goal(id="g", text="∀ p : Prop, p → ∃ n : Nat, n * n = 1369 ∧ p")
+    path = tmp_path / "ledger.db"
+    first = sketched(lean_access, model, goal, Tickets(path))
+    assert not first.success, first.tactics
+    (ticket_id,) = first.metadata["tickets"]
+    with Marketplace(path, checker=SharedReplayer(lean_access)) as marketplace:
+        proof = "refine ⟨37, ?_, h⟩\nrfl"
+        asyncio.run(marketplace.complete_ticket(ticket_id, proof, "somebody"))
+    second = sketched(lean_access, model, goal, Tickets(path))
+    assert second.success, second.error
+    assert "37" in "\n".join(second.tactics)
+    assert verified(lean_access, goal, second)
 
 
 @LEAN

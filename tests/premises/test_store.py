@@ -13,13 +13,13 @@ from treewright.premises.store import PremiseStore
 
 def test_a_transaction_that_sqlite_ended_itself_is_said_as_it_is(small_index: Path) -> None:
     """As SQLite does when the disk is full: the error is that one, not of a second rollback."""
+
+    def fill(store: PremiseStore) -> None:
+        with store.transaction():
+            store._db.execute("ROLLBACK")
+            raise sqlite3.OperationalError("disk full")
+
     with PremiseStore(small_index, write=True) as store:
         with pytest.raises(StorageError, match="disk full"):
-            _lose_the_transaction(store)
+            fill(store)
         store.remove(["Nat.add_comm"])  # and the next one is possible
-
-
-def _lose_the_transaction(store: PremiseStore) -> None:
-    with store.transaction():
-        store._db.execute("ROLLBACK")
-        raise sqlite3.OperationalError("disk full")

@@ -7,13 +7,14 @@ from typing import Any
 
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.tickets import Ticket
 from treewright.orchestrator.types import ARMS
 from treewright.orchestrator.workers.base import Worker
 from treewright.orchestrator.workers.stub import StubWorker
 
 
 class Tickets:
-    """The marketplace in a ledger's file, opened for each request: requests are rare."""
+    """The marketplace in a ledger's file, opened for each call: requests are rare."""
 
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
@@ -23,6 +24,12 @@ class Tickets:
 
         with Marketplace(self._ledger) as marketplace:
             return await marketplace.request_lemma(goal, **details)
+
+    async def get_ticket(self, ticket_id: str) -> Ticket:
+        from treewright.orchestrator.marketplace import Marketplace
+
+        with Marketplace(self._ledger) as marketplace:
+            return await marketplace.get_ticket(ticket_id)
 
 
 def make_workers(config: OrchestratorConfig, lean: LeanAccess, ledger: Path) -> list[Worker]:

@@ -1,8 +1,8 @@
 """`sketch`: a language model proposes a proof in `have` steps; Lean and `micro` fill them in.
 
 The steps are `sorry`s in the model's script. Those that a quick tactic closes are filled in; if
-all are, the script is the claim. The others are the result's subgoals, and, where a marketplace
-is given, lemma tickets.
+all are, the script is the claim. For the others lemmas are asked for, where a marketplace is given:
+one that is there already is used, what stays open are the result's subgoals and tickets.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from treewright.lean.async_session import AsyncLeanSession
@@ -20,6 +19,7 @@ from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.types import CheckResult
 from treewright.orchestrator import chat, statements
 from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.tickets import Ticket, TicketStatus
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import (
     EXCEPTION,
@@ -49,6 +49,8 @@ class LemmaRequests(Protocol):
     """The part of the marketplace that a sketch needs."""
 
     async def request_lemma(self, goal: str, **details: Any) -> str: ...
+
+    async def get_ticket(self, ticket_id: str) -> Ticket: ...
 
 
 class SketchWorker:
@@ -89,7 +91,7 @@ class SketchWorker:
             async with self._lean.session() as session:
                 kind = EXCEPTION
                 async with asyncio.timeout(timeout):
-                    text, open_ends = await self._fill(session, goal, script)
+                    text, open_ends, tickets = await self._fill(session, goal, script)
         except TimeoutError:
             return failed(self.strategy, "timeout", started)
         except Hopeless as reason:
@@ -103,7 +105,7 @@ class SketchWorker:
             tactics = (text,) if goal.place is not None else tuple(text.splitlines())
             return Result(True, self.strategy, tactics, seconds, metadata={"sketch": script})
         subgoals = tuple(sorry.goal.pretty for sorry in open_ends)
-        metadata = {"sketch": script, "tickets": await self._request(goal, open_ends)}
+        metadata = {"sketch": script, "tickets": tickets}
         error = f"{len(subgoals)} steps of the sketch are open"
         return Result(False, self.strategy, (), seconds, subgoals, error, metadata)
 
@@ -121,10 +123,11 @@ class SketchWorker:
 
     async def _fill(
         self, session: AsyncLeanSession, goal: Goal, script: str
-    ) -> tuple[str, list[Sorry]]:
-        """The script with what could be filled in, and the steps that are still open."""
+    ) -> tuple[str, list[Sorry], list[str]]:
+        """The script with what could be filled in; the steps still open, and their tickets."""
         text, start, tail, column = _placed(goal, script)
-        gave_up: list[int] = []
+        gave_up = 0
+        tickets: list[str] = []
         while True:
             result = await session.check(text, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
             if not isinstance(result, CheckResult):
@@ -134,33 +137,58 @@ class SketchWorker:
                 raise Hopeless(f"the sketch does not elaborate: {detail.splitlines()[0]}")
             end = len(text.encode()) - tail
             inside = [s for s in from_check(text, result) if start <= s.start < end]
-            waiting = inside[len(gave_up) :]
+            waiting = inside[gave_up:]
             if not waiting:
                 found = text.encode()[start:end].decode()
-                return _taken_back(found, column), inside
+                return _taken_back(found, column), inside, tickets
             # From the front: what was given up stays in front of what is still to be tried.
             deadline = time.monotonic() + 60
             steps = await self._filler.close_hole(session, Hole(waiting[0].states), goal, deadline)
-            if steps is None:
-                gave_up.append(waiting[0].start)
-            else:
+            if steps is not None:
                 text = replace(text, waiting[0], "\n".join(steps))
+                continue
+            ticket = await self._request(goal, waiting[0], gave_up + 1)
+            if ticket is not None and (proof := _proof_in(ticket, waiting[0])):
+                candidate = replace(text, waiting[0], proof)
+                if await _elaborates(session, candidate):
+                    text = candidate
+                    continue
+            gave_up += 1
+            tickets += [ticket.ticket_id] if ticket is not None else []
 
-    async def _request(self, goal: Goal, open_ends: Sequence[Sorry]) -> list[str]:
+    async def _request(self, goal: Goal, step: Sorry, number: int) -> Ticket | None:
         if self._lemmas is None:
-            return []
-        return [
-            await self._lemmas.request_lemma(
-                goal=sorry.goal.target,
-                context=[f"{h.name} : {h.type}" for h in sorry.goal.hypotheses],
-                suggested_name=f"{re.sub(r'[^A-Za-z0-9]+', '_', goal.id)}_step{number}",
-                priority=goal.estimated_difficulty,
-                imports=goal.imports,
-                preamble=goal.preamble,
-                requested_by="sketch",
-            )
-            for number, sorry in enumerate(open_ends, start=1)
-        ]
+            return None
+        ticket_id = await self._lemmas.request_lemma(
+            goal=step.goal.target,
+            context=_context(step),
+            suggested_name=f"{re.sub(r'[^A-Za-z0-9]+', '_', goal.id)}_step{number}",
+            priority=goal.estimated_difficulty,
+            imports=goal.imports,
+            preamble=goal.preamble,
+            requested_by="sketch",
+        )
+        return await self._lemmas.get_ticket(ticket_id)
+
+
+def _context(step: Sorry) -> list[str]:
+    return [f"{h.name} : {h.type}" for h in step.goal.hypotheses]
+
+
+def _proof_in(ticket: Ticket, step: Sorry) -> str:
+    """The tactic that is a completed ticket's proof, or '' if it cannot stand in the step.
+
+    A lemma that was asked for under other names does not fit, nor one with lemmas of its own.
+    """
+    if ticket.status is not TicketStatus.COMPLETED or list(ticket.context) != _context(step):
+        return ""
+    _, head, proof = (ticket.completed_proof or "").partition(f"theorem {ticket.statement} :=")
+    return f"exact {proof.strip()}" if head else ""
+
+
+async def _elaborates(session: AsyncLeanSession, text: str) -> bool:
+    result = await session.check(text, timeout=DEFAULT_CHECK_SECONDS)
+    return isinstance(result, CheckResult) and not result.errors and not result.stopped
 
 
 def script_of(answer: str) -> str:
