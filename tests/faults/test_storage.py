@@ -26,6 +26,7 @@ from tests.faults.running import (
     one_line,
     search,
 )
+from tests.readonly import read_only
 from tests.toy import ToyRepository
 
 pytestmark = pytest.mark.xdist_group("storage")
@@ -140,12 +141,9 @@ def test_a_write_that_fails_anywhere_loses_nothing(
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if mounted.returncode != 0:
-        pytest.skip("mounting a small file system needs root")
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root; CI has it")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)], check=True)
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
 
@@ -177,32 +175,22 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_run(
 
 
 @pytest.fixture
-def read_only(half_dry: ToyRepository) -> Iterator[ToyRepository]:
+def sealed(half_dry: ToyRepository) -> Iterator[ToyRepository]:
     """A run directory that cannot be written, not even by root."""
-    place = str(half_dry.path / ".treewright")
-    bound = subprocess.run(["mount", "--bind", place, place], capture_output=True, check=False)
-    if bound.returncode == 0:
-        subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+    with read_only(half_dry.path / ".treewright"), read_only(half_dry.run_dir(RUN)):
         yield half_dry
-        subprocess.run(["umount", "-l", place], check=True)
-        return
-    if os.geteuid() == 0:
-        pytest.skip("root writes everywhere, and may not mount here")
-    half_dry.run_dir(RUN).chmod(0o555)
-    yield half_dry
-    half_dry.run_dir(RUN).chmod(0o755)
 
 
-def test_a_read_only_run_directory(read_only: ToyRepository) -> None:
-    said = one_line(search(read_only, code=2).err)
+def test_a_read_only_run_directory(sealed: ToyRepository) -> None:
+    said = one_line(search(sealed, code=2).err)
     assert "not writable" in said
-    assert str(read_only.run_dir(RUN)) in said
-    assert search(read_only, "--report-only").out, "the report is as it would be written"
+    assert str(sealed.run_dir(RUN)) in said
+    assert search(sealed, "--report-only").out, "the report is as it would be written"
 
 
-def test_a_new_run_where_nothing_can_be_written(read_only: ToyRepository) -> None:
+def test_a_new_run_where_nothing_can_be_written(sealed: ToyRepository) -> None:
     command = [sys.executable, "-m", "treewright", "tree", "--dry-run", "--tree-run-id", "other",
-               "--repo", str(read_only.path)]  # fmt: skip
+               "--repo", str(sealed.path)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr

@@ -74,14 +74,14 @@ def test_four_of_five_are_proved_and_cells_keep_up(sessions: Sessions, replayer:
     solved: dict[str, set[str]] = {name: set() for name in RUNNERS}
     for goal in SAMPLE:
         for name, runner in RUNNERS.items():
-            script = search(sessions, goal.text, 200, runner=runner).script
+            # Lean's own limits, which count work, strike long before these seconds.
+            script = search(sessions, goal.text, 200, runner=runner, step_seconds=120).script
             if script is not None:
                 assert proved(replayer, goal.text, script), f"{goal.text}\n{script}"
                 solved[name].add(goal.id)
     assert len(solved["centralized"]) >= 0.8 * len(SAMPLE), solved
     assert len(solved["four agents"]) >= 0.9 * len(solved["centralized"]), solved
-    # The same goals; a step limit that strikes on a busy machine may cost one of them one.
-    assert len(solved["one agent"] ^ solved["centralized"]) <= 1, solved
+    assert solved["one agent"] == solved["centralized"]
 
 
 @pytest.mark.parametrize(

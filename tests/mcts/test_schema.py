@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from tests.mcts.test_search import Limits, search, world
+from treewright.kernel.schema import render
 from treewright.mcts import schema
 from treewright.mcts.run import create
 from treewright.mcts.settings import LeanRecord, Settings, StatementTarget
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", schema.schemas())
 def test_committed_schemas_are_up_to_date(name: str) -> None:
     committed = (ROOT / "schema" / name).read_bytes()
-    assert committed == schema.render(schema.schemas()[name]), "run: make schema"
+    assert committed == render(schema.schemas()[name]), "run: make schema"
 
 
 def test_files_of_a_run_validate(tmp_path: Path) -> None:

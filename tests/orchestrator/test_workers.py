@@ -366,7 +366,7 @@ def test_how_dojo_tries_tactics() -> None:
     with pytest.raises(TimeoutError):
         dojo.first_closing(library, gym, None, 0.0)
     with pytest.raises(Hopeless):
-        dojo.DojoWorker()._prove(Goal(id="g", text="p"), 0.0)
+        dojo.DojoWorker().prove(Goal(id="g", text="p"), 0.0)
 
 
 def test_an_error_of_the_endpoint_is_for_people() -> None:

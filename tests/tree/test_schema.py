@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.tree.runs import make_target, search
+from treewright.kernel.schema import render
 from treewright.tree import schema
 from treewright.tree.events import Event
 from treewright.tree.model import Manifest
@@ -20,9 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", schema.schemas())
 def test_committed_schemas_are_up_to_date(name: str) -> None:
     committed = (ROOT / "schema" / name).read_bytes()
-    assert committed == schema.render(schema.schemas()[name]), (
-        "run: python -m treewright.tree.schema"
-    )
+    assert committed == render(schema.schemas()[name]), "run: python -m treewright.tree.schema"
 
 
 @pytest.mark.parametrize("dry_run", [False, True], ids=["real", "dry"])

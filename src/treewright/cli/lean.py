@@ -14,7 +14,7 @@ from treewright.kernel.errors import EXIT_FAILURE, UsageError
 if TYPE_CHECKING:
     from treewright.lean.types import CheckResult, SessionLost, Timeout
 
-_BACKEND = click.option(
+backend_option = click.option(
     "--lean",
     "requested",
     type=click.Choice(["auto", "wasm", "native"]),
@@ -82,7 +82,7 @@ def install(from_file: Path | None, force: bool) -> None:
 
 
 @lean.command()
-@_BACKEND
+@backend_option
 @_JSON
 def doctor(requested: str, as_json: bool) -> None:
     """Prove something; print versions, start-up time and steps per second."""
@@ -118,7 +118,7 @@ def doctor(requested: str, as_json: bool) -> None:
 
 @lean.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@_BACKEND
+@backend_option
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
 @_JSON
 def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool) -> None:

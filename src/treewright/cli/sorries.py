@@ -6,19 +6,13 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.lean import backend_option
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 
 @click.command()
 @click.argument("project", type=click.Path(path_type=Path), default=Path())
-@click.option(
-    "--lean",
-    "requested",
-    type=click.Choice(["auto", "wasm", "native"]),
-    default="auto",
-    show_default=True,
-    help="auto takes native inside a Lake project whose toolchain is installed.",
-)
+@backend_option
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> None:

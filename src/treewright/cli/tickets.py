@@ -55,6 +55,13 @@ def _emit(found: Ticket | list[Ticket]) -> None:
     click.echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
 
 
+def _tell(ticket: Ticket, done: bool) -> None:
+    """The ticket as it is now; on stderr, with exit code 1, if it was not ours to change."""
+    click.echo(_line(ticket), err=not done)
+    if not done:
+        raise click.exceptions.Exit(EXIT_FAILURE)
+
+
 def _line(ticket: Ticket) -> str:
     holder = ""
     if ticket.claimed_by:
@@ -178,9 +185,7 @@ def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Pat
             marketplace.claim_ticket(ticket_id, who or _login(), lease_seconds=lease)
         )
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
-    click.echo(_line(ticket), err=not done)
-    if not done:
-        raise click.exceptions.Exit(EXIT_FAILURE)
+    _tell(ticket, done)
 
 
 @tickets.command()
@@ -192,9 +197,7 @@ def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
     with _open(ledger_path) as marketplace:
         done = asyncio.run(marketplace.release_ticket(ticket_id, who or _login()))
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
-    click.echo(_line(ticket), err=not done)
-    if not done:
-        raise click.exceptions.Exit(EXIT_FAILURE)
+    _tell(ticket, done)
 
 
 @tickets.command()

@@ -16,6 +16,16 @@ _TYPES = {
 }
 
 
+_SHELL = "page.html"
+_TITLES = {
+    "home": "Treewright",
+    "tree": "Tree run · Treewright",
+    "proof": "Proof run · Treewright",
+    "bank": "Orchestrator · Treewright",
+}
+"""The pages: each is the shell with a title and the script of its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asset:
     body: bytes
@@ -26,10 +36,14 @@ class Asset:
 @cache
 def all_assets() -> dict[str, Asset]:
     """By file name."""
-    found = {}
-    for path in sorted(STATIC.iterdir()):
-        if path.suffix in _TYPES:
-            body = path.read_bytes()
-            etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
-            found[path.name] = Asset(body, _TYPES[path.suffix], etag)
-    return found
+    files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _TYPES}
+    shell = files.pop(_SHELL).decode()
+    for page, title in _TITLES.items():
+        text = shell.replace("{title}", title).replace("{script}", page)
+        files[f"{page}.html"] = text.encode()
+    return {name: _asset(name, body) for name, body in sorted(files.items())}
+
+
+def _asset(name: str, body: bytes) -> Asset:
+    etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+    return Asset(body, _TYPES[Path(name).suffix], etag)

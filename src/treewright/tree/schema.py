@@ -10,13 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from treewright.kernel import atomic
+from treewright.kernel import schema
 from treewright.tree.events import Event
 from treewright.tree.model import FORMAT_VERSION, Manifest
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -27,21 +23,9 @@ def schemas() -> dict[str, dict[str, Any]]:
     }
 
 
-def render(schema: dict[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
-
-
-def main(directory: Path) -> None:
-    atomic.make_directory(directory)
-    for name, schema in schemas().items():
-        atomic.write_bytes(directory / name, render(schema))
-
-
 def _titled(kind: Any, title: str) -> dict[str, Any]:
-    body = msgspec.json.schema(kind)
-    described = f"{title}, format_version {FORMAT_VERSION}. See docs/manifest.md."
-    return {"$schema": _DIALECT, "title": title, "description": described, **body}
+    return schema.titled(kind, title, f"format_version {FORMAT_VERSION}. See docs/manifest.md.")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schema"))
+    schema.write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schema"), schemas())

@@ -140,6 +140,29 @@ async def open_goal(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
     return [Hole((_state(opened),), steps)]
 
 
+class ThreadWorker(abc.ABC):
+    """A strategy on a library that blocks: it runs in a thread of its own."""
+
+    strategy: StrategyType
+
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(timeout):
+                tactics = await asyncio.to_thread(self.prove, goal, started + timeout)
+        except TimeoutError:
+            return failed(self.strategy, "timeout", started)
+        except Hopeless as reason:
+            return failed(self.strategy, str(reason), started)
+        except Exception as error:
+            return failed(self.strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
+        return Result(True, self.strategy, tactics, time.monotonic() - started)
+
+    @abc.abstractmethod
+    def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
+        """The tactics that close the goal; raises Hopeless if there are none."""
+
+
 def _state(result: StepResult) -> ProofState:
     if isinstance(result, ProofState):
         return result

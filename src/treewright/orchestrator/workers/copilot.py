@@ -6,7 +6,6 @@ which the bundled Lean can do only for goals that need nothing but core Lean.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from pathlib import Path
 from treewright.lean.session import LeanSession
 from treewright.lean.types import Diagnostic, ProofState, StepResult, TacticError
 from treewright.orchestrator import statements
-from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import EXCEPTION, Availability, Hopeless, failed
+from treewright.orchestrator.types import Goal, StrategyType
+from treewright.orchestrator.workers.base import Availability, Hopeless, ThreadWorker
 from treewright.orchestrator.workers.native import native_project, requires
 
 PACKAGE = "LeanCopilot"
@@ -25,13 +24,11 @@ SEARCH = "search_proof"
 _TRY_THIS = re.compile(r"Try (?:this|these):\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
 
 
-class CopilotWorker:
+class CopilotWorker(ThreadWorker):
     def __init__(self, start: Path | None = None) -> None:
         self._start = start or Path.cwd()
 
-    @property
-    def strategy(self) -> StrategyType:
-        return StrategyType.COPILOT
+    strategy = StrategyType.COPILOT
 
     def probe(self) -> Availability:
         project = native_project(self._start)
@@ -43,20 +40,7 @@ class CopilotWorker:
             )
         return Availability(True, f"{PACKAGE} in {project.name}")
 
-    async def run(self, goal: Goal, timeout: float) -> Result:
-        started = time.monotonic()
-        try:
-            async with asyncio.timeout(timeout):
-                tactics = await asyncio.to_thread(self._prove, goal, timeout)
-        except TimeoutError:
-            return failed(self.strategy, "timeout", started)
-        except Hopeless as reason:
-            return failed(self.strategy, str(reason), started)
-        except Exception as error:
-            return failed(self.strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
-        return Result(True, self.strategy, tactics, time.monotonic() - started)
-
-    def _prove(self, goal: Goal, timeout: float) -> tuple[str, ...]:
+    def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
         from treewright.lean.native.session import open_native
 
         project = native_project(self._start)
@@ -66,7 +50,7 @@ class CopilotWorker:
             raise Hopeless("copilot works on statements")
         session = open_native(project, imports_for(goal), goal.preamble)
         try:
-            return search(session, goal, timeout)
+            return search(session, goal, deadline - time.monotonic())
         finally:
             session.close()
 

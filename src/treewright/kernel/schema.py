@@ -1,0 +1,31 @@
+"""Publishing JSON Schemas of file formats, made from the types that read and write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.kernel import atomic
+
+Schemas = Mapping[str, dict[str, Any]]
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def titled(kind: Any, title: str, note: str) -> dict[str, Any]:
+    """The schema of a type, with words for its reader."""
+    body = msgspec.json.schema(kind)
+    return {"$schema": _DIALECT, "title": title, "description": f"{title}, {note}", **body}
+
+
+def render(schema: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
+
+
+def write(directory: Path, schemas: Schemas) -> None:
+    """One file per name."""
+    atomic.make_directory(directory)
+    for name, schema in schemas.items():
+        atomic.write_bytes(directory / name, render(schema))
