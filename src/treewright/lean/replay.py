@@ -1,38 +1,43 @@
 """The replay check: the only thing in treewright that may say "proved".
 
 Given the original text, in which the theorem still has its `sorry`, and a candidate in which
-something else stands in its place, the candidate is accepted only if all of this holds:
+something else stands in its place, two Lean processes work side by side:
 
-1. Lean's parser reads what the candidate has and the original has not under the policy of
-   `escapes`, before anything of it is elaborated.
-2. The whole candidate elaborates, from a freshly imported environment, in a process that has
-   run nothing but texts that passed this check's policy, without an error.
-3. Everything the original declares is there and says the same: the type, and every definition
-   of the text that the type mentions, compared as terms. So notation, instances, shadowed names
-   or options that would change a statement's meaning are found by their effect.
-4. Each target rests on no `sorry`, on no axiom outside the allow-list, on nothing unsafe.
-5. The kernel takes everything the target rests on once more, on top of the bare imports.
+- One reads the candidate. Lean's parser applies the policy of `escapes` to what the original has
+  not, before anything of it is elaborated; the whole text must elaborate without an error. What it
+  declares is exported as data: terms, and nothing else.
+- The judge has never seen the candidate's text. It elaborates the original, and decides on the
+  data: everything the original declares is there and means the same; what a target rests on has no
+  `sorry`, no axiom outside the allow-list, nothing that is unsafe or runs code; and the kernel takes
+  all of it on top of the bare imports.
+
+Whatever a candidate does to the first process, the second decides.
 """
 
 from __future__ import annotations
 
-import difflib
-import itertools
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar, cast
 
+import msgspec
+
+from treewright import __version__
 from treewright.lean import escapes
-from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError
-from treewright.lean.types import CheckResult, SessionLost, Statement, TacticError, Timeout
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.certificate import Certificate, digest, kernel_warnings
+from treewright.lean.difference import difference
+from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
+from treewright.lean.types import CheckResult, SessionLost, Timeout
+from treewright.lean.wasm.home import LeanHome, home_digest
+from treewright.lean.wasm.judge import Judge, JudgeTimeout, OriginalError, Reference, Ruling
 from treewright.lean.wasm.session import WasmSession, header_of
 
 DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
 RECYCLE_AFTER = 200
 RECYCLE_HEAP_BYTES = 1_200_000_000
-_PRIVATE = re.compile(r"^_private\..*?\.0\.")
 _SORRY = re.compile(r"[sS]orry|[aA]dmit")
 
 Reason = Literal[
@@ -46,10 +51,13 @@ Reason = Literal[
     "axiom",
     "unsafe",
     "kernel",
+    "data",
     "timeout",
     "lost",
     "original",
 ]
+FAULTS = frozenset({"timeout", "lost"})
+"""Reasons that say nothing about the candidate: the same check may end otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +68,38 @@ class Verdict:
     detail: str = ""
     axioms: tuple[str, ...] = ()
     ms: float = 0.0
+    certificate: Certificate | None = None
 
     @property
     def proved(self) -> bool:
         return self.reason == "proved"
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether the check could not be made, so that there is no verdict at all."""
+        return self.reason in FAULTS
+
     def __bool__(self) -> bool:
         return self.proved
 
 
+class _Ended(Exception):
+    """The check is over before the judge was asked."""
+
+    def __init__(self, reason: Reason, detail: str, ms: float = 0.0) -> None:
+        super().__init__(detail)
+        self.verdict = Verdict(reason, detail, ms=ms)
+
+
 class Replayer:
-    """Runs replay checks in a Lean process of its own. Not for use by two threads at once."""
+    """Runs replay checks in two Lean processes of its own. Not for use by two threads at once."""
 
     def __init__(self, home: LeanHome, *, axioms: frozenset[str] = DEFAULT_AXIOMS) -> None:
         self._home = home
         self._axioms = axioms
-        self._session: WasmSession | None = None
+        self._reader = _Kept(lambda: WasmSession(home))
+        self._judge = _Kept(lambda: Judge(home))
+        self._side = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         self._runs = 0
 
     def __enter__(self) -> Replayer:
@@ -85,9 +109,15 @@ class Replayer:
         self.close()
 
     def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-        self._session = None
+        """Ends both processes. A check that runs in another thread ends as lost."""
+        self._reader.close()
+        self._judge.close()
+
+    def warm_up(self) -> None:
+        """Starts both processes, side by side, if they are not there."""
+        judge = self._side.submit(self._judge.get)
+        self._reader.get()
+        judge.result()
 
     def theorem(
         self,
@@ -110,12 +140,13 @@ class Replayer:
         candidate: str,
         targets: Sequence[str] = (),
         *,
-        fresh_process: bool = False,
+        declarations: bool = False,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> Verdict:
         """Whether a candidate text proves the targets that the original leaves open.
 
-        Without targets, every declaration of the original that rests on `sorry` is one.
+        Without targets, every declaration of the original that rests on `sorry` is one. What the
+        candidate has and the original has not may contain commands only with `declarations`.
         """
         # Lean reads CRLF as LF; with both texts so, its positions are ours.
         original, candidate = (t.replace("\r\n", "\n") for t in (original, candidate))
@@ -124,177 +155,165 @@ class Replayer:
         if "\0" in candidate:
             return Verdict("escape", "the text contains a NUL character")
         changed = difference(original.encode(), candidate.encode())
-        session = self._fresh_session(discard=fresh_process)
+        policy = escapes.policy(changed, commands=declarations)
+
+        def work() -> Verdict:
+            prepared = self._side.submit(self._reference, original, targets, timeout)
+            try:
+                read = self._read(candidate, policy, timeout)
+            except _Ended:
+                prepared.result()  # what is wrong with the original comes first
+                raise
+            reference = prepared.result()
+            if reference.unknown:
+                name = reference.unknown[0]
+                return Verdict("original", f"the original has no declaration {name}")
+            if not reference.open:
+                return Verdict("original", "nothing in the original is left to prove")
+            ruling = self._rule(read, reference, timeout)
+            return _verdict(ruling, read.ms, self._certificate(original, candidate, ruling))
+
+        return self._guarded(work)
+
+    def declarations(
+        self, text: str, names: Sequence[str], *, timeout: float = DEFAULT_CHECK_SECONDS
+    ) -> dict[str, Verdict]:
+        """What declarations of a text of one's own rest on: a verdict for each name."""
+
+        def work(name: str) -> Verdict:
+            read = self._read(text, None, timeout)
+            header = "".join(f"import {module}\n" for module in read.imports)
+            prepared = self._side.submit(self._reference, header, (), timeout)
+            asked = msgspec.Raw(msgspec.json.encode([name]))
+            return _verdict(self._rule(read, prepared.result(), timeout, targets=asked), read.ms)
+
+        return {name: self._guarded(lambda name=name: work(name)) for name in names}
+
+    # -- the two processes ----------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], Verdict]) -> Verdict:
+        """Runs a check; whatever happens to the processes ends as a fault, not as a verdict."""
+        if self._runs >= RECYCLE_AFTER or self._reader.heap_bytes > RECYCLE_HEAP_BYTES:
+            self._reader.close()
+            self._runs = 0
+        self._runs += 1
         try:
-            verdict = self._judge(session, original, candidate, changed, targets, timeout)
+            verdict = work()
+        except _Ended as ended:
+            verdict = ended.verdict
+        except OriginalError as error:
+            verdict = Verdict("original", f"the original does not elaborate: {error}")
+        except JudgeTimeout as error:
+            verdict = Verdict("timeout", str(error))
+        except MissingModule:
+            raise
         except LeanError as error:
             verdict = Verdict("lost", str(error))
-        self._runs += 1
-        # After a failure the process may be in any state: the next check gets another one.
-        if fresh_process or verdict.reason in ("timeout", "lost", "original", "kernel"):
-            self.close()
+        if verdict.is_fault:
+            self.close()  # the processes may be in any state: the next check gets others
         return verdict
 
-    def _fresh_session(self, *, discard: bool) -> WasmSession:
-        used_up = self._session is not None and (
-            discard
-            or not self._session.alive
-            or self._runs >= RECYCLE_AFTER
-            or self._session.heap_bytes > RECYCLE_HEAP_BYTES
+    def _certificate(self, original: str, candidate: str, ruling: Ruling) -> Certificate:
+        judge = self._judge.get()
+        return Certificate(
+            lean=judge.lean,
+            commit=judge.commit,
+            treewright=__version__,
+            original=digest(original),
+            candidate=digest(candidate),
+            home=home_digest(self._home),
+            targets=ruling.targets,
+            axioms=ruling.axioms,
+            allowed_axioms=tuple(sorted(self._axioms)),
+            filled=ruling.filled,
+            constants=ruling.constants,
+            warnings=kernel_warnings(judge.lean),
         )
-        if used_up:
-            self.close()
-        if self._session is None:
-            self._session = WasmSession(self._home)
-            self._runs = 0
-        return self._session
 
-    def _judge(
-        self,
-        session: WasmSession,
-        original: str,
-        candidate: str,
-        changed: tuple[tuple[int, int], ...],
-        targets: Sequence[str],
-        timeout: float,
-    ) -> Verdict:
-        before = session.check_file(original, keep=True, timeout=timeout)
-        if not isinstance(before, CheckResult):
-            return _unfinished(before, "the original")
-        if before.env is None or before.errors:
-            problem = before.errors[0].format("original") if before.errors else before.stopped
-            return Verdict("original", f"the original does not elaborate: {problem}")
-        wanted = {s.name: s for s in session.statements(before.env)}
-        goals = list(targets) or [n for n in wanted if _rests_on_sorry(session, n, before.env)]
-        # A target may be private to its text; the digest then carries its full name.
-        for name in goals:
-            found = session.statement(name, before.env)
-            if found is None:
-                return Verdict("original", f"the original has no declaration {name}")
-        if not goals:
-            return Verdict("original", "nothing in the original is left to prove")
+    def _reference(self, original: str, targets: Sequence[str], timeout: float) -> Reference:
+        return self._judge.get().reference(original, targets, timeout)
 
-        after = session.check_file(
-            candidate, keep=True, policy=escapes.policy(changed), timeout=timeout
+    def _read(
+        self, candidate: str, policy: dict[str, object] | None, timeout: float
+    ) -> CheckResult:
+        """The candidate, elaborated under the policy in the process that is for that."""
+        result = self._reader.get().check_file(
+            candidate, keep=True, policy=policy, timeout=timeout
         )
-        if not isinstance(after, CheckResult):
-            return _unfinished(after, "the candidate")
-        verdict = self._compare(session, before.env, after, wanted, goals, timeout)
-        session.free_environment(before.env)
-        if after.env is not None:
-            session.free_environment(after.env)
-        return verdict
+        if isinstance(result, Timeout):
+            raise _Ended("timeout", f"the candidate did not elaborate in {timeout:g} s", result.ms)
+        if isinstance(result, SessionLost):
+            raise _Ended("lost", f"the candidate: {result.reason}")
+        if result.stopped:
+            raise _stopped(result)
+        if result.errors or result.env is None:
+            raise _Ended("error", result.errors[0].format("candidate"), result.ms)
+        return result
 
-    def _compare(
+    def _rule(
         self,
-        session: WasmSession,
-        original_env: int,
-        after: CheckResult,
-        wanted: dict[str, Statement],
-        goals: Sequence[str],
+        read: CheckResult,
+        reference: Reference,
         timeout: float,
-    ) -> Verdict:
-        if after.stopped:
-            return _stopped(after)
-        if after.errors or after.env is None:
-            return Verdict("error", after.errors[0].format("candidate"), ms=after.ms)
-        present = {s.name: s for s in session.statements(after.env)}
-        asked = (session.statement(name, original_env) for name in goals)
-        targets = {statement.name for statement in asked if statement is not None}
-        for name, statement in wanted.items():
-            if name not in present:
-                return Verdict("missing", f"{_plain(name)} is not declared any more", ms=after.ms)
-            same_body = present[name].body == statement.body or name in targets
-            if present[name].digest != statement.digest or not same_body:
-                return Verdict("statement", f"{_plain(name)} says something else now", ms=after.ms)
-        used: set[str] = set()
-        for name in goals:
-            problem = self._audit(session, name, original_env, after, used, timeout)
-            if problem is not None:
-                return problem
-        return Verdict("proved", axioms=tuple(sorted(used)), ms=after.ms)
-
-    def _audit(
-        self,
-        session: WasmSession,
-        name: str,
-        original_env: int,
-        after: CheckResult,
-        used: set[str],
-        timeout: float,
-    ) -> Verdict | None:
-        assert after.env is not None
-        statement = session.statement(name, after.env)
-        asked = session.statement(name, original_env)
-        if statement is None or asked is None:
-            return Verdict("missing", f"{name} is not declared", ms=after.ms)
-        if statement.digest != asked.digest or statement.name != asked.name:
-            return Verdict("statement", f"{name} says something else now", ms=after.ms)
-        if statement.kind != asked.kind:
-            return Verdict("statement", f"{name} is a {statement.kind} now", ms=after.ms)
-        report = session.audit(name, after.env)
-        if isinstance(report, TacticError):
-            return Verdict("missing", report.message, ms=after.ms)
-        if "sorryAx" in report.axioms:
-            return Verdict("sorry", f"{name} rests on sorry", report.axioms, after.ms)
-        if outside := report.outside(self._axioms):
-            return Verdict("axiom", f"{name} rests on {', '.join(outside)}", outside, after.ms)
-        if report.unsafe or report.missing:
-            what = ", ".join(report.unsafe + report.missing)
-            return Verdict("unsafe", f"{name} rests on {what}", ms=after.ms)
-        if problem := session.recheck(name, after.env, timeout * 2):
-            return Verdict("kernel", f"{name}: {problem.splitlines()[0]}", ms=after.ms)
-        used.update(report.axioms)
-        return None
+        *,
+        targets: msgspec.Raw | None = None,
+    ) -> Ruling:
+        """Hands the terms over and lets the judge decide."""
+        assert read.env is not None
+        reader = self._reader.get()
+        compared = targets is None
+        whole = reference.targets if targets is None else targets
+        exported = reader.export(
+            read.env, whole, reference.stated if compared else _NOTHING, timeout
+        )
+        reader.free_environment(read.env)
+        return self._judge.get().rule(
+            reference, exported.data, self._axioms, timeout, targets=targets
+        )
 
 
-def _stopped(after: CheckResult) -> Verdict:
+_NOTHING = msgspec.Raw(b"[]")
+_Process = TypeVar("_Process", WasmSession, Judge)
+
+
+class _Kept(Generic[_Process]):
+    """A process that is started when it is first needed, and again when it was lost."""
+
+    def __init__(self, start: Callable[[], _Process]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._process: _Process | None = None
+
+    def get(self) -> _Process:
+        with self._lock:
+            if self._process is not None and not self._process.alive:
+                self._process.close()
+                self._process = None
+            if self._process is None:
+                self._process = self._start()
+            return self._process
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    @property
+    def heap_bytes(self) -> int:
+        return self._process.heap_bytes if self._process is not None else 0
+
+
+def _verdict(ruling: Ruling, ms: float, certificate: Certificate | None = None) -> Verdict:
+    reason = cast("Reason", ruling.reason)
+    proved = reason == "proved"
+    return Verdict(reason, ruling.detail, ruling.axioms, ms, certificate if proved else None)
+
+
+def _stopped(after: CheckResult) -> _Ended:
     """The text ended early, or the policy stopped it."""
     detail = after.stopped.removeprefix("escape: ")
     if detail == after.stopped:
-        return Verdict("error", detail, ms=after.ms)
+        return _Ended("error", detail, after.ms)
     if _SORRY.search(detail):
-        return Verdict("sorry", "the text contains sorry", ms=after.ms)
-    return Verdict("escape", f"generated text may not contain {detail}", ms=after.ms)
-
-
-def _plain(name: str) -> str:
-    """A declaration's name as its author wrote it: without the prefix of a private one."""
-    return _PRIVATE.sub("", name)
-
-
-def _rests_on_sorry(session: WasmSession, name: str, env: int) -> bool:
-    report = session.audit(name, env)
-    return not isinstance(report, TacticError) and "sorryAx" in report.axioms
-
-
-def _unfinished(result: Timeout | SessionLost, what: str) -> Verdict:
-    if isinstance(result, Timeout):
-        return Verdict("timeout", f"{what} did not elaborate in {result.seconds:g} s", ms=result.ms)
-    return Verdict("lost", f"{what}: {result.reason}")
-
-
-def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
-    """The stretches [start, end) of the candidate that the original has not, as whole lines.
-
-    Everything outside them is lines of the original in their order.
-    """
-    old = original.splitlines(keepends=True)
-    new = candidate.splitlines(keepends=True)
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    matcher = difflib.SequenceMatcher(
-        a=old[head : len(old) - tail], b=new[head : len(new) - tail], autojunk=False
-    )
-    offsets = [0, *itertools.accumulate(len(line) for line in new)]
-    return tuple(
-        (offsets[head + start], offsets[head + end])
-        for tag, _, _, start, end in matcher.get_opcodes()
-        if tag != "equal"
-    )
-
-
-def _common(first: list[bytes], second: list[bytes]) -> int:
-    """How many lines two texts begin with in common."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+        return _Ended("sorry", "the text contains sorry", after.ms)
+    return _Ended("escape", f"generated text may not contain {detail}", after.ms)

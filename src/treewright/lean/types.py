@@ -173,6 +173,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     stopped: str = ""
     env: int | None = None
     sorries: tuple[SorryPlace, ...] = ()
+    imports: tuple[str, ...] = ()
     ms: float = 0.0
 
     @property
@@ -212,18 +213,6 @@ class AuditReport(msgspec.Struct, frozen=True):
     def outside(self, allowed: frozenset[str]) -> tuple[str, ...]:
         """Axioms that are not allowed."""
         return tuple(name for name in self.axioms if name not in allowed)
-
-
-class Statement(msgspec.Struct, frozen=True):
-    """What a declaration says: a digest of its type and of every local definition in it.
-
-    `body` is the digest of a definition's value; a theorem has none, its proof does not count.
-    """
-
-    name: str
-    kind: str
-    digest: str
-    body: str = ""
 
 
 class Declaration(msgspec.Struct, frozen=True):

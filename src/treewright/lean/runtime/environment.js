@@ -1,10 +1,7 @@
 'use strict';
 /**
- * What an environment contains: declarations, what a proof rests on, what a statement means,
- * and the kernel's second opinion.
+ * What an environment contains: declarations, and what they rest on.
  */
-const { createHash } = require('node:crypto');
-
 const KINDS = ['axiom', 'def', 'theorem', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
 const ORIGINAL_KINDS = ['def', 'theorem', 'axiom', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
 const CONSTANT_VAL = { name: 0, levelParams: 1, type: 2 };
@@ -13,7 +10,7 @@ const MODULE_DATA = { constNames: 1, constants: 2 };
 
 function createEnvironment(heap, calls, names, messages, terms, goals, elaborator) {
   const { box, inc, dec, field, tag, isBox, readArray, readList } = heap;
-  const { call, truth, unwrap, makeRef, LeanException } = calls;
+  const { call, truth, makeRef } = calls;
 
   /** The ConstantInfo of a borrowed name, owned, or 0. */
   function find(env, name) {
@@ -43,6 +40,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   const typeOf = (info) => field(constantVal(info), CONSTANT_VAL.type);
   /** The value of a definition, theorem or opaque constant, borrowed, or 0. */
   const valueOf = (info) => ([1, 2, 3].includes(tag(info)) ? field(field(info, 0), 1) : 0);
+
+  const isUnsafe = (info) => truth('l_Lean_ConstantInfo_isUnsafe', inc(info)) || truth('l_Lean_ConstantInfo_isPartial', inc(info));
 
   /** Everything a constant is made of: calls visit(name) for each constant it mentions. */
   function eachDependency(info, visit) {
@@ -77,7 +76,10 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
    */
   function audit(env, text) {
     const target = resolve(env, text);
-    if (!target) return null;
+    return target && restingOn(env, target);
+  }
+
+  function restingOn(env, target) {
     const axioms = new Set();
     const local = [];
     const missing = [];
@@ -100,7 +102,7 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
       }
       const imported = isImported(env, name);
       if (tag(info) === 0 && (!imported || originalKind(env, name) === 'axiom')) axioms.add(shown);
-      if (truth('l_Lean_ConstantInfo_isUnsafe', inc(info)) || truth('l_Lean_ConstantInfo_isPartial', inc(info))) unsafe.push(shown);
+      if (isUnsafe(info)) unsafe.push(shown);
       if (!imported) {
         local.push(shown);
         eachDependency(info, (n) => todo.push(inc(n)));
@@ -114,49 +116,12 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     };
   }
 
-  /**
-   * What a declaration says, as a digest: its type and, through it, every definition of this
-   * session that the type mentions, directly or not (proofs count by what they prove). `body` is
-   * the digest of a definition's own value.
-   */
-  function statement(env, text) {
-    const target = resolve(env, text);
-    if (!target) return null;
-    const parts = [];
-    const seen = new Set();
-    const todo = [{ name: target.name, valued: false }];
-    while (todo.length > 0) {
-      const { name, valued } = todo.pop();
-      const key = names.key(name);
-      if (seen.has(key)) continue;
-      seen.add(key);
-      if (name !== target.name && isImported(env, name)) continue;
-      const info = find(env, name);
-      if (!info) {
-        parts.push(`${key} missing`);
-        continue;
-      }
-      const value = valued && tag(info) !== 2 ? valueOf(info) : 0;
-      const levels = readList(field(constantVal(info), CONSTANT_VAL.levelParams)).map(names.key);
-      const options = {
-        fvar: (n) => names.key(n), level: (n) => `${levels.indexOf(names.key(n))}`, binderNames: false,
-      };
-      parts.push([
-        key, valued ? KINDS[tag(info)] : '', levels.length, terms.canonical(typeOf(info), options).text,
-        value ? terms.canonical(value, options).text : '',
-      ].join('\u0001'));
-      const visit = (n) => todo.push({ name: inc(n), valued: true });
-      terms.eachConstant(typeOf(info), visit);
-      if (value) terms.eachConstant(value, visit);
-      if (valued && KINDS[tag(info)] === 'inductive') eachDependency(info, visit);
-    }
-    const [own, ...rest] = parts;
-    const body = tag(target.info) === 2 ? 0 : valueOf(target.info);
-    return {
-      body: body ? createHash('sha256').update(terms.canonical(body, { fvar: names.key, binderNames: false }).text).digest('hex') : '',
-      name: names.show(target.name), kind: KINDS[tag(target.info)],
-      digest: createHash('sha256').update([own, ...rest.sort()].join('\u0002')).digest('hex'),
-    };
+  /** Whether a declaration (its borrowed name) rests on an axiom, directly or not. */
+  function restsOn(env, name, axiom) {
+    const info = find(env, name);
+    const { axioms } = restingOn(env, { name, info });
+    dec(info);
+    return axioms.includes(axiom);
   }
 
   /** The constants of this session, as [shown name, info (borrowed)]. */
@@ -168,36 +133,15 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   }
 
   /**
-   * Adds every constant of this session that `text` rests on to `base` again, through the
-   * kernel, whatever was believed about it before. Returns '' or what the kernel says.
+   * The names (borrowed from `env`) of what a text declares by itself: without auxiliary
+   * declarations, and without those that Lean makes when somebody asks for them.
    */
-  function recheck(env, base, text) {
-    const report = audit(env, text);
-    if (!report) return `there is no declaration ${text}`;
-    const wanted = new Set(report.local);
+  function declaredNames(env) {
     const { found, release } = sessionConstants(env);
-    const pairs = found.filter(([shown]) => wanted.has(shown))
-      .map(([, info, name]) => heap.constructor(0, [inc(name), inc(info)]));
+    const result = found.map(([, , name]) => name)
+      .filter((name) => !/(^|\.)_/.test(names.showUser(name)) && !truth('l_Lean_isReservedName', inc(env), inc(name)));
     release();
-    if (pairs.length !== wanted.size) return 'a constant it rests on is not where the kernel keeps constants';
-    const map = call(
-      'l_Std_HashMap_ofList___redArg', inc(heap.global('l_Lean_Name_instBEq')), inc(heap.global('l_Lean_instHashableName')),
-      heap.list(pairs),
-    );
-    try {
-      const checked = unwrap(call('l_Lean_Environment_replay', map, inc(base)));
-      const before = resolve(env, text);
-      const after = find(checked, before.name);
-      if (!after) return `the kernel did not take ${text}`;
-      const same = terms.canonical(typeOf(after), { fvar: names.key }).text
-        === terms.canonical(typeOf(before.info), { fvar: names.key }).text;
-      dec(after);
-      dec(checked);
-      return same ? '' : `the kernel took another ${text}`;
-    } catch (error) {
-      if (!(error instanceof LeanException)) throw error;
-      return heap.takeString(call('lean_io_error_to_string', error.object));
-    }
+    return result;
   }
 
   // The last listing, since pages follow each other; it keeps its environment alive.
@@ -261,7 +205,9 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     };
   }
 
-  return { find, resolve, typeOf, audit, statement, recheck, declarations, sessionConstants, KINDS };
+  return {
+    find, resolve, typeOf, isImported, isUnsafe, originalKind, eachDependency, audit, restsOn, declaredNames, declarations, KINDS,
+  };
 }
 
 module.exports = { createEnvironment };

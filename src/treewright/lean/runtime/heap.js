@@ -49,6 +49,12 @@ function createHeap(host) {
   /** A byte of the scalar area that follows the object fields. */
   const scalar8 = (o, offset) => views().HEAPU8[o + HEADER + 4 * fieldCount(o) + offset];
 
+  /** A 32-bit number of the scalar area that follows the object fields. */
+  const scalar32 = (o, offset) => views().HEAPU32[(o + HEADER + 4 * fieldCount(o) + offset) >> 2];
+
+  const setScalar8 = (o, offset, value) => { views().HEAPU8[o + HEADER + 4 * fieldCount(o) + offset] = value; };
+  const setScalar32 = (o, offset, value) => { views().HEAPU32[(o + HEADER + 4 * fieldCount(o) + offset) >> 2] = value; };
+
   function writeHeader(o, size, other, tagValue) {
     views().HEAP32[o >> 2] = 1;
     views().HEAPU16[(o + 4) >> 1] = size;
@@ -85,15 +91,18 @@ function createHeap(host) {
     return copy;
   }
 
-  function string(text) {
+  /** Calls use(address, length) with a copy of a text as C sees it. */
+  function withCString(text, use) {
     const bytes = Buffer.from(text, 'utf8');
     const buffer = wasm.malloc(bytes.length + 1) >>> 0;
     views().HEAPU8.set(bytes, buffer);
     views().HEAPU8[buffer + bytes.length] = 0;
-    const o = wasm.lean_mk_string_from_bytes(buffer, bytes.length) >>> 0;
+    const result = use(buffer, bytes.length);
     wasm.free(buffer);
-    return o;
+    return result;
   }
+
+  const string = (text) => withCString(text, (address, length) => wasm.lean_mk_string_from_bytes(address, length) >>> 0);
 
   /** The text of a borrowed string. */
   function readString(o) {
@@ -190,8 +199,9 @@ function createHeap(host) {
   }
 
   return {
-    TAG, box, isBox, unbox, inc, dec, isPersistent, tag, fieldCount, field, scalar8, constructor,
-    copyWith, string, readString, takeString, array, arraySize, arrayItem, readArray, list,
+    TAG, box, isBox, unbox, inc, dec, isPersistent, tag, fieldCount, field, scalar8, scalar32, setScalar8, setScalar32,
+    constructor,
+    copyWith, withCString, string, readString, takeString, array, arraySize, arrayItem, readArray, list,
     readList, readPersistentArray, eachOfPersistentMap, option, some, refValue, closure, global,
   };
 }

@@ -14,7 +14,9 @@ function serve(host) {
   write(replies, `${JSON.stringify({ ready: true, ms: Math.round(performance.now()) })}\n`);
   const read = createReader(0);
   for (let line = read(); line !== null; line = read()) {
-    if (line.trim() !== '') write(replies, `${JSON.stringify(server.answer(line))}\n`);
+    if (line.trim() === '') continue;
+    write(replies, `${JSON.stringify(server.answer(line))}\n`);
+    server.settle();
   }
   process.exit(0);
 }

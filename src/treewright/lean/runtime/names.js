@@ -44,18 +44,31 @@ function createNames(heap, { call }) {
   /** A borrowed name as its author wrote it: a private one without its prefix. */
   const showUser = (name) => show(name).replace(/^_private\.(?:.*?)\.0\./, '');
 
-  /** An unambiguous key of a borrowed name, without what hygiene added to it. */
-  function key(name) {
+  const keyOf = (parts) => parts.map((p) => (typeof p === 'number' ? `#${p}` : `${p.length}:${p}`)).join('');
+
+  /** An unambiguous key of a borrowed name: all of it. */
+  const key = (name) => keyOf(components(name));
+
+  /** The same for a bound variable, without what hygiene added to its name. */
+  function binderKey(name) {
     const parts = components(name);
     const scope = parts.indexOf('_@');
-    return (scope < 0 ? parts : parts.slice(0, scope))
-      .map((p) => (typeof p === 'number' ? `#${p}` : `${p.length}:${p}`)).join('');
+    return keyOf(scope < 0 ? parts : parts.slice(0, scope));
   }
+
+  /** A borrowed name as data: its components, numbers as { num: digits }. */
+  const toData = (name) => components(name).map((p) => (typeof p === 'number' ? { num: String(p) } : p));
+
+  /** The name (owned) that `toData` gave. */
+  const fromData = (parts) => make(parts.map((p) => (typeof p === 'string' ? p : Number(p.num))));
+
+  /** Forgets what was remembered of names, for when the memory they are in is put back. */
+  const forget = () => persistent.clear();
 
   /** Whether hygiene made the name, so that no text can refer to it. */
   const isInaccessible = (name) => components(name).includes('_@');
 
-  return { make, parse, components, show, showUser, key, isInaccessible };
+  return { make, parse, components, show, showUser, key, binderKey, toData, fromData, forget, isInaccessible };
 }
 
 module.exports = { createNames };

@@ -21,6 +21,11 @@ const { createProofs, RequestError } = require('./proofs.js');
 const { createEnvironment } = require('./environment.js');
 const { createSorries } = require('./sorries.js');
 const { createGuard } = require('./guard.js');
+const { createArena } = require('./arena.js');
+const { createDeclarations } = require('./declarations.js');
+const { createKernel } = require('./kernel.js');
+const { createJudge } = require('./judge.js');
+const { createSnapshot } = require('./snapshot.js');
 
 function createServer(host) {
   const heap = createHeap(host);
@@ -36,6 +41,9 @@ function createServer(host) {
   const environment = createEnvironment(heap, calls, names, messages, terms, goals, elaborator);
   const sorries = createSorries(heap, calls, names, syntax);
   const guard = createGuard(heap, syntax);
+  const data = createDeclarations(heap, environment, terms);
+  const judge = createJudge(heap, calls, names, environment, data, createKernel(heap, calls, watchdog));
+  const snapshot = createSnapshot(host);
 
   const environments = new Map(); // id -> { state (command state), base (id of what it was imported as) }
   const imported = new Map(); // key of a header's imports -> id
@@ -51,6 +59,26 @@ function createServer(host) {
     const found = environments.get(id);
     if (!found) throw new RequestError(`there is no environment ${id}`);
     return found;
+  }
+
+  // What a judge puts back after every verdict: Lean's memory, and what we know of it.
+  let before = new Map(); // environments
+  let stale = false;
+  let judged = false;
+
+  function remember() {
+    before = new Map(environments);
+    snapshot.take();
+  }
+
+  /** Makes everything as it was before the last original was elaborated. Done while nobody waits. */
+  function settle() {
+    if (!stale) return;
+    snapshot.restore();
+    environments.clear();
+    for (const [id, kept] of before) environments.set(id, kept);
+    names.forget();
+    stale = false;
   }
 
   const envOf = (id) => heap.field(findEnvironment(id).state, COMMAND_STATE.env);
@@ -85,9 +113,11 @@ function createServer(host) {
       let base = env;
       let options = {};
       let notes = [];
+      let imports = [];
       if (env === undefined) {
         const header = openHeader(text);
         if (header.failed) return { messages: header.failed, stopped: 'header', env: null, sorries: [] };
+        imports = header.imports.map((i) => i.module);
         base = header.id;
         notes = header.notes;
         options = { input: header.parsed.input, parserState: header.parsed.parserState };
@@ -110,7 +140,7 @@ function createServer(host) {
       }
       const { state, messages: more, stopped } = elaborator.commands(result, text, options);
       const reply = {
-        messages: notes.concat(more), stopped, env: null,
+        messages: notes.concat(more), stopped, env: null, imports,
         sorries: [...found.values()].map((s) => ({ ...s, states: s.states.map((id) => proofs.report(id, [])) })),
       };
       if (keep && !stopped) {
@@ -165,19 +195,46 @@ function createServer(host) {
       return report;
     },
 
-    statement: ({ env, name }) => ({ statement: environment.statement(envOf(env), name) }),
-
-    /** Digests of everything a text declared. */
-    statements({ env }) {
-      const { found, release } = environment.sessionConstants(envOf(env));
-      const list = found.filter(([, , name]) => !/(^|\.)_/.test(names.showUser(name))).map(([shown]) => shown);
+    /** What a text declares, as data for a judge: `whole` with proofs, `stated` without. Names are data, or text. */
+    export({ env, whole, stated }) {
+      const arena = createArena();
+      const named = (name) => (typeof name === 'string' ? environment.resolve(envOf(env), name)?.name : names.fromData(name));
+      const own = (list) => list.map(named).filter((name) => name !== undefined);
+      const { declarations, release } = data.collect(envOf(env), arena, own(whole), own(stated));
+      const encoded = arena.encode(declarations);
       release();
-      return { statements: list.map((name) => environment.statement(envOf(env), name)).filter(Boolean) };
+      return { data: encoded };
     },
 
-    recheck: ({ env, name }) => ({
-      verdict: environment.recheck(envOf(env), envOf(findEnvironment(env).base), name),
-    }),
+    /**
+     * For a judge: elaborates the original, on memory as it was before any other. Says what it
+     * declares, and which of `targets` (all that rest on `sorry`, if there are none) are there.
+     */
+    reference({ text, targets }) {
+      settle();
+      const header = openHeader(text);
+      if (header.failed) return { messages: header.failed, stopped: 'header', env: null };
+      if (!before.has(header.id)) remember();
+      stale = true;
+      const reply = operations.elaborate({ text, keep: true });
+      if (reply.env === null) return reply;
+      const env = envOf(reply.env);
+      const declared = environment.declaredNames(env);
+      const asked = targets.length > 0 ? targets.map((name) => environment.resolve(env, name))
+        : declared.filter((name) => environment.restsOn(env, name, 'sorryAx')).map((name) => ({ name }));
+      return {
+        ...reply,
+        unknown: targets.filter((_, i) => asked[i] === null),
+        targets: asked.filter((found) => found !== null).map(({ name }) => names.toData(name)),
+        stated: declared.map(names.toData),
+      };
+    },
+
+    /** The verdict on exported data; see judge.js. */
+    judge({ env, ...request }) {
+      judged = true;
+      return judge.judge(envOf(env), envOf(findEnvironment(env).base), request);
+    },
 
     declarations({ env, prefix, module, offset, limit: count, types }) {
       return environment.declarations(findEnvironment(env).state, envOf(env), {
@@ -187,7 +244,10 @@ function createServer(host) {
 
     memory: () => ({ rss: process.memoryUsage().rss, states: proofs.states.size, envs: environments.size }),
 
-    version: () => ({ lean: heap.readString(heap.global('l_Lean_versionString')), node: process.version }),
+    version: () => ({
+      lean: heap.readString(heap.global('l_Lean_versionString')), commit: heap.readString(heap.global('l_Lean_githash')),
+      node: process.version,
+    }),
 
     quit() { process.exit(0); },
   };
@@ -224,7 +284,7 @@ function createServer(host) {
     return reply;
   }
 
-  return { answer };
+  return { answer, settle: () => { if (judged) settle(); judged = false; } };
 }
 
 function parseRequest(line) {

@@ -13,16 +13,14 @@ const DATA_BYTES = 8; // the cached hash and flags that follow the object fields
 function createTerms(heap, { call }, names) {
   const { field, tag, isBox, unbox, scalar8, readString, readList } = heap;
 
-  const natural = (o) => (isBox(o) ? String(unbox(o)) : heap.takeString(call('l_Nat_repr', heap.inc(o))));
+  const natural = (o) => (isBox(o) ? String(unbox(o)) : heap.takeString(call('l_Nat_reprFast', heap.inc(o))));
 
   /**
    * The canonical text of a borrowed expression: { text, mvars, levels }, where `mvars` holds
    * the (borrowed) names of its metavariables in order of first occurrence.
    *   fvar(name)      the text that stands for a free variable
-   *   level(name)     the text that stands for a universe parameter
-   *   binderNames     whether the names of bound variables count
    */
-  function canonical(root, { fvar, level = names.key, binderNames = true }) {
+  function canonical(root, { fvar }) {
     const numbers = new Map(); // description -> number
     const seen = new Map(); // address -> number
     const lines = [];
@@ -55,7 +53,7 @@ function createTerms(heap, { call }, names) {
         case 1: return `S${levelText(field(l, 0))}`;
         case 2: return `M(${levelText(field(l, 0))},${levelText(field(l, 1))})`;
         case 3: return `I(${levelText(field(l, 0))},${levelText(field(l, 1))})`;
-        case 4: return `p<${level(field(l, 0))}>`;
+        case 4: return `p<${names.key(field(l, 0))}>`;
         default: {
           const key = names.show(field(l, 0));
           if (!levelIndex.has(key)) levelIndex.set(key, levelIndex.size);
@@ -63,8 +61,6 @@ function createTerms(heap, { call }, names) {
         }
       }
     }
-
-    const binder = (name) => (binderNames ? names.key(name) : '');
 
     function visit(e) {
       const known = seen.get(e);
@@ -96,11 +92,11 @@ function createTerms(heap, { call }, names) {
         }
         case EXPR.lam:
         case EXPR.forall:
-          n = number(`${tag(e) === EXPR.lam ? 'l' : 'A'}${scalar8(e, DATA_BYTES)}${binder(field(e, 0))} `
+          n = number(`${tag(e) === EXPR.lam ? 'l' : 'A'}${scalar8(e, DATA_BYTES)}${names.binderKey(field(e, 0))} `
             + `${visit(field(e, 1))} ${visit(field(e, 2))}`);
           break;
         case EXPR.let:
-          n = number(`L${scalar8(e, DATA_BYTES)}${binder(field(e, 0))} ${visit(field(e, 1))} ${visit(field(e, 2))} `
+          n = number(`L${scalar8(e, DATA_BYTES)}${names.binderKey(field(e, 0))} ${visit(field(e, 1))} ${visit(field(e, 2))} `
             + `${visit(field(e, 3))}`);
           break;
         case EXPR.lit: {
@@ -144,7 +140,7 @@ function createTerms(heap, { call }, names) {
     }
   }
 
-  return { canonical, eachConstant, natural, EXPR };
+  return { canonical, eachConstant, natural };
 }
 
-module.exports = { createTerms };
+module.exports = { createTerms, EXPR };

@@ -24,7 +24,7 @@ import msgspec
 from treewright.kernel import proctree
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.session import LeanError
-from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace, Statement
+from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace
 from treewright.lean.wasm.home import LeanHome
 
 RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
@@ -33,6 +33,7 @@ STACK_KILOBYTES = 512 * 1024
 JS_HEAP_MEGABYTES = 512
 _NODE_STACK_KILOBYTES = 240_000
 _CHUNK = 1 << 20
+_LONGEST_REPLY = 256 << 20
 _STDERR_TAIL = 2000
 # The stack limit has to be in force before the program is loaded, hence the shell.
 _LAUNCH = 'ulimit -c 0; ulimit -s "$1" 2>/dev/null || ulimit -s "$(ulimit -H -s)"; shift; exec "$@"'
@@ -74,15 +75,22 @@ class Reply(msgspec.Struct):
     local: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unsafe: tuple[str, ...] = ()
-    statement: Statement | None = None
-    statements: tuple[Statement, ...] = ()
-    verdict: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    targets: msgspec.Raw = msgspec.Raw(b"[]")
+    stated: msgspec.Raw = msgspec.Raw(b"[]")
+    unknown: tuple[str, ...] = ()
+    reason: str = ""
+    detail: str = ""
+    names: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
+    constants: int = 0
     items: tuple[Declaration, ...] = ()
     total: int = 0
     rss: int = 0
     states: int = 0
     envs: int = 0
     lean: str = ""
+    commit: str = ""
     node: str = ""
 
 
@@ -253,6 +261,8 @@ class LeanProcess:
             if not chunk:
                 raise ProcessLost(self._why_it_ended())
             self._buffer += chunk
+            if len(self._buffer) > _LONGEST_REPLY:
+                raise ProcessLost("the Lean process did not stop answering")
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         return line

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+import msgspec
+
 from treewright.lean.session import (
     DEFAULT_CHECK_SECONDS,
     DEFAULT_STEP_SECONDS,
@@ -20,7 +22,6 @@ from treewright.lean.types import (
     ProofState,
     SessionInfo,
     SessionLost,
-    Statement,
     StepResult,
     TacticError,
     Timeout,
@@ -31,7 +32,7 @@ from treewright.lean.wasm.process import LeanProcess, ProcessLost, Reply
 # How much longer than its limit a request may take before the process is killed.
 GRACE_SECONDS = 3.0
 GRACE_FACTOR = 1.5
-_IMPORT_SECONDS = 60.0
+IMPORT_SECONDS = 60.0
 _PAGE = 2000
 
 
@@ -53,7 +54,7 @@ class WasmSession:
             raise
 
     def _open(self, imports: tuple[str, ...], preamble: str) -> None:
-        opened = self._ask("open", soft=None, hard=_IMPORT_SECONDS, text=header_of(imports))
+        opened = self._ask("open", soft=None, hard=IMPORT_SECONDS, text=header_of(imports))
         if opened.env is None:
             raise missing_module([d.text for d in opened.messages])
         self.environment = opened.env
@@ -167,7 +168,7 @@ class WasmSession:
 
     def _elaborate(self, timeout: float, **fields: Any) -> CheckResult | Timeout | SessionLost:
         # A text with a header imports, on top of the time for the text itself.
-        hard = hard_limit(timeout) + (0.0 if "env" in fields else _IMPORT_SECONDS)
+        hard = hard_limit(timeout) + (0.0 if "env" in fields else IMPORT_SECONDS)
         try:
             reply = self._process.request("elaborate", soft=timeout, hard=hard, fields=fields)
         except ProcessLost as lost:
@@ -178,7 +179,9 @@ class WasmSession:
             raise LeanError(f"Lean could not elaborate the text: {reply.error}")
         if reply.stopped == "header":
             raise missing_module([d.text for d in reply.messages])
-        return CheckResult(reply.messages, reply.stopped, reply.env, reply.sorries, reply.ms)
+        return CheckResult(
+            reply.messages, reply.stopped, reply.env, reply.sorries, reply.imports, reply.ms
+        )
 
     # -- environments ---------------------------------------------------------------------
 
@@ -191,15 +194,9 @@ class WasmSession:
             reply.name, reply.kind, reply.axioms, reply.local, reply.missing, reply.unsafe
         )
 
-    def statement(self, name: str, env: int) -> Statement | None:
-        return self._ask("statement", soft=None, hard=120.0, env=env, name=name).statement
-
-    def statements(self, env: int) -> tuple[Statement, ...]:
-        return self._ask("statements", soft=None, hard=120.0, env=env).statements
-
-    def recheck(self, name: str, env: int, timeout: float) -> str:
-        """Gives what `name` rests on to the kernel once more; '' if it agrees."""
-        return self._ask("recheck", soft=None, hard=timeout, env=env, name=name).verdict
+    def export(self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float) -> Reply:
+        """What declarations of a text rest on, as data for the judge; a proof only of `whole`."""
+        return self._ask("export", soft=timeout, hard=timeout, env=env, whole=whole, stated=stated)
 
     def declarations(
         self, prefix: str = "", module: str = "", *, types: bool = True

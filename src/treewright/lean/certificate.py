@@ -1,0 +1,61 @@
+"""What a verdict rests on, written down so that a stranger can check it again.
+
+`treewright lean verify ORIGINAL CANDIDATE` makes the same one from the same two texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from treewright import __version__
+from treewright.lean.wasm.home import LeanHome
+
+FORMAT_VERSION = 1
+CHECKS = (
+    "the candidate elaborates without errors, and what it adds stays within the policy",
+    "terms were handed as data to a process that has not read the candidate",
+    "everything the original declares is declared, and means the same",
+    "no sorry, no axiom outside the allow-list, nothing unsafe or implemented elsewhere",
+    "nothing makes the kernel run compiled code, imported definitions included",
+    "the kernel took every declaration the targets rest on, on top of the bare imports",
+)
+_FIRST_SOUND = (4, 33)
+_UNSOUND = (
+    "kernels before Lean 4.33 have known soundness bugs (lean4#14577, lean4#14613), this one among them"
+)
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """Hashes are sha256 of the texts as UTF-8 with LF line ends, and of the Lean home's files."""
+
+    lean: str
+    commit: str
+    treewright: str
+    original: str
+    candidate: str
+    home: str
+    targets: tuple[str, ...]
+    axioms: tuple[str, ...]
+    allowed_axioms: tuple[str, ...]
+    filled: tuple[str, ...]
+    constants: int
+    checks: tuple[str, ...] = CHECKS
+    warnings: tuple[str, ...] = ()
+    format_version: int = FORMAT_VERSION
+
+    def to_json(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()
+
+
+def kernel_warnings(lean: str) -> tuple[str, ...]:
+    """What is known against the kernel of a Lean version."""
+    found = re.match(r"(\d+)\.(\d+)", lean)
+    sound = found is not None and (int(found[1]), int(found[2])) >= _FIRST_SOUND
+    return () if sound else (_UNSOUND,)

@@ -1,0 +1,47 @@
+"""What a candidate text has that the original has not, in bytes."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+
+_SPACE = re.compile(rb"\s")
+
+
+def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
+    """The stretches [start, end) of the candidate that the original has not, as whole words.
+
+    Everything outside them stands in the original too, in the same order.
+    """
+    old = original.splitlines(keepends=True)
+    new = candidate.splitlines(keepends=True)
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    matcher = difflib.SequenceMatcher(
+        a=old[head : len(old) - tail], b=new[head : len(new) - tail], autojunk=False
+    )
+    offsets = [0, *itertools.accumulate(len(line) for line in new)]
+    return tuple(
+        _narrowed(b"".join(old[head + first : head + last]), candidate, offsets[head + start], end)
+        for tag, first, last, start, stop in matcher.get_opcodes()
+        if tag != "equal" and (end := offsets[head + stop]) is not None
+    )
+
+
+def _narrowed(old: bytes, candidate: bytes, start: int, end: int) -> tuple[int, int]:
+    """Without the words at both ends that the lines it takes the place of have as well."""
+    new = candidate[start:end]
+    ahead = min(_common(old, new), len(old), len(new))
+    behind = min(_common(old[::-1], new[::-1]), len(old) - ahead, len(new) - ahead)
+    while ahead and not _SPACE.match(new, ahead - 1):
+        ahead -= 1
+    while behind and not _SPACE.match(new, len(new) - behind):
+        behind -= 1
+    return start + ahead, end - behind
+
+
+def _common(first: list[bytes] | bytes, second: list[bytes] | bytes) -> int:
+    """How many items two sequences begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -1,0 +1,143 @@
+"""The judge: a Lean process that has never seen a candidate's text.
+
+It imports what the original imports, elaborates the original, and decides on data that another
+process exported. After each verdict it puts its memory back to what it was before, byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+import msgspec
+
+from treewright.lean.session import LeanError
+from treewright.lean.types import Diagnostic
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.process import LeanProcess, ProcessLost, Reply
+from treewright.lean.wasm.session import IMPORT_SECONDS, hard_limit, missing_module
+
+_EMPTY_TEXT = ""
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """What the judge says about data; `reason` is "proved" or why not."""
+
+    reason: str
+    detail: str
+    targets: tuple[str, ...]
+    axioms: tuple[str, ...]
+    filled: tuple[str, ...]
+    constants: int
+    ms: float
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """An elaborated original. Names are raw JSON, as the runtime wrote them."""
+
+    env: int
+    targets: msgspec.Raw
+    stated: msgspec.Raw
+    unknown: tuple[str, ...]
+    open: bool
+
+
+class OriginalError(LeanError):
+    """The original does not elaborate."""
+
+
+class JudgeTimeout(LeanError):
+    """The judge did not finish within its limit."""
+
+
+class Judge:
+    """One Lean process; one verdict at a time."""
+
+    def __init__(self, home: LeanHome) -> None:
+        self._process = LeanProcess(home)
+        try:
+            version = self._ask("version", 10.0)
+            self.lean, self.commit = version.lean, version.commit
+            self._ask("reference", IMPORT_SECONDS, text=_EMPTY_TEXT, targets=[])
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.alive
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def reference(self, text: str, targets: Sequence[str], timeout: float) -> Reference:
+        """Elaborates the original; what it declares, and which declarations are to be proved."""
+        reply = self._ask("reference", timeout, text=text, targets=list(targets))
+        if reply.stopped == "header":
+            raise missing_module([d.text for d in reply.messages])
+        problem = next((d for d in reply.messages if d.severity == "error"), None)
+        if reply.env is None or problem is not None:
+            raise OriginalError(_first_problem(reply, problem))
+        return Reference(
+            reply.env,
+            reply.targets,
+            reply.stated,
+            reply.unknown,
+            reply.targets != b"[]",
+        )
+
+    def rule(
+        self,
+        reference: Reference,
+        data: msgspec.Raw,
+        axioms: Iterable[str],
+        timeout: float,
+        *,
+        targets: msgspec.Raw | None = None,
+    ) -> Ruling:
+        """The ruling on exported data. With `targets` of one's own nothing is compared."""
+        reply = self._ask(
+            "judge",
+            timeout,
+            env=reference.env,
+            data=data,
+            targets=reference.targets if targets is None else targets,
+            stated=reference.stated if targets is None else [],
+            allowed=sorted(axioms),
+        )
+        return Ruling(
+            reply.reason,
+            reply.detail,
+            reply.names,
+            reply.axioms,
+            reply.filled,
+            reply.constants,
+            reply.ms,
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+
+    def _ask(self, op: str, timeout: float, **fields: object) -> Reply:
+        try:
+            reply = self._process.request(
+                op, soft=timeout, hard=hard_limit(timeout) + IMPORT_SECONDS, fields=fields
+            )
+        except ProcessLost as lost:
+            raise LeanError(f"the judge is lost: {lost}") from lost
+        if reply.kind in ("timeout", "cancelled"):
+            raise JudgeTimeout(f"the judge did not finish in {timeout:g} s")
+        if not reply.ok:
+            raise LeanError(f"the judge could not go on: {reply.error}")
+        return reply
+
+
+def _first_problem(reply: Reply, problem: Diagnostic | None) -> str:
+    return problem.format("original") if problem is not None else reply.stopped
