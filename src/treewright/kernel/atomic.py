@@ -151,6 +151,11 @@ def make_directory(path: Path) -> None:
             fsync_directory(path.parent)
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that is being written, or was when its writer died."""
+    return name.startswith(_TEMP_PREFIX)
+
+
 def sweep_temporaries(directory: Path) -> None:
     """Removes temp files that a killed writer left in `directory` (not below it)."""
     for leftover in directory.glob(f"{_TEMP_PREFIX}*"):

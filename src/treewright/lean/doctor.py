@@ -1,4 +1,4 @@
-"""Proof that Lean works here: versions, start-up time, steps per second, a checked theorem."""
+"""Proof that Lean works here: its files, versions, start-up time, speed, a checked theorem."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.manifest import verify_home
 
 STATEMENT = "∀ p q r : Prop, (p ∧ q) ∧ r → r ∧ q ∧ p"
 SCRIPT = (
@@ -34,10 +35,15 @@ class DoctorReport:
     median_step_ms: float
     replay: str
     proof: str
+    home_files_verified: int = 0
 
 
 def examine(session: LeanSession, reason: str, home: LeanHome | None) -> DoctorReport:
-    """Proves a theorem step by step, repeatedly, and once through the replay check."""
+    """Proves a theorem step by step, repeatedly, and once through the replay check.
+
+    Every file of the bundled Lean is read and compared with what was installed.
+    """
+    files = verify_home(home, full=True) if home is not None else 0
     times: list[float] = []
     for _ in range(_ROUNDS):
         state = session.start(STATEMENT)
@@ -67,4 +73,5 @@ def examine(session: LeanSession, reason: str, home: LeanHome | None) -> DoctorR
         round(statistics.median(times) * 1000, 2),
         replay,
         STATEMENT,
+        files,
     )

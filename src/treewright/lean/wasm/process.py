@@ -26,6 +26,7 @@ from treewright.kernel.watchdog import watchdog
 from treewright.lean.session import LeanError
 from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace
 from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.manifest import verify_home
 
 RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
 STARTUP_SECONDS = 120.0
@@ -128,6 +129,7 @@ class LeanProcess:
         _living.add(self)
 
     def _spawn(self, home: LeanHome) -> None:
+        verify_home(home)  # it may be long since it was handed out
         cancel_read, self._cancel_fd = os.pipe()
         self._stack.callback(os.close, self._cancel_fd)
         os.set_blocking(cancel_read, False)
