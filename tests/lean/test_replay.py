@@ -6,7 +6,8 @@ import pytest
 
 from tests.lean.test_replay_hostile import HEAD, MEANING, ORIGINAL, WHOLE, judge
 from treewright.lean import escapes
-from treewright.lean.replay import Replayer, difference
+from treewright.lean.difference import difference
+from treewright.lean.replay import Replayer
 from treewright.lean.types import CheckResult
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.session import WasmSession

@@ -12,7 +12,7 @@ FALSE = "theorem target : 1 = 2 := by\n  sorry\n"
 
 
 def judge(replayer: Replayer, original: str, candidate: str, name: str = "target") -> Verdict:
-    return replayer.text(original, candidate, [name], timeout=60)
+    return replayer.text(original, candidate, [name], declarations=True, timeout=60)
 
 
 # Scripts that stand in the place of `sorry` in a proof of 1 = 2.

@@ -31,13 +31,15 @@ from treewright.lean.certificate import Certificate, digest, kernel_warnings
 from treewright.lean.difference import difference
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.types import CheckResult, SessionLost, Timeout
-from treewright.lean.wasm.home import LeanHome, home_digest
+from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.judge import Judge, JudgeTimeout, OriginalError, Reference, Ruling
+from treewright.lean.wasm.manifest import home_digest
 from treewright.lean.wasm.session import WasmSession, header_of
 
 DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
 RECYCLE_AFTER = 200
 RECYCLE_HEAP_BYTES = 1_200_000_000
+LONGEST_DATA = 64 << 20
 _SORRY = re.compile(r"[sS]orry|[aA]dmit")
 
 Reason = Literal[
@@ -267,8 +269,10 @@ class Replayer:
             read.env, whole, reference.stated if compared else _NOTHING, timeout
         )
         reader.free_environment(read.env)
+        if len(exported) > LONGEST_DATA:
+            raise _Ended("data", f"what it rests on is more than {LONGEST_DATA >> 20} MB of terms")
         return self._judge.get().rule(
-            reference, exported.data, self._axioms, timeout, targets=targets
+            reference, exported, self._axioms, timeout, targets=targets
         )
 
 

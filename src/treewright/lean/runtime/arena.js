@@ -15,8 +15,9 @@ const BINDERS = 4; // default, implicit, strict implicit, instance
 
 class DataError extends Error {}
 
-/** What the arguments of each kind of term are: e(xpression), l(evels), n(ame), i(nteger), d(igits), t(ext). */
-const SHAPES = ['d', 'l', 'nL', 'ee', 'iee', 'iee', 'eee', 'd', 't', 'nde'];
+/** The arguments of each kind of term: e(xpression), l(evel), L(evels), n(ame), b(inder), s(mall number), d(igits), t(ext). */
+const SHAPES = ['s', 'l', 'nL', 'ee', 'bee', 'bee', 'eee', 'd', 't', 'nse'];
+const SMALL = 6; // digits: bound variables, fields, parameters, parts of names; Lean packs them into few bits
 const LEVEL_SHAPES = ['', 'l', 'll', 'll', 'n'];
 
 function createArena() {
@@ -156,10 +157,11 @@ function createArena() {
       if (!Number.isInteger(value) || value < 0 || value >= map.length) throw new DataError('the data refers to what is not there');
       return map[value];
     };
-    const digits = (value) => {
-      if (typeof value !== 'string' || value.length > limits.digits || !/^(0|[1-9][0-9]*)$/.test(value)) throw new DataError('the data has a number that is none');
+    const digits = (value, most = limits.digits) => {
+      if (typeof value !== 'string' || value.length > most || !/^(0|[1-9][0-9]*)$/.test(value)) throw new DataError('the data has a number that is none');
       return value;
     };
+    const small = (value) => digits(value, SMALL);
     const text = (value) => {
       if (typeof value !== 'string' || value.length > limits.text || !value.isWellFormed()) throw new DataError('the data has a text that is none');
       return value;
@@ -168,7 +170,7 @@ function createArena() {
     for (const item of list('names', limits.items)) {
       if (!Array.isArray(item) || item.length !== 2) throw new DataError('the data has a name that is none');
       const [parent, part] = item;
-      const plain = typeof part === 'string' ? text(part) : { num: digits(part?.num) };
+      const plain = typeof part === 'string' ? text(part) : { num: small(part?.num) };
       nameMap.push(name(index(parent, nameMap), plain));
     }
     const levelMap = [];
@@ -182,7 +184,7 @@ function createArena() {
       return value;
     };
     const take = {
-      n: (v) => index(v, nameMap), l: (v) => index(v, levelMap), L: takeLevels, e: (v) => index(v, exprMap), i: binder, d: digits, t: text,
+      n: (v) => index(v, nameMap), l: (v) => index(v, levelMap), L: takeLevels, e: (v) => index(v, exprMap), b: binder, s: small, d: (v) => digits(v), t: text,
     };
     const read = (item, shapes) => {
       if (!Array.isArray(item) || !Number.isInteger(item[0]) || !(item[0] in shapes)) throw new DataError('the data has an item of no kind');
@@ -193,18 +195,22 @@ function createArena() {
     for (const item of list('levels', limits.items)) levelMap.push(level(...read(item, LEVEL_SHAPES)));
     for (const item of list('exprs', limits.items)) {
       const plain = read(item, SHAPES);
-      if (plain[0] === EXPR.bvar && plain[1].length > 6) throw new DataError('the data has a variable out of reach');
       const e = expr(...plain);
       if (depths[e] > limits.depth) throw new DataError(`the data has a term deeper than ${limits.depth}`);
       exprMap.push(e);
     }
+    const named = (value) => {
+      const n = index(value, nameMap);
+      if (n === 0) throw new DataError('the data has a declaration without a name');
+      return n;
+    };
     const closed = (value) => {
       const e = index(value, exprMap);
       if (loose[e] > 0) throw new DataError('the data has a declaration with a loose variable');
       return e;
     };
     return list('declarations', limits.declarations)
-      .map((d) => checkedDeclaration(d, (v) => index(v, nameMap), closed, digits));
+      .map((d) => checkedDeclaration(d, named, closed, small));
   }
 
   return {
@@ -234,12 +240,12 @@ function mapDeclaration(d, name, expr) {
 
 const KINDS = ['axiom', 'def', 'theorem', 'opaque'];
 
-function checkedDeclaration(d, name, expr, digits) {
+function checkedDeclaration(d, name, expr, small) {
   const isList = (value) => Array.isArray(value) && value.length < 10000;
   const bad = () => { throw new DataError('the data has a declaration that is none'); };
   if (d === null || typeof d !== 'object' || typeof d.unsafe !== 'boolean' || !isList(d.params)) bad();
   if (d.kind === 'inductive') {
-    digits(d.count);
+    small(d.count);
     if (!isList(d.types) || d.types.length === 0) bad();
     for (const type of d.types) {
       if (type === null || typeof type !== 'object' || !isList(type.constructors)) bad();

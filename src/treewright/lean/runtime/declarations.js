@@ -191,7 +191,10 @@ function createDeclarations(heap, environment, terms) {
     }
   }
 
-  return { collect };
+  /** A borrowed closed term, in an arena. */
+  const readTerm = (arena, e) => createReader(arena).expr(e);
+
+  return { collect, readTerm };
 }
 
 module.exports = { createDeclarations };

@@ -139,7 +139,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   function declaredNames(env) {
     const { found, release } = sessionConstants(env);
     const result = found.map(([, , name]) => name)
-      .filter((name) => !/(^|\.)_/.test(names.showUser(name)) && !truth('l_Lean_isReservedName', inc(env), inc(name)));
+      .filter((name) => !truth('l_Lean_Name_isInternalDetail', call('l_Lean_privateToUserName', inc(name)))
+        && !truth('l_Lean_isReservedName', inc(env), inc(name)));
     release();
     return result;
   }

@@ -8,6 +8,7 @@ const { createArena, DataError, EXPR, LEVEL } = require('./arena.js');
 const { createBuilder } = require('./building.js');
 const { createComparison, indexOf } = require('./meaning.js');
 const { KernelRefusal } = require('./kernel.js');
+const { createHardening, Suspicion } = require('./hardening.js');
 
 const LIMITS = { items: 4e6, digits: 1e6, text: 1e6, levels: 1000, declarations: 1e5, depth: 20000 };
 
@@ -17,9 +18,10 @@ const RUNS_CODE = ['Lean.reduceBool', 'Lean.reduceNat', 'Lean.ofReduceBool', 'Le
 const KERNEL_TYPES = ['Nat', 'String', 'Char', 'List', 'Eq', 'Quot', 'Bool', 'Lean', 'Array', 'Int', 'sorryAx'];
 
 class Refusal extends Error {
-  constructor(reason, detail) {
+  constructor(reason, detail, axioms = []) {
     super(detail);
     this.reason = reason;
+    this.axioms = axioms;
   }
 }
 
@@ -39,7 +41,8 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
     try {
       return { ...nothing, reason: 'proved', ...decide(env, base, request) };
     } catch (error) {
-      if (error instanceof Refusal) return { ...nothing, reason: error.reason, detail: error.message };
+      if (error instanceof Refusal) return { ...nothing, reason: error.reason, detail: error.message, axioms: error.axioms };
+      if (error instanceof Suspicion) return { ...nothing, reason: 'kernel', detail: error.message };
       if (error instanceof DataError) return { ...nothing, reason: 'data', detail: error.message };
       if (error instanceof KernelRefusal) return { ...nothing, reason: error.fault || 'kernel', detail: error.message };
       throw error;
@@ -58,10 +61,9 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
     const imports = createImports(arena, builder, bareBase);
     refuseKernelNames(arena, candidate, imports);
 
-    const add = (environmentSoFar, declaration) => kernel.add(environmentSoFar, builder.declaration(declaration));
     const isProof = createProofTest(arena, builder, {
       original: () => env,
-      candidate: () => kernel.wrap(given.reduce((soFar, d) => addIfPossible(soFar, d, add), inc(bareBase))),
+      candidate: () => kernel.wrap(given.reduce((soFar, d) => addIfPossible(soFar, d, builder), inc(bareBase))),
     });
     const comparison = createComparison(arena, original, candidate, imports.has, isProof);
     const plain = (name) => comparison.userComponents(name).map((p) => (typeof p === 'string' ? p : p.num)).join('.');
@@ -69,15 +71,8 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
 
     const rests = closure(arena, candidate, imports, asked, plain);
     const axioms = audit(env, base, rests, { arena, builder, original, comparison, allowed, plain });
-    let checked = inc(bareBase);
-    for (const declaration of rests.declarations) {
-      try {
-        checked = add(checked, declaration);
-      } catch (error) {
-        if (error instanceof KernelRefusal) error.message = `${plain(nameOf(declaration))}: ${error.message}`;
-        throw error;
-      }
-    }
+    const checked = addAll(rests.declarations, inc(bareBase), builder, plain);
+    harden(arena, builder, rests.declarations, candidate, bareBase, checked, plain);
     for (const name of asked) {
       if (!kernel.find(checked, builder.name(name))) throw new Refusal('kernel', `the kernel has no ${plain(name)}`);
     }
@@ -97,10 +92,51 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
 
   const nameOf = (d) => (d.kind === 'inductive' ? d.types[0].name : d.name);
 
-  /** Adds what the kernel takes; the rest is not part of what is being proved. */
-  function addIfPossible(soFar, declaration, add) {
+  /** Everything the targets rest on, through the kernel, on a kernel environment (taken). */
+  function addAll(list, environmentSoFar, builder, plain) {
+    return list.reduce((soFar, declaration) => naming(
+      plain(nameOf(declaration)), () => kernel.add(soFar, builder.declaration(declaration)),
+    ), environmentSoFar);
+  }
+
+  /** Runs work; what is refused then says which declaration it is about. */
+  function naming(name, work) {
     try {
-      return add(inc(soFar), declaration);
+      return work();
+    } catch (error) {
+      if (error instanceof KernelRefusal || error instanceof Suspicion) error.message = `${name}: ${error.message}`;
+      throw error;
+    }
+  }
+
+  /** See hardening.js. `checked` has everything that `list` declares. */
+  function harden(arena, builder, list, candidate, bareBase, checked, plain) {
+    const whole = kernel.wrap(checked);
+    const isProof = createProofTest(arena, builder, { whole: () => whole });
+    const resultSort = (e) => {
+      let at = e;
+      while (arena.exprs[at][0] === EXPR.forall) [, , , at] = arena.exprs[at];
+      return arena.exprs[at][0] === EXPR.sort ? arena.exprs[at][1] : null;
+    };
+    const sortOf = (name) => {
+      const own = candidate.get(name);
+      if (own) return own.part === 'type' ? resultSort(own.declaration.types.find((t) => t.name === name).type) : null;
+      const info = kernel.find(bareBase, builder.name(name));
+      return info ? resultSort(declarations.readTerm(arena, environment.typeOf(info))) : null;
+    };
+    const { checkProjections } = createHardening(arena, sortOf, (binders, e) => isProof('whole', binders, e));
+    for (const declaration of list) {
+      naming(plain(nameOf(declaration)), () => {
+        if (declaration.kind === 'inductive') for (const e of termsOf(declaration)) dec(kernel.check(whole, builder.expr(e)));
+        checkProjections(termsOf(declaration));
+      });
+    }
+  }
+
+  /** Adds what the kernel takes; the rest is not part of what is being proved. */
+  function addIfPossible(soFar, declaration, builder) {
+    try {
+      return kernel.add(inc(soFar), builder.declaration(declaration));
     } catch (error) {
       if (error instanceof KernelRefusal && !error.fault) return soFar;
       throw error;
@@ -128,7 +164,9 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
   function compareOne(name, candidate, comparison, plain) {
     if (comparison.sameConstant(name, name)) return;
     if (!candidate.has(name)) throw new Refusal('missing', `${plain(name)} is not declared any more`);
-    throw new Refusal('statement', `${plain(name)} says something else now`);
+    const cause = comparison.different();
+    const why = cause === name ? '' : `: ${plain(cause)}, which it mentions, is not the original's`;
+    throw new Refusal('statement', `${plain(name)} says something else now${why}`);
   }
 
   /** Whether a term, inside binders, proves a proposition: the kernel says so about the closed term. */
@@ -193,7 +231,7 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
       const name = nameOf(declaration);
       if (declaration.unsafe) throw new Refusal('unsafe', `it rests on ${plain(name)}, which is unsafe`);
       if (declaration.kind === 'axiom') {
-        if (!permitted.has(plain(name)) || !original.has(name)) throw new Refusal('axiom', `it rests on the axiom ${plain(name)}`);
+        if (!permitted.has(names.show(builder.name(name))) || !original.has(name)) throw new Refusal('axiom', `it rests on the axiom ${plain(name)}`, [plain(name)]);
         if (!comparison.sameConstant(name, name)) throw new Refusal('statement', `${plain(name)} says something else now`);
         found.add(plain(name));
       }
@@ -235,7 +273,7 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
       const info = environment.find(base, name);
       if (!info) throw new Refusal('missing', `it rests on ${shown}, which is not declared`);
       if (tag(info) === 0 && environment.originalKind(base, name) === 'axiom') {
-        if (!permitted.has(shown)) throw new Refusal(shown === 'sorryAx' ? 'sorry' : 'axiom', `it rests on the axiom ${shown}`);
+        if (!permitted.has(shown)) throw new Refusal(shown === 'sorryAx' ? 'sorry' : 'axiom', `it rests on the axiom ${shown}`, [shown]);
         if (isDirect) axioms.add(shown);
       }
       if (environment.isUnsafe(info) && isDirect) throw new Refusal('unsafe', `it rests on ${shown}, which is unsafe`);

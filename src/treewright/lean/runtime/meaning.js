@@ -6,7 +6,7 @@
  * differ: what stands where the original has `sorry`; one proof for another of the same proposition;
  * the name of an auxiliary declaration (`foo.match_1`, `foo._proof_2`) that means the same.
  */
-const { EXPR } = require('./arena.js');
+const { DataError, EXPR } = require('./arena.js');
 
 const MOST_PROOF_QUESTIONS = 400; // about parts of terms that differ; each is asked of the kernel
 
@@ -14,7 +14,7 @@ const MOST_PROOF_QUESTIONS = 400; // about parts of terms that differ; each is a
 function indexOf(declarations) {
   const index = new Map();
   const put = (name, entry) => {
-    if (index.has(name)) throw new Error('a name is declared twice');
+    if (index.has(name)) throw new DataError('a name is declared twice');
     index.set(name, entry);
   };
   for (const declaration of declarations) {
@@ -41,6 +41,7 @@ function createComparison(arena, original, candidate, isImported, isProof) {
   const unchanged = new Map(); // term -> whether every constant in it means the same in both texts
   const filled = new Set(); // names (of the original) whose `sorry` the candidate has filled
   let questions = 0;
+  let different = 0; // the first name that was found to mean something else
 
   /** The part of a name that its author wrote: without the prefix of a private one. */
   function userComponents(name) {
@@ -69,6 +70,11 @@ function createComparison(arena, original, candidate, isImported, isProof) {
     if (known !== undefined) return known;
     constants.set(key, true); // an inductive type mentions itself
     const result = sameEntry(o, c);
+    if (!result) { // what was found equal by assuming this may not be
+      different ||= o;
+      for (const [pair, same] of constants) if (same) constants.delete(pair);
+      unchanged.clear();
+    }
     constants.set(key, result);
     return result;
   }
@@ -162,7 +168,7 @@ function createComparison(arena, original, candidate, isImported, isProof) {
     return isProof('original', binders.map(([first]) => first), o) && isProof('candidate', binders.map(([, second]) => second), c);
   }
 
-  return { sameConstant, isAuxiliary, userComponents, filled };
+  return { sameConstant, userComponents, filled, different: () => different };
 }
 
 module.exports = { createComparison, indexOf };

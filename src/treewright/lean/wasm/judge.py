@@ -57,7 +57,8 @@ class Judge:
         self._process = LeanProcess(home)
         try:
             version = self._ask("version", 10.0)
-            self.lean, self.commit = version.lean, version.commit
+            self.lean = version.lean.partition(",")[0]
+            self.commit = version.commit
             self._ask("reference", IMPORT_SECONDS, text=_EMPTY_TEXT, targets=[])
         except BaseException:
             self.close()
@@ -76,6 +77,10 @@ class Judge:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def heap_bytes(self) -> int:
+        return self._process.heap_bytes
 
     def reference(self, text: str, targets: Sequence[str], timeout: float) -> Reference:
         """Elaborates the original; what it declares, and which declarations are to be proved."""

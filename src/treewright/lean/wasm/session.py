@@ -194,9 +194,19 @@ class WasmSession:
             reply.name, reply.kind, reply.axioms, reply.local, reply.missing, reply.unsafe
         )
 
-    def export(self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float) -> Reply:
+    def export(self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float) -> msgspec.Raw:
         """What declarations of a text rest on, as data for the judge; a proof only of `whole`."""
-        return self._ask("export", soft=timeout, hard=timeout, env=env, whole=whole, stated=stated)
+        reply = self._ask(
+            "export",
+            soft=timeout,
+            hard=hard_limit(timeout),
+            env=env,
+            whole=whole,
+            stated=stated,
+        )
+        if not reply.ok:
+            raise LeanError(f"what the text declares could not be exported: {reply.error}")
+        return reply.data
 
     def declarations(
         self, prefix: str = "", module: str = "", *, types: bool = True
