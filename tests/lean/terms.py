@@ -102,7 +102,13 @@ class Data:
         made = [{"name": self.name(c), "type": t} for c, t in constructors.items()]
         types = [{"name": self.name(name), "type": type_, "constructors": made}]
         self.declarations.append(
-            {"kind": "inductive", "params": [], "count": str(params), "unsafe": False, "types": types}
+            {
+                "kind": "inductive",
+                "params": [],
+                "count": str(params),
+                "unsafe": False,
+                "types": types,
+            }
         )
 
     def _put(self, items: list[list[Any]], item: list[Any]) -> int:

@@ -10,7 +10,8 @@ import pytest
 from tests.lean.terms import Data, Term
 from treewright.lean.replay import DEFAULT_AXIOMS
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.judge import Judge, Ruling
+from treewright.lean.types import Ruling
+from treewright.lean.wasm.judge import Judge
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 
@@ -40,7 +41,7 @@ def test_honest_data_is_accepted(judge: Judge) -> None:
     one = data.literal(1)
     data.declare("theorem", "target", data.eq_nat(one, one), data.refl(one))
     ruling = rule(judge, data, TRUE)
-    assert (ruling.reason, ruling.targets, ruling.constants) == ("proved", ("target",), 1)
+    assert (ruling.reason, ruling.names, ruling.constants) == ("proved", ("target",), 1)
 
 
 def wrong_proof(data: Data) -> None:
@@ -131,7 +132,9 @@ def an_unsafe_definition(data: Data) -> None:
 
 def a_negative_inductive(data: Data) -> None:
     bad, absurd = data.const("Bad"), data.const("False")
-    data.inductive("Bad", data.sort(0), {"Bad.mk": data.pi(data.pi(bad, absurd), data.const("Bad"))})
+    data.inductive(
+        "Bad", data.sort(0), {"Bad.mk": data.pi(data.pi(bad, absurd), data.const("Bad"))}
+    )
     data.declare("theorem", "target", false(data), data.const("Bad.mk"))
 
 
@@ -155,9 +158,7 @@ def a_forged_recursor(data: Data) -> None:
 
 def projection_of_another_structure(data: Data) -> None:
     """lean4#14576 needs a projection that names another structure than its value has."""
-    pair = data.app(
-        data.const("And.intro"), false(data), false(data), data.refl(data.literal(1))
-    )
+    pair = data.app(data.const("And.intro"), false(data), false(data), data.refl(data.literal(1)))
     data.declare("theorem", "target", false(data), data.proj("Prod", 0, pair))
 
 
@@ -353,5 +354,5 @@ def test_the_judge_is_as_it_was_after_every_verdict(judge: Judge) -> None:
     for _ in range(20):
         assert rule(judge, hostile).reason == "kernel"
     again = rule(judge, honest, TRUE)
-    assert (again.reason, again.targets) == (first.reason, first.targets)
+    assert (again.reason, again.names) == (first.reason, first.names)
     assert judge.heap_bytes == heap

@@ -36,6 +36,7 @@ def blueprint(
     import msgspec
 
     from treewright.lean.backend import find_project
+    from treewright.lean.replay import Replayer
     from treewright.lean.wasm.install import ensure_installed
     from treewright.lean.wasm.session import WasmSession
     from treewright.orchestrator import blueprint as sync
@@ -47,8 +48,9 @@ def blueprint(
     read = latex.read(entry)
     wanted = sync.declarations(read)
     click.echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
-    with WasmSession(ensure_installed()) as session:
-        states, problems = inspect(session, root, wanted, timeout=timeout)
+    home = ensure_installed()
+    with WasmSession(home) as session, Replayer(home) as replayer:
+        states, problems = inspect(session, replayer, root, wanted, timeout=timeout)
     assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)
     changed = sync.write(read, assessment) if write else []
     for problem in (*assessment.problems, *problems):

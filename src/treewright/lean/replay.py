@@ -30,9 +30,9 @@ from treewright.lean import escapes
 from treewright.lean.certificate import Certificate, digest, kernel_warnings
 from treewright.lean.difference import difference
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
-from treewright.lean.types import CheckResult, SessionLost, Timeout
+from treewright.lean.types import CheckResult, Ruling, SessionLost, Timeout
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.judge import Judge, JudgeTimeout, OriginalError, Reference, Ruling
+from treewright.lean.wasm.judge import Judge, JudgeTimeout, OriginalError, Reference
 from treewright.lean.wasm.manifest import home_digest
 from treewright.lean.wasm.session import WasmSession, header_of
 
@@ -172,7 +172,8 @@ class Replayer:
                 return Verdict("original", f"the original has no declaration {name}")
             if not reference.open:
                 return Verdict("original", "nothing in the original is left to prove")
-            ruling = self._rule(read, reference, timeout)
+            data = self._export(read, reference.targets, reference.stated, timeout)
+            ruling = self._judge.get().rule(reference, data, self._axioms, timeout)
             return _verdict(ruling, read.ms, self._certificate(original, candidate, ruling))
 
         return self._guarded(work)
@@ -180,16 +181,20 @@ class Replayer:
     def declarations(
         self, text: str, names: Sequence[str], *, timeout: float = DEFAULT_CHECK_SECONDS
     ) -> dict[str, Verdict]:
-        """What declarations of a text of one's own rest on: a verdict for each name."""
+        """Whether declarations of a text of one's own are proved: a verdict for each name."""
+        verdicts: dict[str, Verdict] = {}
 
-        def work(name: str) -> Verdict:
+        def work() -> Verdict:
             read = self._read(text, None, timeout)
-            header = "".join(f"import {module}\n" for module in read.imports)
-            prepared = self._side.submit(self._reference, header, (), timeout)
-            asked = msgspec.Raw(msgspec.json.encode([name]))
-            return _verdict(self._rule(read, prepared.result(), timeout, targets=asked), read.ms)
+            prepared = self._side.submit(self._reference, header_of(read.imports), (), timeout)
+            data = self._export(read, msgspec.Raw(msgspec.json.encode(names)), _NOTHING, timeout)
+            judge = self._judge.get()
+            rulings = judge.rule_each(prepared.result(), data, self._axioms, timeout, names)
+            verdicts.update({n: _verdict(r, read.ms) for n, r in zip(names, rulings, strict=True)})
+            return Verdict("proved")
 
-        return {name: self._guarded(lambda name=name: work(name)) for name in names}
+        overall = self._guarded(work) if names else Verdict("proved")
+        return verdicts if overall.proved else dict.fromkeys(names, overall)
 
     # -- the two processes ----------------------------------------------------------------
 
@@ -224,7 +229,7 @@ class Replayer:
             original=digest(original),
             candidate=digest(candidate),
             home=home_digest(self._home),
-            targets=ruling.targets,
+            targets=ruling.names,
             axioms=ruling.axioms,
             allowed_axioms=tuple(sorted(self._axioms)),
             filled=ruling.filled,
@@ -239,9 +244,7 @@ class Replayer:
         self, candidate: str, policy: dict[str, object] | None, timeout: float
     ) -> CheckResult:
         """The candidate, elaborated under the policy in the process that is for that."""
-        result = self._reader.get().check_file(
-            candidate, keep=True, policy=policy, timeout=timeout
-        )
+        result = self._reader.get().check_file(candidate, keep=True, policy=policy, timeout=timeout)
         if isinstance(result, Timeout):
             raise _Ended("timeout", f"the candidate did not elaborate in {timeout:g} s", result.ms)
         if isinstance(result, SessionLost):
@@ -252,28 +255,17 @@ class Replayer:
             raise _Ended("error", result.errors[0].format("candidate"), result.ms)
         return result
 
-    def _rule(
-        self,
-        read: CheckResult,
-        reference: Reference,
-        timeout: float,
-        *,
-        targets: msgspec.Raw | None = None,
-    ) -> Ruling:
-        """Hands the terms over and lets the judge decide."""
+    def _export(
+        self, read: CheckResult, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
+    ) -> msgspec.Raw:
+        """The terms that are handed over to the judge."""
         assert read.env is not None
         reader = self._reader.get()
-        compared = targets is None
-        whole = reference.targets if targets is None else targets
-        exported = reader.export(
-            read.env, whole, reference.stated if compared else _NOTHING, timeout
-        )
+        data = reader.export(read.env, whole, stated, timeout)
         reader.free_environment(read.env)
-        if len(exported) > LONGEST_DATA:
+        if len(data) > LONGEST_DATA:
             raise _Ended("data", f"what it rests on is more than {LONGEST_DATA >> 20} MB of terms")
-        return self._judge.get().rule(
-            reference, exported, self._axioms, timeout, targets=targets
-        )
+        return data
 
 
 _NOTHING = msgspec.Raw(b"[]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.replay import DEFAULT_AXIOMS
+from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import lean_files
 from treewright.lean.types import AuditReport, CheckResult, TacticError
@@ -15,13 +15,22 @@ from treewright.orchestrator.blueprint import State
 
 
 def inspect(
-    session: WasmSession, project: Path, wanted: set[str], *, timeout: float = DEFAULT_CHECK_SECONDS
+    session: WasmSession,
+    replayer: Replayer,
+    project: Path,
+    wanted: set[str],
+    *,
+    timeout: float = DEFAULT_CHECK_SECONDS,
 ) -> tuple[dict[str, State], list[str]]:
-    """The state of each declaration, and the files that Lean could not elaborate here."""
+    """The state of each declaration, and the files that Lean could not elaborate here.
+
+    The session says what is declared where; only the replay check says that it is proved.
+    """
     states: dict[str, State] = {}
     problems: list[str] = []
     for path in lean_files(project):
-        problem = _inspect_file(session, path, wanted - states.keys(), states, timeout)
+        missing = wanted - states.keys()
+        problem = _inspect_file(session, replayer, path, missing, states, timeout)
         if problem:
             problems.append(f"{path.relative_to(project).as_posix()}: {problem}")
     for name in sorted(wanted - states.keys()):
@@ -31,7 +40,12 @@ def inspect(
 
 
 def _inspect_file(
-    session: WasmSession, path: Path, wanted: set[str], states: dict[str, State], timeout: float
+    session: WasmSession,
+    replayer: Replayer,
+    path: Path,
+    wanted: set[str],
+    states: dict[str, State],
+    timeout: float,
 ) -> str:
     """Adds what the file declares to `states`; says what is wrong with the file, or ''."""
     try:
@@ -45,19 +59,19 @@ def _inspect_file(
         return f"not elaborated: {result}"
     if result.env is None or result.stopped:
         return result.stopped or "not elaborated"
-    own = {statement.name for statement in session.statements(result.env)}
     refused: list[str] = []
-    for name in wanted:
+    for name in sorted(wanted):
         report = session.audit(name, result.env)
         state = _state(report)
         # What the file only imports is looked up once, at the end.
-        if state is None or not isinstance(report, AuditReport) or report.name not in own:
+        if state is None or not isinstance(report, AuditReport) or report.name not in report.local:
             continue
-        # A file can add declarations that the kernel never saw; only its own word counts.
-        if state == "verified" and (said := session.recheck(name, result.env, timeout)):
-            state = "axiom"
-            refused.append(f"the kernel does not accept {name}: {said.splitlines()[0]}")
         states[name] = state
+    verified = [name for name in sorted(wanted) if states.get(name) == "verified"]
+    for name, verdict in replayer.declarations(source, verified, timeout=timeout).items():
+        if not verdict.proved:
+            states[name] = "unknown" if verdict.is_fault else "axiom"
+            refused.append(f"{name} is not proved: {verdict.detail}")
     session.free_environment(result.env)
     errors = [f"line {d.line}: {d.text.splitlines()[0]}" for d in result.errors]
     return next(iter([*errors, *refused]), "")

@@ -230,10 +230,10 @@ function createServer(host) {
       };
     },
 
-    /** The verdict on exported data; see judge.js. */
+    /** Rulings on exported data; see judge.js. */
     judge({ env, ...request }) {
       judged = true;
-      return judge.judge(envOf(env), envOf(findEnvironment(env).base), request);
+      return { rulings: judge.judge(envOf(env), envOf(findEnvironment(env).base), request) };
     },
 
     declarations({ env, prefix, module, offset, limit: count, types }) {

@@ -12,24 +12,12 @@ from typing import Self
 import msgspec
 
 from treewright.lean.session import LeanError
-from treewright.lean.types import Diagnostic
+from treewright.lean.types import Diagnostic, Ruling
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.process import LeanProcess, ProcessLost, Reply
 from treewright.lean.wasm.session import IMPORT_SECONDS, hard_limit, missing_module
 
 _EMPTY_TEXT = ""
-
-
-class Ruling(msgspec.Struct, frozen=True):
-    """What the judge says about data; `reason` is "proved" or why not."""
-
-    reason: str
-    detail: str
-    targets: tuple[str, ...]
-    axioms: tuple[str, ...]
-    filled: tuple[str, ...]
-    constants: int
-    ms: float
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -99,33 +87,36 @@ class Judge:
         )
 
     def rule(
+        self, reference: Reference, data: msgspec.Raw, axioms: Iterable[str], timeout: float
+    ) -> Ruling:
+        """The ruling on exported data that is to prove the reference's targets."""
+        asked = {"targets": reference.targets, "stated": reference.stated, "separately": False}
+        (ruling,) = self._rule(reference, data, axioms, timeout, asked)
+        return ruling
+
+    def rule_each(
         self,
         reference: Reference,
         data: msgspec.Raw,
         axioms: Iterable[str],
         timeout: float,
-        *,
-        targets: msgspec.Raw | None = None,
-    ) -> Ruling:
-        """The ruling on exported data. With `targets` of one's own nothing is compared."""
-        reply = self._ask(
-            "judge",
-            timeout,
-            env=reference.env,
-            data=data,
-            targets=reference.targets if targets is None else targets,
-            stated=reference.stated if targets is None else [],
-            allowed=sorted(axioms),
-        )
-        return Ruling(
-            reply.reason,
-            reply.detail,
-            reply.names,
-            reply.axioms,
-            reply.filled,
-            reply.constants,
-            reply.ms,
-        )
+        names: Sequence[str],
+    ) -> tuple[Ruling, ...]:
+        """A ruling for each name, without an original to compare with."""
+        asked = {"targets": list(names), "stated": [], "separately": True}
+        return self._rule(reference, data, axioms, timeout, asked)
+
+    def _rule(
+        self,
+        reference: Reference,
+        data: msgspec.Raw,
+        axioms: Iterable[str],
+        timeout: float,
+        asked: dict[str, object],
+    ) -> tuple[Ruling, ...]:
+        return self._ask(
+            "judge", timeout, env=reference.env, data=data, allowed=sorted(axioms), **asked
+        ).rulings
 
     def close(self) -> None:
         self._process.kill()

@@ -24,7 +24,7 @@ import msgspec
 from treewright.kernel import proctree
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.session import LeanError
-from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace
+from treewright.lean.types import Declaration, Diagnostic, Goal, Ruling, SorryPlace
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.manifest import verify_home
 
@@ -80,11 +80,7 @@ class Reply(msgspec.Struct):
     targets: msgspec.Raw = msgspec.Raw(b"[]")
     stated: msgspec.Raw = msgspec.Raw(b"[]")
     unknown: tuple[str, ...] = ()
-    reason: str = ""
-    detail: str = ""
-    names: tuple[str, ...] = ()
-    filled: tuple[str, ...] = ()
-    constants: int = 0
+    rulings: tuple[Ruling, ...] = ()
     items: tuple[Declaration, ...] = ()
     total: int = 0
     rss: int = 0

@@ -194,7 +194,9 @@ class WasmSession:
             reply.name, reply.kind, reply.axioms, reply.local, reply.missing, reply.unsafe
         )
 
-    def export(self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float) -> msgspec.Raw:
+    def export(
+        self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
+    ) -> msgspec.Raw:
         """What declarations of a text rest on, as data for the judge; a proof only of `whole`."""
         reply = self._ask(
             "export",
