@@ -21,6 +21,7 @@ const { createProofs, RequestError } = require('./proofs.js');
 const { createEnvironment } = require('./environment.js');
 const { createSorries } = require('./sorries.js');
 const { createGuard } = require('./guard.js');
+const { createReading } = require('./reading.js');
 
 function createServer(host) {
   const heap = createHeap(host);
@@ -68,6 +69,8 @@ function createServer(host) {
   }
 
   const operations = {
+    ...createReading(heap, elaborator, syntax, environment, openHeader, (id) => findEnvironment(id).state),
+
     ping: () => ({}),
 
     /** Imports what a header names. */

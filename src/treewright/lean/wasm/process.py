@@ -24,7 +24,7 @@ import msgspec
 from treewright.kernel import proctree
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.session import LeanError
-from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace, Statement
+from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace, Statement, SyntaxNode
 from treewright.lean.wasm.home import LeanHome
 
 RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
@@ -84,6 +84,9 @@ class Reply(msgspec.Struct):
     envs: int = 0
     lean: str = ""
     node: str = ""
+    root: SyntaxNode | None = None
+    problem: str = ""
+    known: bool = False
 
 
 class ProcessLost(Exception):
