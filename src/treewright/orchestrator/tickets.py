@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.lean.inputs import Theorem
 from treewright.orchestrator import normalise
@@ -254,7 +255,7 @@ def _select(
         f"SELECT {_COLUMNS} FROM tickets {condition}",  # noqa: S608 - our own text
         values,
     )
-    lists = [dict(row) | {name: json.loads(row[name]) for name in _LISTS} for row in rows]
+    lists = [dict(row) | {name: jsontext.decode(row[name]) for name in _LISTS} for row in rows]
     return msgspec.convert(lists, list[Ticket])
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import proctree
+from treewright.kernel import jsontext, proctree
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.session import LeanError
 from treewright.lean.types import Declaration, Diagnostic, Goal, SorryPlace, Statement, SyntaxNode
@@ -93,7 +93,7 @@ class ProcessLost(Exception):
     """The process ended, or was ended because it did not answer."""
 
 
-_decode = msgspec.json.Decoder(Reply).decode
+_decode = jsontext.decoder(Reply)
 _encode = msgspec.json.Encoder().encode
 
 
