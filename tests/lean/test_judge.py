@@ -9,8 +9,8 @@ import pytest
 
 from tests.lean.terms import Data, Term
 from treewright.lean.replay import DEFAULT_AXIOMS
-from treewright.lean.wasm.home import LeanHome
 from treewright.lean.types import Ruling
+from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.judge import Judge
 
 pytestmark = pytest.mark.xdist_group("lean-replay")

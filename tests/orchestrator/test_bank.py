@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
@@ -17,7 +18,8 @@ from treewright.orchestrator.bank import read_bank
 from treewright.orchestrator.bench import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.difficulty import estimate
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.ledger import Attempt, Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Result, StrategyType
 
@@ -143,6 +145,73 @@ def test_a_wrong_call_is_one_line_and_changes_nothing(
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
     assert not (tmp_path / ".treewright").exists()
+
+
+def test_imports_are_modules_and_ids_are_ids(tmp_path: Path) -> None:
+    hostile = {"id": "x", "text": "1 = 2", "imports": ["Init\ninstance : OfNat Nat 2 := ⟨1⟩\n"]}
+    read = read_bank(
+        bank(
+            tmp_path,
+            json.dumps(hostile),
+            json.dumps({"id": "a\x1b[2Jb", "text": "1 = 1"}),
+            '{"id": "deep", "text": "1 = 1", "else": ' + "[" * 100_000,
+            '{"id": "fine", "text": "1 = 1", "imports": ["Std.Data.HashMap"]}',
+        )
+    )
+    assert [goal.id for goal in read.goals] == ["fine"]
+    reasons = [problem.reason for problem in read.problems]
+    assert "is not the name of a Lean module" in reasons[0]
+    assert "printable" in reasons[1]
+    assert "nested too deeply" in reasons[2]
+
+
+@pytest.mark.xdist_group("lean-session")
+def test_a_success_in_the_ledger_is_a_claim_when_a_run_goes_on(
+    tmp_path: Path, shared_lean: LeanAccess
+) -> None:
+    """Whoever can write the file can say that everything is proved."""
+    goals = read_bank(
+        bank(tmp_path, '{"id": "true", "text": "1 = 1"}', '{"id": "false", "text": "1 = 2"}')
+    )
+    config = OrchestratorConfig(cpu_target=1000.0, strategies=(StrategyType.MICRO,))
+    announced: list[str] = []
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        run_id = ledger.open_run(
+            "bank-x", "bank", goals.digest, msgspec.json.encode(config, order="sorted").decode()
+        )
+        ledger.record(
+            Attempt(
+                key=f"{run_id}/{goal.id}/micro/8/1",
+                run_id=run_id,
+                goal_id=goal.id,
+                goal_hash=Ledger.hash_goal(goal),
+                goal_text=goal.text,
+                goal_class="",
+                strategy=StrategyType.MICRO,
+                status="proved",
+                time_seconds=0.1,
+                cpu_seconds=0.1,
+                budget=8.0,
+                toolchain="",
+                imports=goal.imports,
+                tactics=("rfl",),
+                subgoals=(),
+                error=None,
+                metadata={},
+            )
+            for goal in goals.goals
+        )
+        done = asyncio.run(
+            run_bank(goals, config, ledger, timeout=600, announce=announced.append)
+        ).results
+        assert done.run_id == run_id
+        assert done.solved == ["true"]
+        assert (done.goals_solved, done.goals_processed) == (1, 2)
+        statuses = ledger.query("SELECT goal_id, status FROM attempts WHERE success = 1")
+        assert [row["goal_id"] for row in statuses] == ["true"]
+    told = "\n".join(announced)
+    assert "false: its stored proof does not hold (error" in told
+    assert "1 of 2 goals are solved" in told
 
 
 def test_what_the_ledger_has_counts_as_solved(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.premises.conftest import SMALL, written
 from treewright.kernel.errors import UsageError
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.marketplace import (
     Marketplace,
@@ -43,15 +44,23 @@ def replayer() -> Iterator[Replayer]:
         yield shared
 
 
+@pytest.fixture(scope="module")
+def parser() -> Iterator[WasmSession]:
+    with WasmSession(ensure_installed()) as shared:
+        yield shared
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def marketplace(tmp_path: Path, clock: Clock, replayer: Replayer) -> Iterator[Marketplace]:
+def marketplace(
+    tmp_path: Path, clock: Clock, replayer: Replayer, parser: WasmSession
+) -> Iterator[Marketplace]:
     with Marketplace(
-        tmp_path / "ledger.db", clock=clock, checker=replayer, lease_seconds=60
+        tmp_path / "ledger.db", clock=clock, checker=replayer, parser=parser, lease_seconds=60
     ) as made:
         yield made
 
@@ -216,7 +225,7 @@ def test_a_script_and_hypotheses_from_the_context(marketplace: Marketplace) -> N
 
 
 def test_a_lease_lost_while_the_proof_is_checked(
-    tmp_path: Path, clock: Clock, replayer: Replayer
+    tmp_path: Path, clock: Clock, replayer: Replayer, parser: WasmSession
 ) -> None:
     class Slow:
         """Another supplier takes over while this one's proof is being checked."""
@@ -228,14 +237,78 @@ def test_a_lease_lost_while_the_proof_is_checked(
 
     path = tmp_path / "ledger.db"
     with (
-        Marketplace(path, clock=clock, checker=Slow(), lease_seconds=60) as first,
-        Marketplace(path, clock=clock, checker=replayer, lease_seconds=60) as other,
+        Marketplace(path, clock=clock, checker=Slow(), parser=parser, lease_seconds=60) as first,
+        Marketplace(path, clock=clock, lease_seconds=60) as other,
     ):
         ticket = asyncio.run(first.request_lemma(GOAL))
         assert asyncio.run(first.claim_ticket(ticket, "first"))
         with pytest.raises(TicketTaken, match="claimed by second"):
             asyncio.run(first.complete_ticket(ticket, "exact Nat.add_comm", "first"))
         assert asyncio.run(other.get_ticket(ticket)).claimed_by == "second"
+
+
+def test_a_request_is_a_name_binders_a_statement_and_modules(marketplace: Marketplace) -> None:
+    async def refused(said: str, *pieces: object, **more: object) -> None:
+        with pytest.raises(UsageError, match=said):
+            await marketplace.request_lemma(*pieces, **more)  # pyright: ignore[reportArgumentType]
+
+    async def run() -> None:
+        closing = "x : Nat) : True := trivial theorem bar (y : Nat"
+        await refused("closes a bracket", "1 = 2", [closing], "bar")
+        await refused("not a name", "1 = 1", (), "x : True := trivial theorem y")
+        await refused("not the name of a Lean module", "True", imports=["Init\ndef x := 1"])
+        await refused("control characters", "1 = 1\x1b[2J")
+        assert await marketplace.get_tickets() == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        {"context": ["x : Nat", "(y : Nat) : True := trivial theorem bar (z : Nat)"]},
+        {"context": ['x : Nat -- "', "h : False"]},
+        {"goal": "True := trivial theorem bar : 1 = 2"},
+        {"preamble": "theorem foo : True := trivial\nnamespace Other"},
+    ],
+)
+def test_the_wrong_theorem_is_never_checked(marketplace: Marketplace, pieces: dict) -> None:
+    async def run() -> None:
+        ticket = await marketplace.request_lemma(
+            **{"goal": "1 = 2", "suggested_name": "foo", **pieces}
+        )
+        for proof in ("trivial", "theorem foo : True := trivial"):
+            with pytest.raises(UsageError):
+                await marketplace.complete_ticket(ticket, proof, "me")
+        assert (await marketplace.get_ticket(ticket)).status is TicketStatus.OPEN
+
+    asyncio.run(run())
+
+
+def test_what_is_to_be_a_script_is_one(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        ticket = await marketplace.request_lemma("1 + 1 = 2", (), "two")
+        declared = "private def one := 1\ntheorem two : 1 + 1 = 2 := rfl"
+        for proof in (declared, "rfl\n\ndef one := 1", "rfl\nend"):
+            with pytest.raises(ProofRejected, match="tactics"):
+                await marketplace.complete_ticket(ticket, proof, "model", script_only=True)
+        done = await marketplace.complete_ticket(
+            ticket, "\n  skip\n  rfl", "model", script_only=True
+        )
+        assert done.status is TicketStatus.COMPLETED
+
+    asyncio.run(run())
+
+
+def test_statements_are_told_apart_by_their_universes(marketplace: Marketplace) -> None:
+    async def run() -> None:
+        two = await marketplace.request_lemma("∀ (α : Type u) (β : Type v), α = α ∨ β = β")
+        renamed = await marketplace.request_lemma("∀ (α : Type w) (β : Type u), α = α ∨ β = β")
+        one = await marketplace.request_lemma("∀ (α : Type u) (β : Type u), α = α ∨ β = β")
+        assert two == renamed
+        assert two != one
+
+    asyncio.run(run())
 
 
 def test_similar_tickets(marketplace: Marketplace) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from treewright.lean.types import CheckResult
 from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.normalise import hash_text, is_plain, normal_form
+from treewright.orchestrator.normalise import hash_goal, hash_text, is_plain, normal_form
+from treewright.orchestrator.types import Goal
 
 NAMES = ["x", "y", "n", "m", "Nat", "succ"]
 SAME_MEANING = "by constructor <;> intro h <;> first | exact h | (intros; apply h <;> assumption)"
@@ -252,6 +253,15 @@ def test_implicit_binders_are_sorted_and_stay_implicit() -> None:
         ("∀ x ∈ s, p", "∀ x, x ∈ s → p"),
         ("f x .y", "f x.y"),
         ("#0", "x"),
+        ("Type u → Type v", "Type u → Type u"),
+        (
+            "∀ (u : Nat) (α : Type u), ∀ u : Nat, ∀ β : Type u, α = β",
+            "∀ (u : Nat) (α : Type u), ∀ v : Nat, ∀ β : Type v, α = β",
+        ),
+        ("u : Nat\nα : Type u\nβ : Type u\n⊢ p", "u v : Nat\nα : Type u\nβ : Type v\n⊢ p"),
+        ("∀ u v : Nat, f Type u", "∀ u v : Nat, f Type v"),
+        ("Type _ → Type _", "Type u → Type u"),
+        ("∀ α : Type (max u v), p", "∀ α : Type (max u u), p"),
     ],
 )
 def test_goals_that_could_differ_do_not_collide(one: str, other: str) -> None:
@@ -270,10 +280,22 @@ def test_goals_that_could_differ_do_not_collide(one: str, other: str) -> None:
         ("case left\nh : p\n⊢ q", "h' : p\n⊢ q"),
         ("h : a =\n    b\n⊢ q", "h : a = b\n⊢ q"),
         ("x |> f", "x   |>   f"),
+        ("Type u → Type v", "Type v → Type u"),
+        ("∀ α : Sort (max u v), p", "∀ β : Sort (max w u), p"),
     ],
 )
 def test_goals_that_say_the_same_collide(one: str, other: str) -> None:
     assert hash_text(one) == hash_text(other)
+
+
+def test_universes_that_a_preamble_shares_keep_their_names() -> None:
+    def hashed(text: str, preamble: str) -> str:
+        return hash_goal(Goal("g", text, preamble=preamble))
+
+    one, other = "∀ α : Type u, p α", "∀ α : Type v, p α"
+    assert hashed(one, "open Nat") == hashed(other, "open Nat")
+    shared = "universe u v\nvariable (p : Type u → Prop)"
+    assert hashed(one, shared) != hashed(other, shared)
 
 
 def test_where_notation_may_be_added_names_are_left_alone() -> None:

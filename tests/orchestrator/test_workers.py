@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from treewright.kernel.errors import TreewrightError
+from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import async_session
 from treewright.lean.replay import Verdict
 from treewright.lean.types import Diagnostic, ProofState, SessionLost
@@ -175,6 +175,35 @@ def test_a_sketch_for_a_place_in_a_file(lean_access: LeanAccess, model: Model) -
 
 
 @LEAN
+def test_a_sketch_brings_no_command_into_a_file(lean_access: LeanAccess, model: Model) -> None:
+    source = 'notation "yes" => True\ntheorem t : yes := by\n  sorry\n'
+    start = source.encode().index(b"sorry")
+    hole = (start, start + 5)
+    goal = Goal(id="t", text="yes", place=Place("f", source, "t", (hole,), frozenset({hole})))
+    model.reply = "```lean\nhave : yes := by sorry\nexact this\n```"
+    assert sketched(lean_access, model, goal).success
+    for behind in ("def two := 1", "end", "private theorem u : True := trivial"):
+        model.reply = f"```lean\nexact trivial\n\n{behind}\n```"
+        result = sketched(lean_access, model, goal)
+        assert not result.success
+        assert "command" in (result.error or ""), (behind, result.error)
+
+
+@LEAN
+def test_a_goal_is_what_it_is_called(lean_access: LeanAccess) -> None:
+    worker = MicroWorker(lean_access)
+    for goal in (
+        Goal("a", "True ∨ x = y", ("x : Nat), True ∧ ∀ (y : Nat",)),
+        Goal("b", "True := trivial theorem b : True"),
+        Goal("c", "True", preamble="theorem treewright_goal : True := trivial\nnamespace X"),
+    ):
+        result = asyncio.run(worker.run(goal, 20.0))
+        assert not result.success, goal
+        with pytest.raises(UsageError):
+            asyncio.run(lean_access.verify(goal, ["trivial"], 20.0))
+
+
+@LEAN
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -182,6 +211,8 @@ def test_a_sketch_for_a_place_in_a_file(lean_access: LeanAccess, model: Model) -
         ("```\nexact nonsense\n```", "does not elaborate"),
         ("```\nnative_decide\n```", "native_decide"),
         (b"<html>", "something else than a completion"),
+        ("```\ntrivial\n\ntheorem x : 1 = 1 := rfl\n```", "not a sequence of tactics"),
+        ("```\n  trivial\nopen Nat\n```", "further left"),
     ],
 )
 def test_a_useless_answer_is_a_failed_result(
@@ -216,6 +247,12 @@ class Ending:
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[Ending]:
         yield self
+
+    async def check_goal(self, *_: object) -> None:
+        pass
+
+    async def reading(self, work: object) -> None:
+        pass
 
     async def start(self, statement: str) -> SessionLost:
         return SessionLost("the process ended")

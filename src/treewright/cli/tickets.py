@@ -203,16 +203,24 @@ def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
 @tickets.command()
 @click.argument("ticket_id")
 @click.argument("proof", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--script-only", is_flag=True, help="Take tactics and no declarations.")
 @_WHO
 @ledger_option
 @_JSON
 def complete(
-    ticket_id: str, proof: Path, who: str | None, ledger_path: Path, as_json: bool
+    ticket_id: str,
+    proof: Path,
+    script_only: bool,
+    who: str | None,
+    ledger_path: Path,
+    as_json: bool,
 ) -> None:
     """Check the proof in a file (`-`: stdin) and complete the ticket with it."""
     text = sys.stdin.read() if str(proof) == "-" else _read(proof)
     with _open(ledger_path) as marketplace:
-        ticket = asyncio.run(marketplace.complete_ticket(ticket_id, text, who or _login()))
+        ticket = asyncio.run(
+            marketplace.complete_ticket(ticket_id, text, who or _login(), script_only=script_only)
+        )
     if as_json:
         _emit(ticket)
     else:

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from treewright.dashboard import confined, numbers
-from treewright.kernel import journal
+from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
 from treewright.tree import events as ev
 from treewright.tree import state, store
 from treewright.tree.model import FORMAT_VERSION, Manifest
 
-_decoder = msgspec.json.Decoder(ev.Event)
+_decoder = jsontext.decoder(ev.Event)
 Signature = tuple[int, int, int]
 
 
@@ -87,7 +87,7 @@ class LiveTree:
 
     def _read_on(self) -> None:
         for line in journal.read(self._events, self._offset, self._epoch):
-            event = _decoder.decode(line.raw)
+            event = _decoder(line.raw)
             if isinstance(event, ev.RunCreated):
                 _check_version(event.manifest)
             self.manifest = state.apply(self.manifest, event)

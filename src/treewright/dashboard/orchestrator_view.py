@@ -17,6 +17,7 @@ import msgspec
 
 from treewright.dashboard import strategy_series
 from treewright.dashboard.roots import RunRef
+from treewright.kernel import jsontext
 from treewright.kernel.errors import TreewrightError
 from treewright.orchestrator import api
 from treewright.orchestrator.throttle import machine_load
@@ -159,6 +160,6 @@ def _summary(run: RunRef, found: Document) -> Document:
 def _decoded(text: str) -> object:
     """JSON in a column; what is not JSON stays as it is."""
     try:
-        return msgspec.json.decode(text)
+        return jsontext.decode(text)
     except msgspec.DecodeError:
         return text

@@ -16,7 +16,7 @@ import msgspec
 from treewright.dashboard import confined, liveness, numbers
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
-from treewright.kernel import journal
+from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
 
 TRACE = "trace.jsonl"
@@ -58,7 +58,7 @@ class LiveProof:
                 self._generation += 1
             try:
                 for line in journal.read(path, self._offset, self._epoch) if path else ():
-                    record = msgspec.json.decode(line.raw)
+                    record = jsontext.decode(line.raw)
                     self._offset, self._epoch = line.end, line.epoch
                     if isinstance(record, dict):
                         self._take(_trimmed(record))
@@ -120,7 +120,7 @@ def _outcome(run: RunRef) -> _Outcome | None:
 def _document(run: RunRef, name: str) -> dict[str, Any]:
     read = confined.read(run.path, name, _LARGEST_RUN_FILE)
     try:
-        document = msgspec.json.decode(read[0]) if read else {}
+        document = jsontext.decode(read[0]) if read else {}
     except msgspec.DecodeError:
         document = {}
     return document if isinstance(document, dict) else {}

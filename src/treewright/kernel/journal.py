@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.atomic import describe, fsync_directory, storage_errors, write_all
 from treewright.kernel.errors import StorageError
 
@@ -34,7 +35,7 @@ class _Head(msgspec.Struct):
     epoch: int
 
 
-_head = msgspec.json.Decoder(_Head)
+_head = jsontext.decoder(_Head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _valid_lines(data: bytes, path: Path, offset: int, epoch: int) -> Iterator[L
 
 def _parse(raw: bytes) -> _Head | None:
     try:
-        return _head.decode(raw)
+        return _head(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 

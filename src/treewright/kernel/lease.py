@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from treewright.kernel import atomic, proctree
+from treewright.kernel import atomic, jsontext, proctree
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import LeaseLost, LockActive, StorageError
 
@@ -172,7 +172,7 @@ def _is_dead(owner: Owner) -> bool:
 
 def _read(path: Path) -> Owner:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Owner)
+        return jsontext.decode(path.read_bytes(), type=Owner)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     except msgspec.DecodeError:

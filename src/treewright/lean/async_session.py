@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from treewright.lean.session import DEFAULT_CHECK_SECONDS, DEFAULT_STEP_SECONDS, LeanSession
+from treewright.lean.inputs import Parser
+from treewright.lean.session import (
+    DEFAULT_CHECK_SECONDS,
+    DEFAULT_STEP_SECONDS,
+    LeanError,
+    LeanSession,
+)
 from treewright.lean.types import (
     AuditReport,
     CheckResult,
@@ -86,6 +92,13 @@ class AsyncLeanSession:
 
     async def free(self, states: Sequence[ProofState | int]) -> None:
         await self._call(lambda: self._session.free(states))
+
+    async def reading(self, work: Callable[[Parser], T]) -> T:
+        """What `work` finds out with the session's parser; see `inputs`."""
+        session = self._session
+        if not isinstance(session, Parser):
+            raise LeanError("this Lean does not parse text on request; use --lean wasm")
+        return await self._call(lambda: work(session))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._session.close)

@@ -10,9 +10,6 @@ import re
 
 import msgspec
 
-from treewright import __version__
-from treewright.lean.wasm.home import LeanHome
-
 FORMAT_VERSION = 1
 CHECKS = (
     "the candidate elaborates without errors, and what it adds stays within the policy",

@@ -239,6 +239,30 @@ class Declaration(msgspec.Struct, frozen=True):
     type: str | None
 
 
+class SyntaxNode(msgspec.Struct, frozen=True):
+    """A node of Lean's syntax tree and its bytes [start, end); -1 if no text belongs to it."""
+
+    kind: str = ""
+    start: int = -1
+    end: int = -1
+    children: tuple[SyntaxNode, ...] = ()
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.start, self.end
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """What Lean's parser makes of a whole text: its tree, or `problem` says why there is none.
+
+    `known`: whether the name that was asked about is declared in front of the text.
+    """
+
+    root: SyntaxNode | None = None
+    problem: str = ""
+    known: bool = False
+
+
 class SessionInfo(msgspec.Struct, frozen=True):
     """Which Lean this is."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
 from treewright.mcts.cellview.settings import CellSettings
@@ -118,11 +118,11 @@ def read_run(path: Path) -> RunRecord:
     except FileNotFoundError:
         raise UsageError(f"there is no proof run here: {path.parent} has no run.json") from None
     try:
-        version = msgspec.json.decode(data).get("format_version")
+        version = jsontext.decode(data).get("format_version")
         if version != FORMAT_VERSION:
             raise UsageError(
                 f"{path} is of format {version}; this treewright reads format {FORMAT_VERSION}"
             )
-        return msgspec.json.decode(data, type=RunRecord)
+        return jsontext.decode(data, type=RunRecord)
     except (msgspec.DecodeError, AttributeError) as error:
         raise StorageError(f"{path} is damaged: {error}") from None

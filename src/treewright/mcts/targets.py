@@ -9,6 +9,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import sorries
+from treewright.lean.inputs import check_closed
 from treewright.lean.session import LeanSession
 from treewright.lean.sorries import Sorry
 from treewright.lean.types import CheckResult, StepResult, TacticError
@@ -40,6 +41,7 @@ def parse(argument: str | None, statement: str | None) -> Target:
     if statement is not None:
         if not statement.strip():
             raise UsageError("--statement is empty")
+        check_closed(statement, "the statement")
         return StatementTarget(statement.strip())
     found = _FILE.match(argument or "")
     if not found:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal
+from treewright.kernel import journal, jsontext
 from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
 from treewright.mcts.records import Iteration, TraceLine
@@ -21,7 +21,7 @@ from treewright.mcts.records import Iteration, TraceLine
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
 _SYNC_EVERY_SECONDS = 1.0
 
-_decoder = msgspec.json.Decoder(TraceLine)
+_decoder = jsontext.decoder(TraceLine)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -30,7 +30,7 @@ def read_trace(path: Path) -> list[TraceLine]:
     lines: list[TraceLine] = []
     for raw in journal.read(path):
         try:
-            line = _decoder.decode(raw.raw)
+            line = _decoder(raw.raw)
         except msgspec.DecodeError as error:
             raise StorageError(f"{path}: a line before byte {raw.end} is wrong: {error}") from None
         if isinstance(line, Iteration):

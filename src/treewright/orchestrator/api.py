@@ -7,7 +7,6 @@ so a view may be open while runs go on. A ledger that is not there yet gives emp
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import msgspec
 
 import treewright
+from treewright.kernel import jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.orchestrator import migrations
@@ -162,7 +162,7 @@ def _recent(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 def _attempt(row: sqlite3.Row) -> Document:
     shown = ("goal_hash", "goal_text", "strategy", "status", "time_seconds", "error", "timestamp")
     found = {name: row[name] for name in shown if name in row.keys()}  # noqa: SIM118 - a Row
-    return found | {"success": bool(row["success"]), "tactics": json.loads(row["tactics"])}
+    return found | {"success": bool(row["success"]), "tactics": jsontext.decode(row["tactics"])}
 
 
 def _cache(connection: sqlite3.Connection) -> Document:
@@ -177,7 +177,7 @@ def _cache(connection: sqlite3.Connection) -> Document:
     return {
         "entries": entries,
         "uses": uses,
-        "top": [dict(row) | {"tactics": json.loads(row["tactics"])} for row in top],
+        "top": [dict(row) | {"tactics": jsontext.decode(row["tactics"])} for row in top],
     }
 
 

@@ -13,9 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.lean.inputs import header_of
 from treewright.orchestrator import difficulty
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
+
+_LONGEST_ID = 500
 
 
 class _Line(msgspec.Struct):
@@ -52,7 +56,7 @@ def read_bank(path: Path) -> Bank:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read the bank {path}: {error.strerror}") from error
-    decode = msgspec.json.Decoder(_Line).decode
+    decode = jsontext.decoder(_Line)
     goals: dict[str, Goal] = {}
     problems: list[Problem] = []
     for number, line in enumerate(data.split(b"\n"), start=1):
@@ -60,7 +64,7 @@ def read_bank(path: Path) -> Bank:
             continue
         try:
             goal = _goal(decode(line))
-        except (msgspec.DecodeError, ValueError) as error:
+        except (ValueError, UsageError) as error:
             problems.append(Problem(number, str(error)))
             continue
         if goal.id in goals:
@@ -79,8 +83,9 @@ def _goal(line: _Line) -> Goal:
     if text is None or not text.strip():
         raise ValueError("there is no `text` (or `statement`)")
     identity = str(line.id)
-    if not identity.strip():
-        raise ValueError("the id is empty")
+    if not identity.strip() or not identity.isprintable() or len(identity) > _LONGEST_ID:
+        raise ValueError(f"the id is not one line of 1 to {_LONGEST_ID} printable characters")
+    header_of(line.imports)
     context = (line.context,) if isinstance(line.context, str) else tuple(line.context)
     context = tuple(part for part in context if part.strip())
     given = line.estimated_difficulty if line.estimated_difficulty is not None else line.difficulty

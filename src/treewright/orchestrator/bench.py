@@ -69,22 +69,23 @@ async def run_bank(
     """Runs until every goal has a result, the time is over, or a signal says stop."""
     started = time.monotonic()
     run_id = _open_run(bank, config, ledger, fresh)
-    known = solved_in(ledger, run_id)
     attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
-    if attempted:
-        announce(f"continuing run {run_id}: {len(known)} of {len(bank.goals)} goals are solved")
     make = make_scheduler or (lambda c, db, run: Scheduler(c, ledger=db, run_id=run))
     async with make(config, ledger, run_id) as scheduler:
         for strategy, reason in scheduler.excluded.items():
             announce(f"without {strategy}: {reason}")
         scheduler.throttle.on_first_wait = announce
-        queue: asyncio.Queue[Goal] = asyncio.Queue()
-        for goal in bank.goals:
-            if goal.id not in known:
-                queue.put_nowait(goal)
         with _stopping_on_signals(scheduler) as interrupted:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(timeout, scheduler.shutdown)
+            if attempted:
+                await scheduler.recheck({goal.id: goal for goal in bank.goals}, announce)
+                solved = f"{len(scheduler.proved)} of {len(bank.goals)} goals are solved"
+                announce(f"continuing run {run_id}: {solved}")
+            queue: asyncio.Queue[Goal] = asyncio.Queue()
+            for goal in bank.goals:
+                if goal.id not in scheduler.proved:
+                    queue.put_nowait(goal)
             outcomes = await scheduler.process_queue(queue, on_result)
             timer.cancel()
         if not interrupted():
@@ -105,13 +106,6 @@ def write_results(results: BankResults, directory: Path) -> Path:
         number += 1
         path = directory / f"bank-{results.timestamp}-{number}.json"
     return path
-
-
-def solved_in(ledger: Ledger, run_id: str) -> set[str]:
-    rows = ledger.query(
-        "SELECT DISTINCT goal_id FROM attempts WHERE run_id = ? AND success = 1", [run_id]
-    )
-    return {row["goal_id"] for row in rows}
 
 
 def _open_run(bank: Bank, config: OrchestratorConfig, ledger: Ledger, fresh: bool) -> str:
@@ -148,7 +142,7 @@ def _results(
     outcomes: dict[str, Result],
     timeout: float,
 ) -> BankResults:
-    solved = solved_in(ledger, scheduler.run_id)
+    solved = scheduler.proved
     processed = solved | outcomes.keys()
     run = [scheduler.run_id]
     strategies = {

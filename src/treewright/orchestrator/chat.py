@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import MissingExtra, TreewrightError
 
 URL_VARIABLE = "TREEWRIGHT_SKETCH_URL"
@@ -81,7 +82,7 @@ async def ask(endpoint: Endpoint, prompt: str, timeout: float) -> str:
     if len(response.content) > _LONGEST_REPLY:
         raise ChatError("the endpoint's answer is too long")
     try:
-        completion = msgspec.json.decode(response.content, type=_Completion)
+        completion = jsontext.decode(response.content, type=_Completion)
         return completion.choices[0].message.content or ""
     except (msgspec.DecodeError, IndexError):
         raise ChatError("the endpoint answered with something else than a completion") from None

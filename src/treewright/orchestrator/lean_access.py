@@ -35,6 +35,7 @@ class LeanAccess:
         self._pool: LeanPool | None = None
         self._replayer: Replayer | None = None
         self._closed = False
+        self._well_formed: set[tuple[object, ...]] = set()
         self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
     @contextlib.asynccontextmanager
@@ -48,8 +49,24 @@ class LeanAccess:
             with metered(session.pid):
                 yield session
 
+    async def check_goal(self, goal: Goal, session: AsyncLeanSession | None = None) -> None:
+        """Refuses, by UsageError, a goal whose pieces are not what they are called.
+
+        Asked once a goal, of the session that is at hand or of one that is borrowed for it.
+        """
+        pieces = (goal.text, goal.context, goal.imports, goal.preamble)
+        if goal.place is not None or pieces in self._well_formed:
+            return
+        if session is None:
+            async with self.session() as session:
+                await session.reading(lambda parser: statements.check(parser, goal))
+        else:
+            await session.reading(lambda parser: statements.check(parser, goal))
+        self._well_formed.add(pieces)
+
     async def verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
         """The replay check of what a worker claims. Cancelling it does not interrupt it."""
+        await self.check_goal(goal)
         if goal.place is not None:
             original, candidate = statements.filled(goal.place, tactics)
             return await self.replay(original, candidate, [goal.place.declaration], timeout)

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.clock import timestamp
 from treewright.orchestrator import normalise
 from treewright.orchestrator.bandit import ALPHA, PRIOR_SUCCESS, Arm
@@ -36,6 +37,14 @@ TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "rejected"})
 """What says something of a strategy and a goal: the bandit learns from it, dedupe counts it."""
 IS_TRIAL = f"status IN ({', '.join(repr(status) for status in sorted(TRIALS))})"
 """The same as an SQL condition."""
+
+
+class StoredProof(msgspec.Struct, frozen=True):
+    """A success as the file has it: a claim, until the replay check has seen it."""
+
+    attempt: int
+    goal_id: str
+    tactics: tuple[str, ...]
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -219,7 +228,7 @@ class Ledger:
         rows = self.query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [self.hash_goal(goal)])
         if not rows:
             return None
-        return {**dict(rows[0]), "tactics": json.loads(rows[0]["tactics"])}
+        return {**dict(rows[0]), "tactics": self._tactics(rows[0])}
 
     def note_cache_use(self, goal: Goal | str, *, success: bool, seconds: float) -> None:
         """The cached tactics were tried: their rate and time move by the same α as the bandit."""
@@ -229,6 +238,28 @@ class Ledger:
             f"{ALPHA} * ? WHERE goal_hash = ?",
             [timestamp(), int(success), seconds, self.hash_goal(goal)],
         )
+
+    # -- proofs of an earlier process ----------------------------------------------------
+
+    def stored_proofs(self, run_id: str) -> list[StoredProof]:
+        """What the file says was proved in a run; whoever can write the file can say so."""
+        rows = self.query(
+            "SELECT id, goal_id, tactics FROM attempts WHERE run_id = ? AND success = 1 "
+            "ORDER BY id",
+            [run_id],
+        )
+        return [StoredProof(row["id"], row["goal_id"], tuple(self._tactics(row))) for row in rows]
+
+    def withdraw(self, stored: StoredProof, why: str) -> None:
+        """What was recorded as a success is none; its strategy may be tried again."""
+        self._write(
+            "UPDATE attempts SET success = 0, status = 'error', error = ? WHERE id = ?",
+            [why, stored.attempt],
+        )
+
+    def _tactics(self, row: sqlite3.Row) -> list[str]:
+        with errors_for_people(self.path):
+            return jsontext.decode(row["tactics"], list[str])
 
     # -- runs -----------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from treewright.kernel import atomic
 from treewright.kernel.errors import LockActive, StorageError
 from treewright.orchestrator import migrations
@@ -106,3 +108,5 @@ def errors_for_people(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) ->
                 "recover what is left with `sqlite3 FILE .recover`"
             ) from error
         raise StorageError(f"the ledger {path} cannot be used: {error}") from error
+    except msgspec.DecodeError as error:
+        raise StorageError(f"a row of the ledger {path} is damaged: {error}") from error

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from typing import IO, Any
 
+from treewright.kernel import jsontext
 from treewright.orchestrator.ledger import Ledger
 
 _JSON_COLUMNS = ("tactics", "subgoals", "metadata")
@@ -87,5 +88,5 @@ def export_attempts(ledger: Ledger, kind: str, target: IO[str]) -> int:
 def _as_dict(row: sqlite3.Row) -> dict[str, Any]:
     found = dict(row)
     for column in _JSON_COLUMNS:
-        found[column] = json.loads(found[column])
+        found[column] = jsontext.decode(found[column])
     return found

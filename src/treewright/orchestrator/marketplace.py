@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean import inputs
+from treewright.lean.inputs import header_of
 from treewright.lean.replay import Replayer, Verdict
-from treewright.lean.wasm.session import header_of
+from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator.ledger import DEFAULT_PATH
 from treewright.orchestrator.tickets import (
     NewTicket,
@@ -41,7 +43,7 @@ _HINTS = 5
 _DECLARATION = re.compile(
     r"\s*(?:@\[[^\]]*\]\s*)?"
     r"(?:theorem|lemma|private|protected|noncomputable|namespace|section|variable|def|universe|"
-    r"instance|abbrev)\b"
+    r"instance|abbrev|axiom|opaque|inductive|structure|class|mutual)\b"
 )
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/-.*?-/)", re.DOTALL)
 _SETTING = re.compile(r"\s*(?:open|set_option)\b[^\n]*?(?:\bin\b|\n|$)")
@@ -77,6 +79,7 @@ class Marketplace:
         path: Path | str = DEFAULT_PATH,
         *,
         checker: Checker | None = None,
+        parser: inputs.Parser | None = None,
         premises: PremiseIndex | None = None,
         clock: Callable[[], float] = time.time,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
@@ -86,7 +89,9 @@ class Marketplace:
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._checker = checker
+        self._parser = parser
         self._own_replayer: Replayer | None = None
+        self._own_session: WasmSession | None = None
         self._checking = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -97,8 +102,9 @@ class Marketplace:
 
     def close(self) -> None:
         self._table.close()
-        if self._own_replayer is not None:
-            self._own_replayer.close()
+        for own in (self._own_replayer, self._own_session):
+            if own is not None:
+                own.close()
 
     # -- asking ---------------------------------------------------------------------------
 
@@ -119,6 +125,12 @@ class Marketplace:
             raise UsageError("a lemma needs a statement")
         if not 0.0 <= priority <= 1.0:
             raise UsageError(f"a priority is between 0 and 1, not {priority:g}")
+        if suggested_name.strip():
+            inputs.identifier(suggested_name.strip())
+        header_of(imports)
+        inputs.check_closed(goal, "the statement")
+        for hypothesis in hypotheses_of(context):
+            inputs.check_closed(hypothesis, "the hypothesis")
         new = NewTicket(
             goal.strip(),
             tuple(context),
@@ -184,17 +196,21 @@ class Marketplace:
         """Gives a claim back."""
         return await asyncio.to_thread(self._table.release, ticket_id, who, self._clock())
 
-    async def complete_ticket(self, ticket_id: str, proof: str, who: str) -> Ticket:
+    async def complete_ticket(
+        self, ticket_id: str, proof: str, who: str, *, script_only: bool = False
+    ) -> Ticket:
         """Checks the proof and completes the ticket with it.
 
-        `proof` is a text that declares the lemma under its name, or a tactic script. Raises
+        `proof` is a text that declares the lemma under its name, or a tactic script; with
+        `script_only`, for proofs that nobody has read, nothing but a script. Raises
         `ProofRejected`, or `TicketTaken` if somebody else holds or has completed it.
         """
         ticket = await self.get_ticket(ticket_id)
         self._check_holder(ticket, _named(who))
-        # What `tickets show` printed comes back with the heading it had.
-        lemma = lemma_text(ticket, proof.lstrip().removeprefix(heading(ticket).strip()))
-        verdict = await asyncio.to_thread(self._check, ticket, lemma)
+        given = _without_heading(ticket, proof)
+        lemma = lemma_text(ticket, given)
+        script = given if script_only or not _declares(given) else None
+        verdict = await asyncio.to_thread(self._check, ticket, lemma, script)
         if not verdict.proved:
             rejected = ProofRejected(ticket, verdict)
             await asyncio.to_thread(self._table.note_error, ticket_id, str(rejected), self._clock())
@@ -215,14 +231,26 @@ class Marketplace:
                 "claim is completed, released or expired"
             )
 
-    def _check(self, ticket: Ticket, lemma: str) -> Verdict:
+    def _check(self, ticket: Ticket, lemma: str, script: str | None) -> Verdict:
+        """`script` is the proof where it has to be a sequence of tactics."""
+        from treewright.lean.wasm.install import ensure_installed
+
         head = heading(ticket)
         original = f"{head}{lemma_text(ticket, 'sorry')}"
         with self._checking:
+            parser = self._parser
+            if parser is None:
+                home = ensure_installed()
+                parser = self._own_session = self._own_session or WasmSession(home)
+            # The row may be anybody's: that it is one theorem is for Lean's parser to say.
+            inputs.check_theorem(parser, ticket.theorem, after=head)
+            if script is not None:
+                try:
+                    inputs.check_script(parser, script, after=head)
+                except UsageError as refused:
+                    return Verdict("error", str(refused))
             checker = self._checker
             if checker is None:
-                from treewright.lean.wasm.install import ensure_installed
-
                 checker = self._own_replayer = self._own_replayer or Replayer(ensure_installed())
             return checker.text(original, f"{head}{lemma}", [ticket.name])
 
@@ -236,6 +264,14 @@ def _named(who: str) -> str:
 def heading(ticket: Ticket) -> str:
     """What stands in front of the lemma."""
     return header_of(ticket.imports) + (f"{ticket.preamble.rstrip()}\n" if ticket.preamble else "")
+
+
+def _without_heading(ticket: Ticket, proof: str) -> str:
+    """What `tickets show` printed comes back with the heading it had."""
+    head = heading(ticket).strip()
+    if head and proof.lstrip().startswith(head):
+        proof = proof.lstrip().removeprefix(head)
+    return textwrap.dedent(proof.expandtabs()).strip("\n")
 
 
 def lemma_text(ticket: Ticket, proof: str) -> str:

@@ -4,8 +4,8 @@ Sound before complete: two goals that differ in meaning never get one form. Thre
 with a tag of its own in the hash:
 
 - `term`: every token is of a small fragment of Lean whose binding structure is certain. White
-  space is made uniform, bound variables are numbered, adjacent implicit binders and the
-  hypotheses in front of `⊢` come in a canonical order that respects what depends on what.
+  space is made uniform, bound variables and universes are numbered, adjacent implicit binders and
+  the hypotheses in front of `⊢` come in a canonical order that respects what depends on what.
 - `spaced`: no strings, comments or layout-sensitive words; runs of white space become one space.
 - `opaque`: everything else, as it is but for white space around it.
 """
@@ -16,7 +16,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from treewright.orchestrator.term_text import Uncertain, normal_goal, normal_term
+from treewright.orchestrator.term_text import (
+    Uncertain,
+    normal_goal,
+    normal_term,
+    with_levels_numbered,
+)
 from treewright.orchestrator.types import Goal
 
 _LAYOUT_WORDS = re.compile(
@@ -25,6 +30,7 @@ _LAYOUT_WORDS = re.compile(
 _OPAQUE_MARKS = ('"', "--", "/-", "«", ";", "`")
 _LONE_QUOTE = re.compile(r"(?<![\w'₀-₉])'")
 _CORE_LIBRARIES = frozenset({"Init", "Std", "Lean"})
+_SHARED_LEVELS = re.compile(r"\b(universes?|variables?)\b")
 _NEW_SYNTAX = re.compile(
     r"\b(notation\d*|syntax|macro\w*|infix[lr]?|prefix|postfix|elab\w*|scoped|declare_syntax_cat)\b"
 )
@@ -49,9 +55,17 @@ def normal_form(text: str, *, plain_syntax: bool = True) -> tuple[str, str]:
     return "spaced", " ".join(stripped.split())
 
 
-def hash_text(text: str, *, plain_syntax: bool = True, surroundings: str = "") -> str:
-    """The hash of a goal's normal form. `surroundings` is the text its meaning rests on."""
+def hash_text(
+    text: str, *, plain_syntax: bool = True, surroundings: str = "", own_levels: bool = True
+) -> str:
+    """The hash of a goal's normal form. `surroundings` is the text its meaning rests on.
+
+    `own_levels`: its universes are its own parameters, so that their names do not matter; what
+    matters is which are the same.
+    """
     form, normal = normal_form(text, plain_syntax=plain_syntax)
+    if form == "term" and own_levels:
+        normal = with_levels_numbered(normal)
     digest = hashlib.sha256(f"{form}\n{normal}".encode())
     if surroundings.strip():
         digest.update(b"\0" + surroundings.strip().encode())
@@ -67,7 +81,10 @@ def hash_goal(goal: Goal) -> str:
         before = place.source.encode()[:end].decode(errors="replace")
         return hash_text(goal.shown, plain_syntax=False, surroundings=f"{place.holes}\n{before}")
     plain = is_plain(goal.imports, goal.preamble)
-    return hash_text(goal.shown, plain_syntax=plain, surroundings=goal.preamble)
+    own_levels = _SHARED_LEVELS.search(goal.preamble) is None
+    return hash_text(
+        goal.shown, plain_syntax=plain, surroundings=goal.preamble, own_levels=own_levels
+    )
 
 
 def is_plain(imports: Sequence[str], preamble: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from treewright.kernel.errors import TreewrightError
+from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.replay import Verdict
 from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig
@@ -56,6 +56,8 @@ class Attempts:
         self._writer = LedgerWriter(ledger)
         self._numbers = _numbers_so_far(ledger, run_id)
         self.wasted_cpu_seconds = 0.0
+        self.proved: set[str] = set()
+        """Goals whose proof the replay check accepted in this process."""
 
     def close(self) -> None:
         self._writer.close()
@@ -91,6 +93,18 @@ class Attempts:
 
         budget = self._config.timeout(StrategyType.CACHE)
         return await self._recorded(goal, StrategyType.CACHE, budget, claim())
+
+    async def still_holds(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
+        """The replay check of a proof that an earlier process recorded."""
+        try:
+            verdict = await self._verify(goal, tactics, VERIFY_SECONDS)
+        except UsageError as error:
+            return Verdict("original", str(error))
+        except TreewrightError as error:
+            return Verdict("lost", str(error))
+        if verdict.proved:
+            self.proved.add(goal.id)
+        return verdict
 
     async def _recorded(
         self, goal: Goal, strategy: StrategyType, budget: float, work: Awaitable[Result]
@@ -140,6 +154,7 @@ class Attempts:
         except TreewrightError as error:
             return _broken(result, f"the replay check could not be done: {error}"), "error"
         if verdict.proved:
+            self.proved.add(goal.id)
             metadata = {**result.metadata, "axioms": list(verdict.axioms)}
             return msgspec.structs.replace(result, metadata=metadata), "proved"
         error = f"the replay check says {verdict.reason}: {verdict.detail}"

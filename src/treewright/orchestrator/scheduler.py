@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Self, TypeVar
 
 from treewright.orchestrator.bandit import Bandit
@@ -29,6 +29,7 @@ __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
 
 CACHE_THRESHOLD = 0.7
 _MOST_RETRIES = 3
+_PROGRESS_EVERY = 50
 T = TypeVar("T")
 Observer = Callable[[Goal, Result], None]
 
@@ -104,6 +105,34 @@ class Scheduler:
     def wasted_cpu_seconds(self) -> float:
         """What cancelled attempts of this scheduler used."""
         return self._attempts.wasted_cpu_seconds
+
+    @property
+    def proved(self) -> frozenset[str]:
+        """Ids of goals whose proof the replay check has accepted in this process."""
+        return frozenset(self._attempts.proved)
+
+    async def recheck(self, goals: Mapping[str, Goal], tell: Callable[[str], None]) -> None:
+        """Has the replay check look again at what an earlier process of this run recorded.
+
+        A ledger is a file that anybody may have changed: a success in it is a claim. One that
+        does not hold is withdrawn, and the goal is tried again; `tell` is told of both.
+        """
+        stored = [s for s in self.ledger.stored_proofs(self.run_id) if s.goal_id in goals]
+        for number, claim in enumerate(stored, start=1):
+            if self._stopping.is_set():
+                return
+            if number % _PROGRESS_EVERY == 1:
+                tell(f"checking stored proofs again: {number - 1} of {len(stored)}")
+            if claim.goal_id in self.proved:
+                continue
+            work = self._attempts.still_holds(goals[claim.goal_id], claim.tactics)
+            verdict = await unless_set(self._stopping, work)
+            if verdict is None or verdict.proved:
+                continue
+            why = f"{verdict.reason}: {verdict.detail}"
+            tell(f"{claim.goal_id}: its stored proof does not hold ({why}); it is tried again")
+            if verdict.reason not in ("timeout", "lost"):
+                self.ledger.withdraw(claim, f"the replay check of the stored proof says {why}")
 
     # -- choosing -------------------------------------------------------------------------
 

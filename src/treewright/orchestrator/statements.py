@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 
 from treewright.kernel.errors import UsageError
+from treewright.lean.inputs import Parser, Theorem, binder, check_theorem, header_of
 from treewright.lean.sorries import Sorry, replace
 from treewright.orchestrator.types import Goal, Place
 
+GOAL_NAME = "treewright_goal"
 _BRACKETS = ("(", "{", "[", "⦃")
 _SHOWN = re.compile(r"^(?P<names>[^:]+?)\s*:(?!=)", re.DOTALL)
 
@@ -17,18 +19,13 @@ def closed_statement(goal: Goal) -> str:
     """The goal's text with its context quantified in front."""
     if not goal.context:
         return goal.text
-    return f"∀ {' '.join(_binder(line) for line in goal.context)}, {goal.text}"
+    return f"∀ {' '.join(binder(line) for line in goal.context)}, {goal.text}"
 
 
 def introductions(goal: Goal) -> tuple[str, ...]:
     """The tactics that bring the context of a closed statement back, under its names."""
     names = [name for line in goal.context for name in _names(line)]
     return (f"intro {' '.join(names)}",) if names else ()
-
-
-def _binder(line: str) -> str:
-    line = line.strip()
-    return line if line.startswith(_BRACKETS) else f"({line})"
 
 
 def _names(line: str) -> list[str]:
@@ -43,11 +40,23 @@ def _names(line: str) -> list[str]:
 
 def statement_file(goal: Goal) -> str:
     """The goal as a file with one `sorry`."""
-    header = "".join(f"import {module}\n" for module in goal.imports)
-    return (
-        f"{header}\n{goal.preamble}\ntheorem treewright_goal : {closed_statement(goal)} := by\n"
-        "  sorry\n"
-    )
+    return f"{surroundings(goal)}theorem {GOAL_NAME} : {closed_statement(goal)} := by\n  sorry\n"
+
+
+def surroundings(goal: Goal) -> str:
+    """What stands in front of the statement: imports and preamble."""
+    return f"{header_of(goal.imports)}\n{goal.preamble}\n"
+
+
+def check(parser: Parser, goal: Goal) -> None:
+    """Refuses a goal whose context and text are not hypotheses and a statement (see `inputs`).
+
+    As a theorem's own binders and not behind `∀`, so that each entry has to be one binder. A
+    goal at a place of a file is as its file says.
+    """
+    if goal.place is None:
+        theorem = Theorem(GOAL_NAME, goal.text, goal.context)
+        check_theorem(parser, theorem, after=surroundings(goal))
 
 
 def filled(place: Place, scripts: Sequence[str]) -> tuple[str, str]:

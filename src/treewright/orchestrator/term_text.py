@@ -31,6 +31,9 @@ _BINDERS = {"∀": (",",), "∃": (",",), "fun": ("=>", "↦"), "λ": ("=>", "�
 _RELATIONS = frozenset([">", "<", "≥", "≤", "∈", "∉", "≠", "⊆"])
 _OPERATORS = frozenset(":=<>+-*/^%&|!")
 _NAME = re.compile(rf"{_IDENT}\Z")
+_LEVEL = re.compile(r"%[^\W\d][^\s]*")
+_LEVEL_WORDS = frozenset({"max", "imax", "_"})
+_LEVEL_TOKENS = frozenset("0123456789+")
 
 Scope = Mapping[str, str]
 
@@ -55,7 +58,42 @@ def tokens_of(text: str) -> list[str]:
                 raise Uncertain(f"{found[-1]}{match[0]}")  # `:=`, `->`, `--`: another token
             found.append(match[0])
         touching = match.lastgroup != "space"
-    return found
+    return _with_levels_marked(found)
+
+
+def _with_levels_marked(tokens: list[str]) -> list[str]:
+    """Names of universes as `%u`: they have nothing to do with variables of the same name.
+
+    What follows `Type` or `Sort` is a level, unless these are arguments themselves: `f Type u`
+    applies `f` to two things.
+    """
+    marked = list(tokens)
+    for index, token in enumerate(tokens):
+        if token not in ("Type", "Sort") or (index > 0 and _ends_a_term(tokens[index - 1])):
+            continue
+        following = tokens[index + 1 : index + 2]
+        if following == ["("]:
+            end = index + 2
+            while end < len(tokens) and (_NAME.match(tokens[end]) or tokens[end] in _LEVEL_TOKENS):
+                end += 1
+            if tokens[end : end + 1] != [")"]:
+                raise Uncertain("a level")
+        else:
+            end = index + 2
+        for at in range(index + 1, min(end, len(tokens))):
+            if _NAME.match(tokens[at]) and tokens[at] not in _LEVEL_WORDS | _BINDERS.keys():
+                marked[at] = f"%{tokens[at]}"
+    return marked
+
+
+def _ends_a_term(token: str) -> bool:
+    return token in _CLOSING or (token not in _BINDERS and (token[0].isalnum() or token[0] == "_"))
+
+
+def with_levels_numbered(normal: str) -> str:
+    """A normal form whose universes count by where they come first and not by their names."""
+    numbers: dict[str, int] = {}
+    return _LEVEL.sub(lambda m: f"%{numbers.setdefault(m[0], len(numbers))}", normal)
 
 
 def normal_term(text: str) -> str:

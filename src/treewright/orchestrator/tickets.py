@@ -16,7 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.lean.inputs import Theorem
 from treewright.orchestrator import normalise
 from treewright.orchestrator.ledger_file import errors_for_people, open_ledger
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
@@ -108,10 +110,13 @@ class Ticket(msgspec.Struct, frozen=True):
         return self.suggested_name or f"lemma_{self.ticket_id}"
 
     @property
+    def theorem(self) -> Theorem:
+        return Theorem(self.name, self.goal, self.hypotheses)
+
+    @property
     def statement(self) -> str:
         """`name (h : p) … : goal`, as it stands behind `theorem`."""
-        binders = "".join(f" {_binder(entry)}" for entry in self.hypotheses)
-        return f"{self.name}{binders} : {self.goal}"
+        return self.theorem.heading
 
 
 def hypotheses_of(context: Sequence[str]) -> tuple[str, ...]:
@@ -124,10 +129,6 @@ def statement_hash(
 ) -> str:
     """Equal only for statements that say the same."""
     return normalise.hash_goal(Goal("", goal, hypotheses, imports=imports, preamble=preamble))
-
-
-def _binder(hypothesis: str) -> str:
-    return hypothesis if hypothesis.lstrip().startswith(("(", "{", "[", "⦃")) else f"({hypothesis})"
 
 
 class NewTicket(msgspec.Struct, frozen=True):
@@ -254,7 +255,7 @@ def _select(
         f"SELECT {_COLUMNS} FROM tickets {condition}",  # noqa: S608 - our own text
         values,
     )
-    lists = [dict(row) | {name: json.loads(row[name]) for name in _LISTS} for row in rows]
+    lists = [dict(row) | {name: jsontext.decode(row[name]) for name in _LISTS} for row in rows]
     return msgspec.convert(lists, list[Ticket])
 
 

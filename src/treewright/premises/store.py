@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.lean.types import Declaration
 from treewright.premises.lexical import LexicalIndex
@@ -122,7 +123,7 @@ class PremiseStore:
 
     def fact(self, name: str) -> object | None:
         rows = self._rows("SELECT value FROM facts WHERE name = ?", (name,))
-        return json.loads(rows[0][0]) if rows else None
+        return jsontext.decode(rows[0][0]) if rows else None
 
     def set_facts(self, **facts: object) -> None:
         with self._lock, self._errors():

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.kernel.explaining import explain
 
@@ -216,7 +217,7 @@ def load(path: Path) -> Config:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     try:
         if path.suffix == ".json":
-            return msgspec.json.decode(data, type=Config)
+            return jsontext.decode(data, type=Config)
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), type=Config)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {explain(str(error), Table)}") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, journal
+from treewright.kernel import atomic, journal, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.journal import Journal
@@ -34,7 +34,7 @@ _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
 _TAIL = 256  # enough to hold the checksum and what follows it
 
 _log = logging.getLogger("treewright")
-_event_decoder = msgspec.json.Decoder(ev.Event)
+_event_decoder = jsontext.decoder(ev.Event)
 _encoder = msgspec.json.Encoder()
 
 
@@ -160,7 +160,7 @@ def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | Non
     count = len(manifest.evaluations) * 3 if manifest is not None else 0
     for line in journal.read(events, offset, epoch):
         try:
-            event = _event_decoder.decode(line.raw)
+            event = _event_decoder(line.raw)
             manifest = state.apply(manifest, event)
         except (msgspec.ValidationError, KeyError) as error:
             raise StorageError(
@@ -185,7 +185,7 @@ def _read_snapshot(path: Path) -> Manifest | None:
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     try:
-        version = msgspec.json.decode(data, type=_Version).format_version
+        version = jsontext.decode(data, type=_Version).format_version
     except msgspec.DecodeError:
         _log.warning("%s is not readable; rebuilding it from %s", path, EVENTS)
         return None
@@ -200,6 +200,6 @@ def _read_snapshot(path: Path) -> Manifest | None:
             f"run again to rebuild it from {EVENTS}; nothing is lost"
         )
     try:
-        return msgspec.json.decode(data, type=Manifest)
+        return jsontext.decode(data, type=Manifest)
     except msgspec.ValidationError as error:
         raise StorageError(f"{path}: {error}") from None

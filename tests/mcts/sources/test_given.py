@@ -86,6 +86,21 @@ def test_lemmas_are_applied_and_equations_rewritten_with() -> None:
     assert "rw [Nat.le_of_lt]" not in found
 
 
+def test_what_an_index_calls_a_name_is_one() -> None:
+    @dataclass
+    class Found:
+        name: str
+        type: str | None = "a = b"
+
+    hostile = ["x]; exact sorryAx _ true --", "sorryAx", "a\nexact b", "_private.0.x", "foo bar"]
+
+    def search(text: str, k: int) -> list[Found]:
+        return [Found(name) for name in [*hostile, "Nat.add_comm"]]
+
+    found = tactics(LemmaTactics(search).suggest([GOAL], 0))
+    assert {tactic.split()[-1].strip("[]") for tactic in found} == {"Nat.add_comm"}
+
+
 def test_advice_waits_for_its_round() -> None:
     early = LeanAdvice().suggest([GOAL], 0)
     assert not early.candidates

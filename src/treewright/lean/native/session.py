@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.lean.inputs import header_of
 from treewright.lean.native.goals import parse_goal
 from treewright.lean.session import (
     DEFAULT_CHECK_SECONDS,
@@ -83,7 +84,7 @@ class NativeSession:
         self._server = server
         self._env: int | None = None
         self._info = SessionInfo("native", lean, tuple(imports), startup_seconds, "lean-interact")
-        header = "".join(f"import {module}\n" for module in imports) + preamble
+        header = header_of(imports) + preamble
         if header.strip():
             reply = self._run(self._api.Command(cmd=header), DEFAULT_CHECK_SECONDS)
             if isinstance(reply, SessionLost | Timeout):

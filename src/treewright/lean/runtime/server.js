@@ -26,6 +26,7 @@ const { createDeclarations } = require('./declarations.js');
 const { createKernel } = require('./kernel.js');
 const { createJudge } = require('./judge.js');
 const { createSnapshot } = require('./snapshot.js');
+const { createReading } = require('./reading.js');
 
 function createServer(host) {
   const heap = createHeap(host);
@@ -96,6 +97,8 @@ function createServer(host) {
   }
 
   const operations = {
+    ...createReading(heap, elaborator, syntax, environment, openHeader, (id) => findEnvironment(id).state),
+
     ping: () => ({}),
 
     /** Imports what a header names. */

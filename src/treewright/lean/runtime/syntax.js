@@ -19,7 +19,7 @@ function createSyntax(heap, { call }, names) {
     return start === null || end === null ? null : { start, end };
   }
 
-  const kind = (stx) => (tag(stx) === 1 && !heap.isBox(stx) ? names.show(field(stx, 1)) : '');
+  const kind = (stx) => (!heap.isBox(stx) && tag(stx) === 1 ? names.show(field(stx, 1)) : '');
 
   /** Calls visit({ kind | atom | ident, stx }) for every node below a borrowed one. */
   function walk(root, visit) {
@@ -41,7 +41,15 @@ function createSyntax(heap, { call }, names) {
     }
   }
 
-  return { range, kind, walk };
+  /** A borrowed node and what is below it, down to a depth, as { kind, start, end, children }. */
+  function outline(stx, depth) {
+    const isNode = !heap.isBox(stx) && tag(stx) === 1;
+    const { start, end } = range(stx) || { start: -1, end: -1 };
+    const children = isNode && depth > 0 ? readArray(field(stx, 2)).map((child) => outline(child, depth - 1)) : [];
+    return { kind: kind(stx), start, end, children };
+  }
+
+  return { range, kind, walk, outline };
 }
 
 module.exports = { createSyntax };

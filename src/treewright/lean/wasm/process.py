@@ -21,10 +21,17 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import proctree
+from treewright.kernel import jsontext, proctree
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.session import LeanError
-from treewright.lean.types import Declaration, Diagnostic, Goal, Ruling, SorryPlace
+from treewright.lean.types import (
+    Declaration,
+    Diagnostic,
+    Goal,
+    Ruling,
+    SorryPlace,
+    SyntaxNode,
+)
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.manifest import verify_home
 
@@ -89,13 +96,16 @@ class Reply(msgspec.Struct):
     lean: str = ""
     commit: str = ""
     node: str = ""
+    root: SyntaxNode | None = None
+    problem: str = ""
+    known: bool = False
 
 
 class ProcessLost(Exception):
     """The process ended, or was ended because it did not answer."""
 
 
-_decode = msgspec.json.Decoder(Reply).decode
+_decode = jsontext.decoder(Reply)
 _encode = msgspec.json.Encoder().encode
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import msgspec
 
+from treewright.lean.inputs import header_of
 from treewright.lean.session import (
     DEFAULT_CHECK_SECONDS,
     DEFAULT_STEP_SECONDS,
@@ -19,6 +20,7 @@ from treewright.lean.types import (
     Cancelled,
     CheckResult,
     Declaration,
+    Parsed,
     ProofState,
     SessionInfo,
     SessionLost,
@@ -34,10 +36,6 @@ GRACE_SECONDS = 3.0
 GRACE_FACTOR = 1.5
 IMPORT_SECONDS = 60.0
 _PAGE = 2000
-
-
-def header_of(imports: Sequence[str]) -> str:
-    return "".join(f"import {module}\n" for module in imports)
 
 
 class WasmSession:
@@ -182,6 +180,37 @@ class WasmSession:
         return CheckResult(
             reply.messages, reply.stopped, reply.env, reply.sorries, reply.imports, reply.ms
         )
+
+    def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:
+        """What the parser makes of a text behind another; see `inputs`. Nothing of it is run."""
+        reply = self._ask(
+            "parse",
+            soft=DEFAULT_CHECK_SECONDS,
+            hard=hard_limit(DEFAULT_CHECK_SECONDS),
+            text=text,
+            category=category,
+            after=after,
+            name=name,
+        )
+        if not reply.ok:
+            raise LeanError(f"Lean could not parse the text: {reply.error}")
+        if reply.stopped == "interrupted":
+            raise LeanError("the text in front did not elaborate in time")
+        return Parsed(reply.root, next(iter(reply.problem.splitlines()), ""), reply.known)
+
+    def command_within(self, text: str, start: int, end: int) -> str:
+        """The kind of a command that begins in these bytes of a file, or ''. It is not run."""
+        reply = self._ask(
+            "begins",
+            soft=DEFAULT_CHECK_SECONDS,
+            hard=hard_limit(DEFAULT_CHECK_SECONDS),
+            text=text,
+            start=start,
+            end=end,
+        )
+        if not reply.ok:
+            raise LeanError(f"Lean could not parse the text: {reply.error}")
+        return reply.problem
 
     # -- environments ---------------------------------------------------------------------
 

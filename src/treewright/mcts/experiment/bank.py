@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.mcts.experiment.planfile import BankTable
 
@@ -46,7 +47,7 @@ def _read(path: Path) -> list[BankGoal]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                goals.append(msgspec.json.decode(line, type=BankGoal))
+                goals.append(jsontext.decode(line, type=BankGoal))
             except msgspec.DecodeError as error:
                 raise UsageError(f"`bank.file`: {path}, line {number}: {error}") from None
     return goals

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError
 from treewright.mcts.experiment.plan import Cell
 from treewright.mcts.measures.aggregation import aggregation
@@ -85,7 +85,7 @@ def read_result(directory: Path, cell: Cell) -> CellResult | None:
     """None if the cell is not finished."""
     path = directory / RESULT
     try:
-        result = msgspec.json.decode(path.read_bytes(), type=CellResult)
+        result = jsontext.decode(path.read_bytes(), type=CellResult)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import Lease
 from treewright.mcts.experiment.plan import Cell, Plan, cells_of
@@ -114,13 +114,13 @@ def _same_plan(plan: Plan, path: Path) -> None:
     stored = _StoredPlan(FORMAT_VERSION, plan)
     data = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
     try:
-        before = msgspec.json.decode(path.read_bytes())
+        before = jsontext.decode(path.read_bytes())
     except FileNotFoundError:
         atomic.write_bytes(path, data)
         return
     except (OSError, msgspec.DecodeError) as error:
         raise StorageError(f"cannot read {path}: {error}") from None
-    found = _differences(_flat(before), _flat(msgspec.json.decode(data)))
+    found = _differences(_flat(before), _flat(jsontext.decode(data)))
     if found:
         raise UsageError(
             f"{path.parent} was begun with another plan: {found[0]}"

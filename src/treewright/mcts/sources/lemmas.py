@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from treewright.lean.escapes import find_escapes
+from treewright.lean.inputs import is_identifier
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import NOTHING, Suggestions
 from treewright.mcts.sources.shape import flat, shape
@@ -38,7 +40,12 @@ class LemmaTactics:
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         if round_number > 0:
             return NOTHING
-        found = self._search(flat(goals[0].target), self._count)
+        found = [
+            premise
+            for premise in self._search(flat(goals[0].target), self._count)
+            # An index is a file: what it calls a name goes into tactics only if it is one.
+            if is_identifier(premise.name) and not find_escapes(premise.name)
+        ]
         candidates: list[Candidate] = []
         for place, premise in enumerate(found):
             for weight, tactic in _tactics(premise):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from treewright.kernel.errors import UsageError
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError
 from treewright.lean.sorries import from_check
@@ -116,6 +117,7 @@ class LeanWorker(abc.ABC):
         self, session: AsyncLeanSession, goal: Goal, deadline: float
     ) -> tuple[str, ...] | None:
         scripts: list[tuple[str, ...]] = []
+        await check_goal(self._lean, session, goal)
         for hole in await open_goal(session, goal):
             steps = await self.close_hole(session, hole, goal, deadline)
             if steps is None:
@@ -124,6 +126,14 @@ class LeanWorker(abc.ABC):
         if goal.place is None:
             return scripts[0]
         return tuple("\n".join(steps) for steps in scripts)
+
+
+async def check_goal(lean: LeanAccess, session: AsyncLeanSession, goal: Goal) -> None:
+    """`Hopeless` if the goal's text and context are not a statement and hypotheses."""
+    try:
+        await lean.check_goal(goal, session)
+    except UsageError as error:
+        raise Hopeless(str(error)) from None
 
 
 async def open_goal(session: AsyncLeanSession, goal: Goal) -> list[Hole]:

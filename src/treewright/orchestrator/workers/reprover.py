@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.escapes import find_escapes
 from treewright.lean.types import ProofState
 from treewright.orchestrator.byt5 import reprover as models
 from treewright.orchestrator.byt5.model import Stopped
@@ -148,6 +149,8 @@ class ProposalSearch(LeanWorker):
             for suggestion in await _in_thread(
                 lambda stop, shown=shown: self._proposer.propose(shown, stop)
             ):
+                if find_escapes(suggestion.tactic):
+                    continue
                 left = max(0.1, min(_STEP_SECONDS, deadline - time.monotonic()))
                 after = await run_on_all(session, states, suggestion.tactic, left)
                 if after is None or _key(after) in seen:

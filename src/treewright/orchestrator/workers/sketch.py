@@ -12,8 +12,10 @@ import re
 import time
 from typing import Any, Protocol
 
+from treewright.kernel.errors import UsageError
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.escapes import find_escapes
+from treewright.lean.inputs import Parser, check_script, check_script_in
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.types import CheckResult
@@ -27,6 +29,7 @@ from treewright.orchestrator.workers.base import (
     Availability,
     Hole,
     Hopeless,
+    check_goal,
     failed,
     unfinished,
 )
@@ -125,7 +128,9 @@ class SketchWorker:
         self, session: AsyncLeanSession, goal: Goal, script: str
     ) -> tuple[str, list[Sorry], list[str]]:
         """The script with what could be filled in; the steps still open, and their tickets."""
+        await check_goal(self._lean, session, goal)
         text, start, tail, column = _placed(goal, script)
+        await _check_script(session, goal, script, text, start, tail)
         gave_up = 0
         tickets: list[str] = []
         while True:
@@ -139,8 +144,10 @@ class SketchWorker:
             inside = [s for s in from_check(text, result) if start <= s.start < end]
             waiting = inside[gave_up:]
             if not waiting:
-                found = text.encode()[start:end].decode()
-                return _taken_back(found, column), inside, tickets
+                found = _taken_back(text.encode()[start:end].decode(), column)
+                # Once more, with what filled its steps.
+                await _check_script(session, goal, found, text, start, tail)
+                return found, inside, tickets
             # From the front: what was given up stays in front of what is still to be tried.
             deadline = time.monotonic() + 60
             steps = await self._filler.close_hole(session, Hole(waiting[0].states), goal, deadline)
@@ -162,13 +169,35 @@ class SketchWorker:
         ticket_id = await self._lemmas.request_lemma(
             goal=step.goal.target,
             context=_context(step),
-            suggested_name=f"{re.sub(r'[^A-Za-z0-9]+', '_', goal.id)}_step{number}",
+            suggested_name=_lemma_name(goal, number),
             priority=goal.estimated_difficulty,
             imports=goal.imports,
             preamble=goal.preamble,
             requested_by="sketch",
         )
         return await self._lemmas.get_ticket(ticket_id)
+
+
+def _lemma_name(goal: Goal, number: int) -> str:
+    name = re.sub(r"[^A-Za-z0-9]+", "_", goal.id)
+    return f"{'goal_' if name[:1].isdigit() else ''}{name}_step{number}"
+
+
+async def _check_script(
+    session: AsyncLeanSession, goal: Goal, script: str, text: str, start: int, tail: int
+) -> None:
+    """A model's text is tactics and nothing else: no command may stand behind them."""
+
+    def check(parser: Parser) -> None:
+        if goal.place is None:
+            check_script(parser, script, after=statements.surroundings(goal))
+        else:
+            check_script_in(parser, text, start, len(text.encode()) - tail)
+
+    try:
+        await session.reading(check)
+    except UsageError as error:
+        raise Hopeless(str(error)) from None
 
 
 def _context(step: Sorry) -> list[str]:

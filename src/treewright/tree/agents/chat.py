@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.tree.agents import chat_wire as wire
 from treewright.tree.agents import rate_limit
 from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
@@ -176,7 +177,7 @@ class ChatClient:
 
     def _answer(self, payload: bytes, attempts: int, refused: tuple[str, ...]) -> Answer:
         try:
-            completion = msgspec.json.decode(payload, type=wire.Completion)
+            completion = jsontext.decode(payload, type=wire.Completion)
             choice = completion.choices[0]
         except (msgspec.DecodeError, IndexError):
             raise self._error(

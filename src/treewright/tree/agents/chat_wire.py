@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.tree.config import EndpointConfig
 from treewright.tree.model import Usage
 
@@ -63,7 +64,7 @@ def retry_after(value: str | None) -> float | None:
 def error_of(data: bytes) -> tuple[str, str]:
     """What an error reply says in one line, and the parameter that it refuses, if it does."""
     try:
-        value: Any = msgspec.json.decode(data)
+        value: Any = jsontext.decode(data)
     except msgspec.DecodeError:
         value = None
     error = value.get("error", value) if isinstance(value, dict) else value

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, write_all
@@ -66,7 +67,7 @@ class ScriptedAgent:
 
 def load(script: Path) -> list[ScriptEntry]:
     try:
-        return msgspec.json.decode(script.read_bytes(), type=list[ScriptEntry])
+        return jsontext.decode(script.read_bytes(), type=list[ScriptEntry])
     except OSError as error:
         raise UsageError(f"cannot read the agent script {script}: {error.strerror}") from error
     except msgspec.DecodeError as error:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal
+from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import TreewrightError
 from treewright.tree import events as ev
 from treewright.tree import state, store
 from treewright.tree.model import FORMAT_VERSION, Manifest, SnapshotMark
 from treewright.tree.validation.findings import Finding
 
-_events = msgspec.json.Decoder(ev.Event)
+_events = jsontext.decoder(ev.Event)
 
 
 class _Version(msgspec.Struct):
@@ -52,7 +52,7 @@ def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
     except OSError as error:
         return None, [Finding("manifest_unreadable", path.name, error.strerror or str(error))]
     try:
-        version = msgspec.json.decode(data, type=_Version).format_version
+        version = jsontext.decode(data, type=_Version).format_version
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return None, [Finding("manifest_unreadable", path.name, str(error))]
     if version != FORMAT_VERSION:
@@ -63,7 +63,7 @@ def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
         message = "the checksum in snapshot.sha256 is not that of the file"
         findings.append(Finding("manifest_checksum", path.name, message))
     try:
-        return msgspec.json.decode(data, type=Manifest), findings
+        return jsontext.decode(data, type=Manifest), findings
     except msgspec.ValidationError as error:
         return None, [*findings, Finding("manifest_unreadable", path.name, str(error))]
 
@@ -77,7 +77,7 @@ def _replay(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest |
         for line in journal.read(path):
             if not taken and offset is not None and line.end > offset:
                 at_offset, taken = _copy(manifest), True
-            manifest = state.apply(manifest, _events.decode(line.raw))
+            manifest = state.apply(manifest, _events(line.raw))
     except KeyError as error:
         return None, None, f"an event names {error}, which no event before it made"
     except (TreewrightError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -90,7 +90,7 @@ def _replay(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest |
 def _copy(manifest: Manifest | None) -> Manifest | None:
     if manifest is None:
         return None
-    return msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
+    return jsontext.decode(msgspec.json.encode(manifest), type=Manifest)
 
 
 def _comparable(manifest: Manifest) -> bytes:
