@@ -2,64 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import signal
+
+import msgspec
 import pytest
 
-from tests.lean.test_replay_hostile import HEAD, MEANING, ORIGINAL, WHOLE, judge
-from treewright.lean import escapes
 from treewright.lean.difference import difference
 from treewright.lean.replay import Replayer
-from treewright.lean.types import CheckResult
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
-
-HONEST = {
-    "intro and exact": ("∀ p q : Prop, p → q → p", "intro p q hp _\nexact hp"),
-    "omega": ("∀ a b : Nat, a < b → a + 1 ≤ b", "intro a b h\nomega"),
-    "induction": (
-        "∀ n : Nat, 0 + n = n",
-        "intro n\ninduction n with\n| zero => rfl\n| succ n ih => rw [← Nat.add_assoc, ih]",
-    ),
-    "simp": ("∀ xs : List Nat, (xs ++ []).length = xs.length", "intro xs\nsimp"),
-    "cases": (
-        "∀ p q : Prop, p ∨ q → q ∨ p",
-        "intro p q h\ncases h with\n| inl h => exact .inr h\n| inr h => exact .inl h",
-    ),
-    "classical": ("∀ p : Prop, ¬¬p → p", "intro p h\nexact Classical.byContradiction h"),
-    "choice": ("∀ p : Prop, p ∨ ¬p", "intro p\nexact (Classical.propDecidable p).em"),
-    "decide": ("(10 : Nat) ∣ 100", "decide"),
-    "decide +kernel": ("2 ^ 12 = 4096", "decide +kernel"),
-    "grind": ("∀ a b c : Nat, a = b → b = c → a = c", "grind"),
-    "funext": ("(fun n : Nat => n + 0) = id", "funext n\nrfl"),
-    "propext": ("∀ p q : Prop, (p ↔ q) → p = q", "intro p q h\nexact propext h"),
-    "calc": (
-        "∀ a b : Nat, a = b → a + a = b + b",
-        "intro a b h\ncalc a + a = b + a := by rw [h]\n  _ = b + b := by rw [h]",
-    ),
-    "have and obtain": (
-        "∀ p : Nat → Prop, (∃ n, p n ∧ n > 3) → ∃ n, p n",
-        "intro p h\nobtain ⟨n, hn, _⟩ := h\nhave k : p n := hn\nexact ⟨n, k⟩",
-    ),
-    "option for effort": ("1 + 1 = 2", "set_option maxRecDepth 2000 in\nrfl"),
-    "comment with words": ("True", "-- no axiom, no sorry, no unsafe run_tac here\ntrivial"),
-    "string with words": ('"sorry axiom".length = 11', "rfl"),
-    "unicode": ("∀ α : Type, ∀ x : α, x = x", "intro α «x y»\nexact rfl"),
-    "match": (
-        "∀ n : Nat, n = 0 ∨ n > 0",
-        "intro n\nmatch n with\n| 0 => left; rfl\n| k + 1 => right; omega",
-    ),
-    "bool": ("∀ a b : Bool, (a && b) = (b && a)", "intro a b\ncases a <;> cases b <;> rfl"),
-    "int": ("∀ x y : Int, x - y + y = x", "intro x y\nomega"),
-    "bitvec": ("∀ x : BitVec 8, x &&& x = x", "intro x\nsimp"),
-}
-
-
-@pytest.mark.parametrize(("statement", "script"), HONEST.values(), ids=HONEST.keys())
-def test_honest_proofs_pass(replayer: Replayer, statement: str, script: str) -> None:
-    verdict = replayer.theorem(statement, script)
-    assert verdict.proved, verdict
-
 
 FILE = """\
 namespace Demo
@@ -90,8 +44,9 @@ def test_helper_lemmas_may_be_added(replayer: Replayer) -> None:
         "theorem step (n : Nat) : double n = n * 2 := by\n  unfold double; omega\n\ntheorem main",
     )
     candidate = candidate.replace("  sorry", "  rw [h, step]; omega")
-    verdict = replayer.text(FILE, candidate, ["Demo.main"])
+    verdict = replayer.text(FILE, candidate, ["Demo.main"], declarations=True)
     assert verdict.proved, verdict
+    assert replayer.text(FILE, candidate, ["Demo.main"]).reason == "escape"
 
 
 def test_without_names_every_open_declaration_is_a_target(replayer: Replayer) -> None:
@@ -134,43 +89,110 @@ theorem target : 1 = 2 := lcProof
 """
 
 
-def test_the_kernel_has_the_last_word(home: LeanHome) -> None:
-    """The elaborator can be told to believe this; the second look of the kernel does not."""
-    with WasmSession(home) as session:
-        believed = session.elaborate(UNCHECKED, keep=True)
-        assert isinstance(believed, CheckResult)
-        assert believed.ok
-        assert believed.env is not None
-        assert "unsafe declaration" in session.recheck("target", believed.env, 60)
+def test_the_kernel_has_the_last_word(replayer: Replayer) -> None:
+    """The elaborator can be told to believe this; the judge's kernel is not asked to."""
+    verdict = replayer.declarations(UNCHECKED, ["target"])["target"]
+    assert verdict.reason in ("axiom", "kernel"), verdict
 
 
-@pytest.mark.parametrize("text", [*WHOLE.values(), *MEANING.values()])
-def test_without_the_policy_the_other_layers_hold(
-    replayer: Replayer, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(escapes, "policy", lambda *_: None)
-    head = HEAD if text in WHOLE.values() else ""
-    assert not judge(replayer, ORIGINAL, head + text).proved
+def test_declarations_of_a_text_are_judged_each_by_itself(replayer: Replayer) -> None:
+    text = (
+        "theorem good : 1 = 1 := rfl\n"
+        "theorem weak : 1 = 2 := sorry\n"
+        "theorem code : Lean.reduceBool System.Platform.isEmscripten = true := rfl\n"
+        "theorem broken : 1 = 2 := rfl\n"
+        "private theorem own : 2 = 2 := have _ := good; rfl\n"
+    )
+    verdicts = replayer.declarations(text, ["good", "weak", "code", "own", "absent"])
+    assert {name: verdict.reason for name, verdict in verdicts.items()} == {
+        "good": "proved",
+        "weak": "sorry",
+        "code": "unsafe",
+        "own": "proved",
+        "absent": "missing",
+    }
 
 
-def test_a_fresh_process_gives_the_same_verdict(home: LeanHome) -> None:
+def test_a_verdict_has_a_certificate(replayer: Replayer) -> None:
+    original = "def n : Nat := sorry\ntheorem t : n = n := by\n  sorry\n"
+    candidate = "def n : Nat := 3\ntheorem t : n = n := by\n  rfl\n"
+    certificate = replayer.text(original, candidate).certificate
+    assert certificate is not None
+    assert certificate.targets == ("n", "t")
+    assert certificate.filled == ("n",)
+    assert certificate.original == hashlib.sha256(original.encode()).hexdigest()
+    assert certificate.candidate == hashlib.sha256(candidate.encode()).hexdigest()
+    assert len(certificate.home) == 64
+    assert certificate.lean == "4.28.0"
+    assert "14577" in certificate.warnings[0]
+    assert msgspec.json.decode(certificate.to_json(), type=type(certificate)) == certificate
+    assert replayer.text(original, candidate.replace("rfl", "skip")).certificate is None
+
+
+def test_scripts_bring_no_commands(replayer: Replayer) -> None:
+    original = "theorem t : 1 = 1 := by\n  sorry\ntheorem u : 2 = 2 := rfl\n"
+    for script in ("rfl\n\ndef x := 1", "rfl\n@[simp]", "rfl\nset_option maxRecDepth 9 in"):
+        candidate = original.replace("sorry", script)
+        assert replayer.text(original, candidate, ["t"]).reason == "escape", script
+    assert replayer.theorem("1 = 1", "rfl\n  theorem x : 1 = 1 := rfl").reason == "escape"
+    one_line = "theorem t : 1 = 1 := by sorry\n"
+    assert replayer.text(one_line, one_line.replace("sorry", "rfl"), ["t"]).proved
+
+
+def test_a_filled_definition_may_not_become_another_term(replayer: Replayer) -> None:
+    """Recursion compiles to another term, outside the hole as well: refused, and said why."""
+    original = "def f : Nat → Nat\n  | 0 => 0\n  | n + 1 => sorry\ntheorem t : f 0 = 0 := rfl\n"
+    candidate = original.replace("sorry", "f n + 1")
+    verdict = replayer.text(original, candidate)
+    assert verdict.reason == "statement"
+    assert "f" in verdict.detail
+
+
+def test_what_a_text_declared_elsewhere_must_stay(replayer: Replayer) -> None:
+    original = "theorem first : 1 + 1 = 2 := rfl\ntheorem target : 2 + 2 = 4 := by\n  sorry\n"
+    weaker = "theorem first : True := trivial\ntheorem target : 2 + 2 = 4 := by\n  rfl\n"
+    gone = "theorem target : 2 + 2 = 4 := by\n  rfl\n"
+    swallowed = original.replace("theorem first", "-- theorem first")
+    for candidate, reason in (
+        (weaker, "statement"),
+        (gone, "missing"),
+        (swallowed.replace("sorry", "rfl"), "missing"),
+    ):
+        assert replayer.text(original, candidate, ["target"], declarations=True).reason == reason
+
+
+def test_configurations_never_run(replayer: Replayer) -> None:
+    """Lean compiles and runs them, unsafe or not; so generated ones may only be plain."""
+    for script in ("simp (maxSteps := unsafeBaseIO (pure 5))", "decide +native"):
+        assert replayer.theorem("1 + 1 = 2", script).reason == "escape", script
+    for script in ("simp (maxSteps := 500)", "simp +arith", "decide +kernel"):
+        assert replayer.theorem("1 + 1 = 2", script).proved, script
+
+
+def test_a_lost_process_is_a_fault_and_the_next_check_has_another(home: LeanHome) -> None:
     with Replayer(home) as own:
-        text = "theorem t : 1 = 1 := by\n  sorry\n"
-        assert own.text(text, text.replace("sorry", "rfl"), ["t"], fresh_process=True).proved
+        assert own.theorem("1 = 1", "rfl").proved
+        for which in (0, 1):
+            os.kill(own.pids[which], signal.SIGKILL)
+            verdict = own.theorem("1 = 1", "rfl")
+            assert verdict.is_fault or verdict.proved
+            assert own.theorem("1 = 1", "rfl").proved
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         (b"abc", b"abc", ()),
-        (b"a\nsorry\nb\n", b"a\nrfl\nb\n", ((2, 6),)),
+        (b"a\nsorry\nb\n", b"a\nrfl\nb\n", ((2, 5),)),
         (b"x", b"x y", ((0, 3),)),
+        (b"t := by sorry\n", b"t := by rfl\n", ((8, 11),)),
+        (b"by sorry\n", b"by simp; sorry\n", ((3, 14),)),
         (b"a\nb\n", b"a\n", ((2, 2),)),
-        (b"a\nb\nc\nd\n", b"A\nb\nc\nD\nE\n", ((0, 2), (6, 10))),
+        (b"a\nb\nc\nd\n", b"A\nb\nc\nD\nE\n", ((0, 1), (6, 9))),
         (b"", b"new\n", ((0, 4),)),
     ],
 )
-def test_the_changed_stretches_are_whole_lines(
+def test_the_changed_stretches_are_whole_words(
     old: bytes, new: bytes, expected: tuple[tuple[int, int], ...]
 ) -> None:
     assert difference(old, new) == expected

@@ -1,4 +1,4 @@
-"""`treewright lean`: install, doctor, check."""
+"""`treewright lean`: install, doctor, check, verify."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.verify import verify
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
 
     if timeout <= 0:
         raise UsageError("--timeout must be positive")
-    sources = [(path, _read(path)) for path in files]
+    sources = [(path, read_source(path)) for path in files]
     choice = choose(requested, files[0].resolve().parent)
     click.echo(f"Lean backend: {choice}", err=True)
     progress = announced_progress() if choice.backend == "wasm" else _Progress()
@@ -164,7 +165,8 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
-def _read(path: Path) -> str:
+def read_source(path: Path) -> str:
+    """A Lean file's text."""
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -206,3 +208,6 @@ def _lines(name: str, result: CheckResult | Timeout | SessionLost) -> list[str]:
     if result.stopped:
         lines.append(f"{name}:1:1: error: {result.stopped}")
     return lines
+
+
+lean.add_command(verify)

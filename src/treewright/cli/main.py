@@ -14,7 +14,7 @@ from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightE
 COMMANDS = {
     "prove": ("treewright.cli.prove", "prove", "Search for proofs in Lean."),
     "replay": ("treewright.cli.replay", "replay", "Repeat a proof run and compare."),
-    "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check files."),
+    "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check, verify."),
     "premises": (
         "treewright.cli.premises",
         "premises",

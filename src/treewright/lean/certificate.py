@@ -20,7 +20,10 @@ CHECKS = (
     "the kernel took every declaration the targets rest on, on top of the bare imports",
 )
 _FIRST_SOUND = (4, 33)
-_UNSOUND = "kernels before Lean 4.33 have known soundness bugs (lean4#14577, lean4#14613), this one among them"
+_UNSOUND = (
+    "kernels before Lean 4.33 have known soundness bugs (lean4#14577, lean4#14613); "
+    "this is one of them"
+)
 
 
 class Certificate(msgspec.Struct, frozen=True):

@@ -7,9 +7,9 @@ something else stands in its place, two Lean processes work side by side:
   not, before anything of it is elaborated; the whole text must elaborate without an error. What it
   declares is exported as data: terms, and nothing else.
 - The judge has never seen the candidate's text. It elaborates the original, and decides on the
-  data: everything the original declares is there and means the same; what a target rests on has no
-  `sorry`, no axiom outside the allow-list, nothing that is unsafe or runs code; and the kernel takes
-  all of it on top of the bare imports.
+  data: everything the original declares is there and means the same; what a target rests on has
+  no `sorry`, no axiom outside the allow-list, nothing that is unsafe or runs code; and the kernel
+  takes all of it on top of the bare imports.
 
 Whatever a candidate does to the first process, the second decides.
 """
@@ -115,6 +115,11 @@ class Replayer:
         self._reader.close()
         self._judge.close()
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the processes that run now."""
+        return tuple(pid for kept in (self._reader, self._judge) if (pid := kept.pid) is not None)
+
     def warm_up(self) -> None:
         """Starts both processes, side by side, if they are not there."""
         judge = self._side.submit(self._judge.get)
@@ -181,11 +186,14 @@ class Replayer:
     def declarations(
         self, text: str, names: Sequence[str], *, timeout: float = DEFAULT_CHECK_SECONDS
     ) -> dict[str, Verdict]:
-        """Whether declarations of a text of one's own are proved: a verdict for each name."""
+        """Whether declarations of a text of one's own are proved: a verdict for each name.
+
+        Errors elsewhere in the text do not count: what the kernel takes is proved.
+        """
         verdicts: dict[str, Verdict] = {}
 
         def work() -> Verdict:
-            read = self._read(text, None, timeout)
+            read = self._read(text, None, timeout, with_errors=True)
             prepared = self._side.submit(self._reference, header_of(read.imports), (), timeout)
             data = self._export(read, msgspec.Raw(msgspec.json.encode(names)), _NOTHING, timeout)
             judge = self._judge.get()
@@ -241,7 +249,12 @@ class Replayer:
         return self._judge.get().reference(original, targets, timeout)
 
     def _read(
-        self, candidate: str, policy: dict[str, object] | None, timeout: float
+        self,
+        candidate: str,
+        policy: dict[str, object] | None,
+        timeout: float,
+        *,
+        with_errors: bool = False,
     ) -> CheckResult:
         """The candidate, elaborated under the policy in the process that is for that."""
         result = self._reader.get().check_file(candidate, keep=True, policy=policy, timeout=timeout)
@@ -251,7 +264,7 @@ class Replayer:
             raise _Ended("lost", f"the candidate: {result.reason}")
         if result.stopped:
             raise _stopped(result)
-        if result.errors or result.env is None:
+        if result.env is None or (result.errors and not with_errors):
             raise _Ended("error", result.errors[0].format("candidate"), result.ms)
         return result
 
@@ -293,6 +306,10 @@ class _Kept(Generic[_Process]):
         process, self._process = self._process, None
         if process is not None:
             process.close()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
 
     @property
     def heap_bytes(self) -> int:

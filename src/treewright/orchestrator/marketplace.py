@@ -68,7 +68,9 @@ class TicketTaken(TreewrightError):
 class Checker(Protocol):
     """What decides whether a candidate text proves what the original leaves open."""
 
-    def text(self, original: str, candidate: str, targets: Sequence[str]) -> Verdict: ...
+    def text(
+        self, original: str, candidate: str, targets: Sequence[str], *, declarations: bool = False
+    ) -> Verdict: ...
 
 
 class Marketplace:
@@ -252,7 +254,9 @@ class Marketplace:
             checker = self._checker
             if checker is None:
                 checker = self._own_replayer = self._own_replayer or Replayer(ensure_installed())
-            return checker.text(original, f"{head}{lemma}", [ticket.name])
+            return checker.text(
+                original, f"{head}{lemma}", [ticket.name], declarations=script is None
+            )
 
 
 def _named(who: str) -> str:
