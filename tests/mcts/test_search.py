@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,8 +15,9 @@ from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.expansion import Expander
 from treewright.mcts.policy import Policy
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
-from treewright.mcts.records import Attempt, Iteration, TraceLine
+from treewright.mcts.records import Attempt, GoalView, Iteration, TraceLine
 from treewright.mcts.search import Limits, Search, Stop
+from treewright.mcts.sources.base import AskingStopped, Suggestions, stop_when
 from treewright.mcts.trace import TraceWriter, first_difference, read_trace, without_clock
 
 SEED = 11
@@ -68,6 +71,33 @@ def world() -> World:
 
 def plain(lines: list[TraceLine]) -> list[object]:
     return [without_clock(line) for line in lines]
+
+
+class Unanswered(Tactics):
+    """Waits for an answer until it is told that nobody wants one any more."""
+
+    def stop_when(self, stop: Callable[[], bool]) -> None:
+        self._stop = stop
+
+    def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
+        while not self._stop():
+            time.sleep(0.01)
+        raise AskingStopped
+
+
+@pytest.mark.parametrize(("seconds", "stops"), [(0.05, "time"), (None, "interrupted")])
+def test_what_is_waited_for_does_not_outlive_the_search(seconds: float | None, stops: Stop) -> None:
+    source, sink, count = Unanswered(), Lines(), itertools.count()
+    expander = Expander(world(), source, lambda goals: 0.5)
+    job = Search(
+        0, "goal", "0", Limits(SIMULATIONS, seconds), sink, Recording(0, []),
+        stop_asked=lambda: seconds is None and next(count) > 3,
+    )  # fmt: skip
+    job.open(expander)
+    stop_when(source, job.is_over)
+    assert job.run(CentralizedEngine(expander, Policy())) == stops
+    assert not [line for line in sink.lines if isinstance(line, Iteration)]
+    assert job.is_over()
 
 
 def test_a_search_stops_at_its_limit_of_simulations() -> None:

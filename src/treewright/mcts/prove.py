@@ -26,7 +26,7 @@ from treewright.mcts.run import GoalResult, ProofRun, RunResult, write_result
 from treewright.mcts.runners import make_runner
 from treewright.mcts.search import Limits, Search, Stop
 from treewright.mcts.settings import FileTarget, StatementTarget
-from treewright.mcts.sources.base import TacticSource
+from treewright.mcts.sources.base import TacticSource, stop_when
 from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
 from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_statement, with_proofs
@@ -143,6 +143,7 @@ class Prover:
             return self._one(search, spec, "ill_typed", "ill_typed", str(error))
         search.open(expander)
         runner = make_runner(settings, expander)
+        stop_when(self.source, search.is_over)
         try:
             stop = search.run(runner)
         finally:

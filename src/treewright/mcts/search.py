@@ -13,6 +13,7 @@ from treewright.mcts.expansion import Expander
 from treewright.mcts.prooftree import ProofTree, Status
 from treewright.mcts.recording import Recording, TraceError
 from treewright.mcts.records import GoalOpened, Iteration, TraceLine
+from treewright.mcts.sources.base import AskingStopped
 from treewright.mcts.trace import first_difference
 from treewright.mcts.turn import Stamp, Turn, record
 
@@ -66,6 +67,7 @@ class Search:
     observe: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
     _elapsed: float = field(default=0.0, init=False)
     _begun: float = field(default=0.0, init=False)
+    _over: bool = field(default=False, init=False)
 
     def open(self, expander: Expander) -> None:
         """Writes down the goal, or compares it with what was written down."""
@@ -79,6 +81,16 @@ class Search:
 
     def run(self, runner: Runner) -> Stop:
         """Simulations until the goal is settled, a limit strikes, or somebody asks to stop."""
+        try:
+            return self._run(runner)
+        finally:
+            self._over = True
+
+    def is_over(self) -> bool:
+        """Whether nobody waits for anything any more: for what was asked ahead of time."""
+        return self._over or (self._begun > 0.0 and self._stop_before(False) is not None)
+
+    def _run(self, runner: Runner) -> Stop:
         recorded = self.recording.iterations
         for done in itertools.count():
             if runner.finished:
@@ -88,7 +100,10 @@ class Search:
             known = recorded[done] if done < len(recorded) else None
             if known is None and (stop := self._stop_before(done == len(recorded))):
                 return stop
-            turn = runner.step()
+            try:
+                turn = runner.step()
+            except AskingStopped:
+                return self._stop_before(False) or "interrupted"
             self.iteration += 1
             self._elapsed = self._clock() if known is None else known.elapsed
             line = self._line(turn, runner, known)

@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import jsontext
+from treewright.kernel import http_client, jsontext
 from treewright.kernel.errors import MissingExtra, TreewrightError
 
 URL_VARIABLE = "TREEWRIGHT_SKETCH_URL"
 MODEL_VARIABLE = "TREEWRIGHT_SKETCH_MODEL"
 KEY_VARIABLE = "TREEWRIGHT_SKETCH_KEY"
-_LONGEST_REPLY = 4 * 1024 * 1024
 
 
 class ChatError(TreewrightError):
@@ -65,24 +64,19 @@ async def ask(endpoint: Endpoint, prompt: str, timeout: float) -> str:
     """The text of the answer."""
     if not installed():
         raise MissingExtra("asking a chat endpoint", "llm")
-    import httpx
-
     key = os.environ.get(KEY_VARIABLE, "").strip()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     address = endpoint.url.rstrip("/") + "/chat/completions"
     try:
-        async with httpx.AsyncClient(timeout=timeout) as client:
-            response = await client.post(address, json=endpoint.body(prompt), headers=headers)
-    except httpx.TimeoutException:
-        raise TimeoutError from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ChatError(f"the endpoint cannot be reached ({type(error).__name__})") from None
-    if not response.is_success:
-        raise ChatError(f"the endpoint answered {response.status_code}")
-    if len(response.content) > _LONGEST_REPLY:
-        raise ChatError("the endpoint's answer is too long")
+        reply = await http_client.post(
+            address, endpoint.body(prompt), headers=headers, seconds=timeout
+        )
+    except http_client.NoReply as none:
+        raise ChatError(f"the endpoint {none}") from None
+    if not reply.ok:
+        raise ChatError(f"the endpoint answered {reply.status}")
     try:
-        completion = jsontext.decode(response.content, type=_Completion)
+        completion = jsontext.decode(reply.body, type=_Completion)
         return completion.choices[0].message.content or ""
     except (msgspec.DecodeError, IndexError):
         raise ChatError("the endpoint answered with something else than a completion") from None

@@ -12,7 +12,11 @@ import pytest
 
 from treewright.lean.types import Hypothesis
 from treewright.mcts.records import GoalView
+from treewright.mcts.sources.base import AskingStopped, stop_when
+from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.sources.llm import LlmTactics, Model, parse
+from treewright.mcts.sources.merged import MergedSource
+from treewright.mcts.sources.noise import NoisySource
 
 GOAL = GoalView("p ∧ q", (Hypothesis("hp", "p"),))
 
@@ -85,6 +89,7 @@ def test_it_is_asked_once_a_goal(server: Server) -> None:
     [
         (500, b"no", "500"),
         (200, b"not json", "not a chat completion"),
+        (200, b"[" * 200_000, "not a chat completion"),
         (200, b'{"choices": []}', "not a chat completion"),
         (200, b'{"choices": [{"message": {"content": null}}]}', "no tactic"),
     ],
@@ -105,7 +110,17 @@ def test_a_model_that_does_not_answer_in_time(server: Server) -> None:
     server.held.clear()
     model = source(server, timeout_seconds=0.2)
     assert not model.suggest([GOAL], 0).candidates
-    assert "Timeout" in model.warnings[0]
+    assert "did not answer in 0.2 s" in model.warnings[0]
+
+
+def test_a_question_ends_when_the_search_does(server: Server) -> None:
+    server.held.clear()
+    waiting = LlmTactics(Model(f"http://127.0.0.1:{server.server_port}/v1", "tiny"))
+    model = NoisySource(MergedSource(waiting, CoreTactics()), seed=1)
+    stop_when(model, lambda: bool(server.asked))
+    with pytest.raises(AskingStopped):
+        model.suggest([GOAL], 0)
+    assert not waiting.warnings
 
 
 def test_a_server_that_is_not_there() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -32,6 +32,20 @@ class TacticSource(Protocol):
     name: str
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions: ...
+
+
+class AskingStopped(Exception):
+    """A source gave up waiting for an answer because the search is to end.
+
+    Not the same as an answer without suggestions: nothing is known, and nothing is recorded.
+    """
+
+
+def stop_when(source: TacticSource, stop: Callable[[], bool]) -> None:
+    """Tells a source that waits for others (it has a method of this name) when to give up."""
+    tell = getattr(source, "stop_when", None)
+    if tell is not None:
+        tell(stop)
 
 
 def rank_priors(count: int) -> list[float]:

@@ -5,6 +5,7 @@ A model that does not answer costs its suggestions and a warning, never the run.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import re
 import threading
@@ -13,10 +14,11 @@ from typing import Any
 
 import msgspec
 
+from treewright.kernel import http_client, jsontext
 from treewright.kernel.errors import MissingExtra
 from treewright.lean.escapes import find_escapes
 from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.sources.base import NOTHING, Suggestions, rank_priors
+from treewright.mcts.sources.base import NOTHING, AskingStopped, Suggestions, rank_priors
 from treewright.mcts.sources.cached import goal_text
 
 _SYSTEM = (
@@ -53,24 +55,24 @@ class LlmTactics:
         self._lock = threading.Lock()
         self.warnings: list[str] = []
         self._warn = warn
+        self._stop: Callable[[], bool] = lambda: False
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         if round_number > 0:
             return NOTHING
-        import httpx
-
         model = self._model
         try:
-            response = httpx.post(
-                f"{model.url.rstrip('/')}/chat/completions",
-                json=_request(model, goals),
-                headers={"Authorization": f"Bearer {model.key}"} if model.key else {},
-                timeout=model.timeout_seconds,
-            )
-            response.raise_for_status()
-            text = response.json()["choices"][0]["message"]["content"]
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return self._nothing(f"{type(error).__name__}: {error}")
+            reply = asyncio.run(self._post(goals))
+        except TimeoutError:
+            return self._nothing(f"did not answer in {model.timeout_seconds:g} s")
+        except http_client.NoReply as none:
+            return self._nothing(str(none))
+        except http_client.Cancelled:
+            raise AskingStopped from None
+        if not reply.ok:
+            return self._nothing(f"answered {reply.status}")
+        try:
+            text = jsontext.decode(reply.body)["choices"][0]["message"]["content"]
         except (ValueError, LookupError, TypeError):
             return self._nothing("the answer is not a chat completion")
         tactics = parse(text if isinstance(text, str) else "")[: model.count]
@@ -79,6 +81,20 @@ class LlmTactics:
         priors = rank_priors(len(tactics))
         return Suggestions(
             tuple(Candidate(t, p, self.name) for t, p in zip(tactics, priors, strict=True))
+        )
+
+    def stop_when(self, stop: Callable[[], bool]) -> None:
+        """A question that waits when `stop` becomes true is given up, by AskingStopped."""
+        self._stop = stop
+
+    async def _post(self, goals: Sequence[GoalView]) -> http_client.Reply:
+        model = self._model
+        return await http_client.post(
+            f"{model.url.rstrip('/')}/chat/completions",
+            _request(model, goals),
+            headers={"Authorization": f"Bearer {model.key}"} if model.key else {},
+            seconds=model.timeout_seconds,
+            unwanted=self._stop,
         )
 
     def _nothing(self, why: str) -> Suggestions:

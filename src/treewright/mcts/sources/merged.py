@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.sources.base import Suggestions, TacticSource, rank_priors
+from treewright.mcts.sources.base import Suggestions, TacticSource, rank_priors, stop_when
 
 
 class MergedSource:
@@ -24,6 +24,10 @@ class MergedSource:
     def overlaps(self) -> bool:
         """Whether asking takes long enough to be done while Lean works."""
         return any(getattr(source, "overlaps", False) for source, _ in self._sources)
+
+    def stop_when(self, stop: Callable[[], bool]) -> None:
+        for source, _ in self._sources:
+            stop_when(source, stop)
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         weights: dict[str, float] = {}

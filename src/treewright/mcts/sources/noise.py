@@ -6,11 +6,11 @@ Drawn from the seed and the goals' text alone: it does not matter when or by who
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log
 
 from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.sources.base import Suggestions, TacticSource
+from treewright.mcts.sources.base import Suggestions, TacticSource, stop_when
 from treewright.mcts.sources.cached import goal_text
 
 
@@ -26,6 +26,9 @@ class NoisySource:
     @property
     def overlaps(self) -> bool:
         return getattr(self._source, "overlaps", False)
+
+    def stop_when(self, stop: Callable[[], bool]) -> None:
+        stop_when(self._source, stop)
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         plain = self._source.suggest(goals, round_number)

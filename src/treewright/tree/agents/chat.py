@@ -12,13 +12,13 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from treewright.kernel import jsontext
+from treewright.kernel import http_client, jsontext
 from treewright.tree.agents import chat_wire as wire
 from treewright.tree.agents import rate_limit
 from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
@@ -26,15 +26,8 @@ from treewright.tree.agents.transcript import redact, without_key
 from treewright.tree.config import EndpointConfig
 from treewright.tree.model import Usage
 
-if TYPE_CHECKING:
-    import httpx
-
-T = TypeVar("T")
-
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
-_LONGEST_REPLY = 16 * 1024 * 1024
-_CANCEL_TICK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +85,8 @@ class ChatClient:
     async def _ask(
         self, messages: Sequence[Message], seed: int, cancel: threading.Event | None
     ) -> Answer:
-        import httpx
-
         endpoint = self._endpoint
+        unwanted = cancel.is_set if cancel is not None else lambda: False
         deadline = time.monotonic() + endpoint.timeout_seconds
         body = {
             "model": endpoint.model,
@@ -108,60 +100,60 @@ class ChatClient:
         jitter = random.Random(f"{seed}:{endpoint.model}")  # noqa: S311
         attempt = 1
         refused: list[str] = []
-        async with httpx.AsyncClient(timeout=endpoint.timeout_seconds) as client:
-            while True:
-                try:
-                    with self._limiter.turn(cancel, endpoint.timeout_seconds) as waited:
-                        deadline += waited
-                        left = deadline - time.monotonic()
-                        payload = await _within(self._post(client, body), left, cancel)
-                    return self._answer(payload, attempt, tuple(refused))
-                except rate_limit.HoldTooLong as hold:
-                    raise self._error("llm_unavailable", str(hold), True) from None
-                except rate_limit.Cancelled:
-                    raise _cancelled() from None
-                except _Refused as refusal:
-                    _do_without(body, refusal)
-                    refused.append(refusal.parameter)
-                    continue
-                except TimeoutError:
-                    raise self._error("llm_timeout", "did not answer in time", True) from None
-                except _Passing as passing:
-                    delay = passing.delay
-                    if delay is None:
-                        delay = _FIRST_DELAY_SECONDS * 2 ** (attempt - 1)
-                        delay = min(delay, _LONGEST_DELAY_SECONDS) * (0.75 + jitter.random() / 2)
-                    if time.monotonic() + delay >= deadline:
-                        raise passing.error from None
-                await _within(asyncio.sleep(delay), delay + 1, cancel)
-                attempt += 1
+        while True:
+            try:
+                with self._limiter.turn(cancel, endpoint.timeout_seconds) as waited:
+                    deadline += waited
+                    left = deadline - time.monotonic()
+                    payload = await self._post(body, left, unwanted)
+                return self._answer(payload, attempt, tuple(refused))
+            except rate_limit.HoldTooLong as hold:
+                raise self._error("llm_unavailable", str(hold), True) from None
+            except (rate_limit.Cancelled, http_client.Cancelled):
+                raise _cancelled() from None
+            except _Refused as refusal:
+                _do_without(body, refusal)
+                refused.append(refusal.parameter)
+                continue
+            except TimeoutError:
+                raise self._error("llm_timeout", "did not answer in time", True) from None
+            except _Passing as passing:
+                delay = passing.delay
+                if delay is None:
+                    delay = _FIRST_DELAY_SECONDS * 2 ** (attempt - 1)
+                    delay = min(delay, _LONGEST_DELAY_SECONDS) * (0.75 + jitter.random() / 2)
+                if time.monotonic() + delay >= deadline:
+                    raise passing.error from None
+            try:
+                await http_client.within(asyncio.sleep(delay), delay + 1, unwanted)
+            except http_client.Cancelled:
+                raise _cancelled() from None
+            attempt += 1
 
-    async def _post(self, client: httpx.AsyncClient, body: dict[str, Any]) -> bytes:
-        import httpx
-
+    async def _post(
+        self, body: dict[str, Any], seconds: float, unwanted: http_client.Unwanted
+    ) -> bytes:
         url = self._endpoint.base_url.rstrip("/") + "/chat/completions"
         try:
-            async with client.stream("POST", url, json=body, headers=self._headers()) as response:
-                data = await _read(response)
-        except httpx.TimeoutException:
-            raise TimeoutError from None
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-            raise self._error("llm_failed", "is not an http(s) address") from None
-        except httpx.TransportError as error:
-            what = f"cannot be reached ({type(error).__name__})"
-            raise _Passing(self._error("llm_unreachable", what, True)) from None
-        if response.is_success:
-            return data
-        said, refused = wire.error_of(data)
+            reply = await http_client.post(
+                url, body, headers=self._headers(), seconds=seconds, unwanted=unwanted
+            )
+        except http_client.NoReply as none:
+            if none.kind == "unreachable":
+                raise _Passing(self._error("llm_unreachable", str(none), True)) from None
+            raise self._error("llm_failed", str(none)) from None
+        if reply.ok:
+            return reply.body
+        said, refused = wire.error_of(reply.body)
         reason = redact(said, self._endpoint.api_key_env)
-        what = f"answered {response.status_code}" + (f": {reason}" if reason else "")
-        if response.status_code in wire.RETRIED:
+        what = f"answered {reply.status}" + (f": {reason}" if reason else "")
+        if reply.status in wire.RETRIED:
             error = self._error("llm_unavailable", what, True)
-            delay = wire.retry_after(response.headers.get("retry-after"))
+            delay = wire.retry_after(reply.headers.get("retry-after"))
             if delay is not None:
                 self._limiter.hold(delay)
             raise _Passing(error, delay)
-        if response.status_code in (401, 403):
+        if reply.status in (401, 403):
             what += (
                 f"; set {self._endpoint.api_key_env}"
                 if self._endpoint.api_key_env
@@ -213,35 +205,3 @@ def _do_without(body: dict[str, Any], refusal: _Refused) -> None:
 def _sendable(text: str) -> str:
     """File names that are not UTF-8 cannot be sent as they are."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-async def _read(response: httpx.Response) -> bytes:
-    """The body, up to a size that no answer has."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.aiter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > _LONGEST_REPLY:
-            break
-    return b"".join(chunks)
-
-
-async def _within(work: Awaitable[T], seconds: float, cancel: threading.Event | None) -> T:
-    """Waits for `work`, but not longer than `seconds` and not after a cancellation."""
-    task = asyncio.ensure_future(work)
-    deadline = time.monotonic() + seconds
-    try:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            done, _ = await asyncio.wait({task}, timeout=min(left, _CANCEL_TICK_SECONDS))
-            if done:
-                return task.result()
-            if cancel is not None and cancel.is_set():
-                raise _cancelled()
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
