@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lean import small_module
 from tests.lean.test_patcher import package
 from treewright.lean.wasm import install, manifest
 
@@ -33,7 +34,7 @@ def _contents(files: dict[str, bytes]) -> str:
 @pytest.fixture
 def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The package, expected by its own hashes; and a cache of its own."""
-    wasm = b"\0asm" * 1000
+    wasm = small_module.module()
     library = _tar({"./Init.olean": b"olean", "./._Init.olean": b"fork", "./Init/A.olean": b"a"})
     data = _tar(
         {
@@ -48,7 +49,7 @@ def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(install, "INTEGRITY", f"sha512-{digest}")
     installed = {
         "lean.js": install.patcher.patch(package()).encode(),
-        "lean.wasm": wasm,
+        "lean.wasm": install.wasm_patcher.patch(wasm),
         "lib/Init.olean": b"olean",
         "lib/Init/A.olean": b"a",
     }

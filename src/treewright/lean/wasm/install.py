@@ -24,7 +24,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
-from treewright.lean.wasm import manifest, patcher
+from treewright.lean.wasm import manifest, module, patcher, wasm_patcher
 from treewright.lean.wasm.home import LeanHome, cache_directory, find_node
 
 INTEGRITY = (
@@ -32,7 +32,7 @@ INTEGRITY = (
     "1p5Z2y7iq7QKzOkKVGY5UKqqHb3jjBs0j69HdC657ORfCQ=="
 )
 TARBALL = f"{patcher.PACKAGE}-{patcher.VERSION}.tgz"
-_PATCHERS = (patcher,)  # what decides what the installed files are
+_PATCHERS = (patcher, wasm_patcher, module)  # what decides what the installed files are
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _ATTEMPTS = 4
@@ -52,8 +52,8 @@ def silent(_what: str, _done: int, _total: int) -> None:
 def _layout() -> str:
     """Names the patched form, so that another set of patches makes another directory."""
     digest = hashlib.sha256(manifest.CONTENTS.encode())
-    for module in _PATCHERS:
-        digest.update(Path(str(module.__file__)).read_bytes())
+    for code in _PATCHERS:
+        digest.update(Path(str(code.__file__)).read_bytes())
     return f"{patcher.PACKAGE}-{patcher.VERSION}-{digest.hexdigest()[:12]}"
 
 
@@ -243,6 +243,9 @@ def _unpack(tarball: Path, target: Path, progress: Progress) -> None:
         progress("patching lean.js", 0, 0)
         source = (staging / "lean.js").read_text(encoding="utf-8")
         atomic.write_text(staging / "lean.js", patcher.patch(source))
+        progress("patching lean.wasm", 0, 0)
+        patched = wasm_patcher.patch((staging / "lean.wasm").read_bytes())
+        atomic.write_bytes(staging / "lean.wasm", patched)
         progress("recording the files", 0, 0)
         digest = manifest.contents_digest(manifest.write_manifest(staging))
         if digest != manifest.CONTENTS:

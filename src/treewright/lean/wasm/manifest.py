@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "4f3cab3d16d82efc32f4914d154d13cbca280be0fffed1af16dafa40d94d1926"
+CONTENTS = "3da7420f82da8690e659b7e87a3282e817456762736acc172d04bf7432a133b3"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

@@ -1,0 +1,118 @@
+"""Makes `lean.wasm` trap where 32-bit arithmetic on sizes would wrap around.
+
+Lean computes the size of an array as `capacity * 4 + 16`. On a 32-bit heap a capacity of 2^30
+gives 16 bytes, and total, error-free Lean code then reads and writes all of the memory. The
+computation is a static inline function of Lean's C header, so it is all over the module; the
+compiler always wrote the same six bytes for it, which are exactly those of a call.
+
+Sizes are computed from two sorts of counts. Counts that a program names (capacities, `replicate`,
+bytes to read) are checked where they enter. Counts of what is in memory already (strings that are
+appended, arrays that grow, digits of big numbers) are at most 2^29 once no block may be larger
+than that, and nothing computed from two of them wraps.
+
+Each patch says how often it applies; on any other package the build stops.
+"""
+
+from __future__ import annotations
+
+from treewright.lean.wasm.module import I32, Module, ModuleError, signed, unsigned
+from treewright.lean.wasm.patcher import PACKAGE, VERSION, PatchError
+
+LARGEST_BLOCK = 1 << 29
+LARGEST_SMALL_BLOCK = 512  # mimalloc's table of small sizes ends here where pointers have 32 bits
+ARRAY_SITES = 624
+FLOAT_ARRAY_SITES = 2
+
+_HEADER_BYTES = 16
+_ADD, _SUB, _SHL, _GT_U, _IF, _END, _UNREACHABLE = 0x6A, 0x6B, 0x74, 0x4B, 0x04, 0x0B, 0x00
+_NO_RESULT = 0x40
+
+
+def _const(value: int) -> bytes:
+    return b"\x41" + signed(value)
+
+
+def _get(local: int) -> bytes:
+    return b"\x20" + unsigned(local)
+
+
+def _call(function: int, width: int = 0) -> bytes:
+    return b"\x10" + unsigned(function, width)
+
+
+def _above(local: int, limit: int, then: bytes) -> bytes:
+    """If the local, unsigned, is above the limit: then."""
+    return bytes([*_get(local), *_const(limit), _GT_U, _IF, _NO_RESULT, *then, _END])
+
+
+def _shifted(shift: int) -> bytes:
+    """Of the count on the stack, the size: `count << shift`, and the object's header."""
+    return bytes([*_const(shift), _SHL, *_const(_HEADER_BYTES), _ADD])
+
+
+def _expect(found: int, expected: int, what: str) -> None:
+    if found != expected:
+        raise PatchError(
+            f"cannot patch lean.wasm of {PACKAGE}: {what} should be there {expected} times and is "
+            f"there {found} times; this treewright needs {PACKAGE} {VERSION} exactly"
+        )
+
+
+def _checked_size(module: Module, shift: int) -> int:
+    """A function from a count to a size, which traps if the size has more than 32 bits."""
+    largest = (0xFFFFFFFF - _HEADER_BYTES) >> shift
+    check = _above(0, largest, bytes([_UNREACHABLE]))
+    body = b"\0" + check + _get(0) + _shifted(shift) + bytes([_END])
+    return module.append([I32], [I32], body)
+
+
+def _check_array_sizes(module: Module) -> None:
+    for shift, sites, what in (
+        (2, ARRAY_SITES, "the size of an array"),
+        (3, FLOAT_ARRAY_SITES, "the size of an array of floats"),
+    ):
+        checked = _checked_size(module, shift)
+        inlined = _shifted(shift)
+        _expect(module.replace_everywhere(inlined, _call(checked, len(inlined) - 1)), sites, what)
+        if shift == 2:
+            _check_replicate(module, checked)
+
+
+def _check_replicate(module: Module, checked_size: int) -> None:
+    """`lean_mk_array` keeps the size without the header as well, in its local 4."""
+    function = module.exported("lean_mk_array")
+    keep = b"\x22\x04"
+    old = bytes([*_const(2), _SHL, *keep, *_const(_HEADER_BYTES), _ADD])
+    new = bytes([*_call(checked_size), *_const(_HEADER_BYTES), _SUB, *keep])
+    new += bytes([*_const(_HEADER_BYTES), _ADD])
+    body = module.body(function)
+    _expect(body.count(old), 1, "the size of a replicated array")
+    module.set_body(function, body.replace(old, new))
+
+
+def _bound_blocks(module: Module) -> None:
+    malloc = module.exported("mi_malloc")
+    module.insert(malloc, _above(0, LARGEST_BLOCK, bytes([_UNREACHABLE])))
+    # It has a table by size and no check: a constructor of 130 fields was given a block of another
+    # size. What is not small is for the other function.
+    small = module.exported("mi_malloc_small")
+    instead = bytes([*_get(0), *_call(malloc), 0x0F])
+    module.insert(small, _above(0, LARGEST_SMALL_BLOCK, instead))
+    # These add a header to a number of bytes that the program names.
+    for name, parameter in (("lean_io_prim_handle_read", 1), ("lean_io_get_random_bytes", 0)):
+        check = _above(parameter, LARGEST_BLOCK, bytes([_UNREACHABLE]))
+        module.insert(module.exported(name), check)
+
+
+def patch(data: bytes) -> bytes:
+    """The `lean.wasm` that treewright runs."""
+    try:
+        module = Module(data)
+        _check_array_sizes(module)
+        _bound_blocks(module)
+        return module.encode()
+    except ModuleError as error:
+        raise PatchError(
+            f"cannot patch lean.wasm of {PACKAGE}: {error}; this treewright needs "
+            f"{PACKAGE} {VERSION} exactly"
+        ) from error
