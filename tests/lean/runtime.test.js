@@ -9,6 +9,8 @@ const { createHeap } = require(path.join(RUNTIME, 'heap.js'));
 const { createNames } = require(path.join(RUNTIME, 'names.js'));
 const { createTerms } = require(path.join(RUNTIME, 'terms.js'));
 const { createCalls, LeanException } = require(path.join(RUNTIME, 'calls.js'));
+const { createArena, DataError } = require(path.join(RUNTIME, 'arena.js'));
+const { createComparison, indexOf } = require(path.join(RUNTIME, 'meaning.js'));
 const { restrictImports, lockFileSystem } = require(path.join(RUNTIME, 'sandbox.js'));
 
 /** A heap of plain memory with the few functions of Lean's runtime that heap.js calls. */
@@ -170,7 +172,7 @@ test('equal terms have equal canonical texts, however they are shared in memory'
   const lean = fakeLean();
   const b = builder(lean);
   const options = { fvar: (n) => lean.names.show(n) };
-  const text = (e, more = {}) => lean.terms.canonical(e, { ...options, ...more }).text;
+  const text = (e) => lean.terms.canonical(e, options).text;
   const shared = b.app(b.constant('f'), b.constant('a'));
   const twice = b.app(shared, shared);
   const apart = b.app(b.app(b.constant('f'), b.constant('a')), b.app(b.constant('f'), b.constant('a')));
@@ -179,7 +181,6 @@ test('equal terms have equal canonical texts, however they are shared in memory'
   assert.equal(text(b.mdata(shared)), text(shared));
   const forall = (binder) => b.forall(binder, b.constant('Nat'), b.bvar(0));
   assert.notEqual(text(forall('x')), text(forall('y')));
-  assert.equal(text(forall('x'), { binderNames: false }), text(forall('y'), { binderNames: false }));
   assert.notEqual(text(b.constant('a.b')), text(b.constant('ab')));
 });
 
@@ -204,10 +205,11 @@ test('every constant of a term is visited', () => {
   assert.deepEqual([...seen].sort(), ['Nat', 'c', 'f']);
 });
 
-test('hygiene does not enter the key of a name', () => {
+test('a name counts whole; of a bound variable what hygiene added does not', () => {
   const lean = fakeLean();
   const b = builder(lean);
-  assert.equal(lean.names.key(b.name('x')), lean.names.key(b.name('x._@.Main._hyg')));
+  assert.notEqual(lean.names.key(b.name('x')), lean.names.key(b.name('x._@.Main._hyg')));
+  assert.equal(lean.names.binderKey(b.name('x')), lean.names.binderKey(b.name('x._@.Main._hyg')));
   assert.ok(lean.names.isInaccessible(b.name('x._@.Main')));
 });
 
@@ -233,4 +235,58 @@ test('a locked file system opens for reading only', () => {
   }
   assert.equal(FS.write({ tty: {} }, new Uint8Array(1), 0, 1), 5);
   assert.throws(() => FS.write({}, new Uint8Array(1), 0, 1), (e) => e.errno === 69);
+});
+
+const LIMITS = { items: 1000, digits: 50, text: 50, levels: 10, declarations: 10, depth: 50 };
+
+/** A definition `name : type := value` in an arena. */
+const define = (arena, name, type, value) => ({
+  kind: 'def', name: arena.nameOf([name]), params: [], type, value, hints: 0, unsafe: false,
+});
+
+test('data survives the way out of one arena and into another', () => {
+  const from = createArena();
+  const nat = from.expr(2, from.nameOf(['Nat', { num: '7' }]), [from.level(1, from.level(0))]);
+  const term = from.expr(4, 1, nat, from.expr(3, from.expr(7, '12345678901234567890'), from.expr(0, '0')));
+  const sent = JSON.parse(JSON.stringify(from.encode([define(from, 'f', nat, term)])));
+  const to = createArena();
+  const [declaration] = to.decode(sent, LIMITS);
+  assert.deepEqual(to.components(declaration.name), ['f']);
+  assert.deepEqual(to.encode([declaration]), sent);
+});
+
+test('equal terms have equal numbers, and names count whole', () => {
+  const arena = createArena();
+  const constant = (...parts) => arena.expr(2, arena.nameOf(parts), []);
+  assert.equal(constant('a', 'b'), constant('a', 'b'));
+  assert.notEqual(constant('a', 'b'), constant('a.b'));
+  assert.notEqual(constant('a', { num: '1' }), constant('a', '1'));
+  assert.notEqual(constant('x', '_@', 'y'), constant('x'));
+});
+
+test('what refers ahead, is too deep, too long or loose is refused', () => {
+  const refused = (data) => assert.throws(() => createArena().decode(data, LIMITS), DataError);
+  const empty = { names: [], levels: [], exprs: [], declarations: [] };
+  refused({ ...empty, exprs: [[3, 1, 1], [0, '0']] });
+  refused({ ...empty, exprs: [[0, '0'], ...Array.from({ length: 60 }, (_, i) => [3, i, i])] });
+  refused({ ...empty, exprs: [[7, '9'.repeat(51)]] });
+  refused({ ...empty, exprs: [[8, '\ud800']] });
+  const loose = { kind: 'def', name: 1, params: [], type: 0, value: 0, hints: 0, unsafe: false };
+  refused({ ...empty, names: [[0, 'f']], exprs: [[0, '0']], declarations: [loose] });
+});
+
+test('something found equal by assuming what turns out different is not remembered', () => {
+  const arena = createArena();
+  const type = arena.expr(1, arena.level(0));
+  const name = (text) => arena.nameOf([text]);
+  const inductive = (constructors) => ({
+    kind: 'inductive', params: [], count: '0', unsafe: false, types: [{ name: name('_A'), type, constructors }],
+  });
+  const own = arena.expr(2, name('_A'), []);
+  const one = { name: name('a'), type: own };
+  const original = indexOf([inductive([one])]);
+  const candidate = indexOf([inductive([one, { name: name('b'), type: own }])]);
+  const { sameConstant } = createComparison(arena, original, candidate, () => false, () => false);
+  assert.equal(sameConstant(name('_A'), name('_A')), false);
+  assert.equal(sameConstant(name('a'), name('a')), false);
 });

@@ -3,7 +3,8 @@
  * Called from the patched lean.js when Lean's own main opens the file it was told to compile:
  * the runtime, the search path and the task manager are up by then. Never returns.
  */
-const { createServer, createReader, write } = require('./server.js');
+const { createServer } = require('./server.js');
+const { createReader, write } = require('./pipes.js');
 const { lockFileSystem } = require('./sandbox.js');
 
 function serve(host) {
