@@ -102,12 +102,18 @@ def prove(**given: Any) -> None:
         experiment(flags)
         return
     directory, session = _prepare(flags)
-    result = _prove(directory, session, flags)
+    result, stopped = _prove(directory, session, flags)
     if flags.get("in_place") and result.complete:
         _write_in_place(directory, result)
     click.echo(f"report: {directory / 'report.md'}", err=True)
     _print(result, flags)
-    if not result.complete:
+    if not result.complete and not stopped:
+        click.echo(
+            "treewright: a check came to no answer, which is no verdict; "
+            f"try it again with --resume {result.run_id}",
+            err=True,
+        )
+    elif not result.complete:
         click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if result.proved < result.total:
@@ -197,7 +203,10 @@ def _cells(flags: dict[str, Any]) -> Any:
     return CellSettings(**fields)
 
 
-def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) -> RunResult:
+def _prove(
+    directory: Path, session: LeanSession | None, flags: dict[str, Any]
+) -> tuple[RunResult, bool]:
+    """What came of the run, and whether somebody stopped it."""
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
@@ -217,7 +226,7 @@ def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) 
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         result = prover.prove()
         write_report(directory)
-        return result
+        return result, cancel.is_set()
 
 
 def bundled_home() -> LeanHome:

@@ -13,7 +13,7 @@ import msgspec
 from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
 from treewright.lean.replay import Replayer, Verdict
-from treewright.lean.session import LeanSession
+from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.sorries import Sorry
 from treewright.mcts import extraction
 from treewright.mcts.environment import GoalError, LeanEnvironment
@@ -22,14 +22,14 @@ from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.recording import FedEnvironment, Recording
 from treewright.mcts.records import GoalStatus, Iteration, VerdictReached
 from treewright.mcts.refutation import refute
-from treewright.mcts.run import GoalResult, ProofRun, RunResult, write_result
+from treewright.mcts.run import GoalResult, ProofRun, RunResult, goal_result, write_result
 from treewright.mcts.runners import make_runner
 from treewright.mcts.search import Limits, Search, Stop
 from treewright.mcts.settings import FileTarget, StatementTarget
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
 from treewright.mcts.values import estimate
-from treewright.mcts.verification import verify_statement, with_proofs
+from treewright.mcts.verification import Unchecked, verify_file, verify_statement, with_proofs
 
 MINIMISING_SECONDS = 30.0
 
@@ -43,6 +43,7 @@ class Observer:
     goal: Callable[[GoalSpec, int], None] = lambda spec, total: None
     iteration: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
+    fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
 
 
 @dataclass(slots=True)
@@ -62,20 +63,21 @@ class Prover:
     keep: bool = False
     _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
     _verdicts: dict[int, VerdictReached] = field(default_factory=dict, init=False)
+    _faults: dict[int, str] = field(default_factory=dict, init=False)
     _iteration: int = field(default=0, init=False)
 
     def prove(self) -> RunResult:
-        """All goals that have no verdict yet. Interrupted, it leaves the rest for `--resume`."""
+        """All goals that have no verdict yet. Interrupted, it leaves the rest for `--resume`.
+
+        So it leaves goals whose check came to no answer: a fault is not a verdict.
+        """
         self._verdicts = self.run.verdicts()
         try:
             specs = self._specs()
-            complete = True
-            for spec in specs:
-                if not self._goal(spec, specs):
-                    complete = False
-                    break
+            complete = all(self._goal(spec, specs) for spec in specs)
             if complete:
                 self._settle_partials(specs)
+                complete = not self._faults
         finally:
             if self.first is not None and not self.keep:
                 self.first.close()
@@ -114,12 +116,22 @@ class Prover:
             self.stop_asked,
             self.observer.iteration,
         )
-        with self._environment(spec) as environment:
-            verdict = self._search(search, spec, specs, environment, recording)
-        self._iteration = search.iteration
+        try:
+            with self._environment(spec) as environment:
+                verdict = self._search(search, spec, specs, environment, recording)
+        except Unchecked as fault:
+            self._proofs.pop(spec.number, None)
+            self._fault(spec, fault)
+            return True
+        finally:
+            self._iteration = search.iteration
         if verdict is not None:
             self._reach(spec, verdict)
         return verdict is not None
+
+    def _fault(self, spec: GoalSpec, fault: Unchecked) -> None:
+        self._faults[spec.number] = str(fault)
+        self.observer.fault(spec, str(fault))
 
     def _search(
         self,
@@ -205,7 +217,7 @@ class Prover:
         assert spec.sorry is not None
         self._proofs[spec.number] = (spec.sorry, script)
         verdict = self._check_declaration(target, spec.sorry.declaration, specs)
-        if verdict is None and not environment.accepts(self._text(target)):
+        if verdict is None and not _accepts(environment, self._text(target)):
             del self._proofs[spec.number]
             detail = "error: the file does not elaborate with this script in it"
             return self._one(search, spec, "rejected", stop, detail, script)
@@ -225,7 +237,7 @@ class Prover:
         family = [s for s in specs if s.sorry is not None and s.sorry.declaration == declaration]
         if any(s.number not in self._proofs for s in family):
             return None
-        return self.replayer.text(target.source, self._text(target), [declaration])
+        return verify_file(self.replayer, target.source, self._text(target), declaration)
 
     def _text(self, target: FileTarget) -> str:
         return with_proofs(target.source, list(self._proofs.values()))
@@ -239,7 +251,11 @@ class Prover:
             earlier = self._verdicts.get(spec.number)
             if earlier is None or earlier.status != "partial" or spec.sorry is None:
                 continue
-            verdict = self._check_declaration(target, spec.sorry.declaration, specs)
+            try:
+                verdict = self._check_declaration(target, spec.sorry.declaration, specs)
+            except Unchecked as fault:
+                self._fault(spec, fault)
+                continue
             if verdict is not None and verdict.proved:
                 self._reach(spec, self._upgrade(earlier, verdict.axioms))
 
@@ -302,14 +318,7 @@ class Prover:
 
     def _result(self, specs: list[GoalSpec], complete: bool) -> RunResult:
         record = self.run.record
-        goals = tuple(
-            GoalResult(
-                spec.number, spec.name, line.status, line.stop, line.detail, line.proof,
-                line.axioms, line.iterations, line.elapsed,
-            )
-            for spec in specs
-            if (line := self._verdicts.get(spec.number)) is not None
-        )  # fmt: skip
+        goals = tuple(goal for spec in specs if (goal := self._goal_result(spec)) is not None)
         return RunResult(
             run_id=record.run_id,
             directory=str(self.run.directory),
@@ -321,6 +330,14 @@ class Prover:
             goals=goals,
         )
 
+    def _goal_result(self, spec: GoalSpec) -> GoalResult | None:
+        line = self._verdicts.get(spec.number)
+        if line is not None:
+            return goal_result(spec.name, line)
+        if spec.number not in self._faults:
+            return None
+        return GoalResult(spec.number, spec.name, "unchecked", "", self._faults[spec.number])
+
     def _write_copy(self) -> str | None:
         """A copy of the file with every script that passed, or closed its `sorry`."""
         target = self.run.record.target
@@ -330,6 +347,13 @@ class Prover:
         atomic.make_directory(path.parent)
         atomic.write_bytes(path, self._text(target).encode())
         return str(path)
+
+
+def _accepts(environment: LeanEnvironment, text: str) -> bool:
+    try:
+        return environment.accepts(text)
+    except LeanError as error:
+        raise Unchecked(str(error)) from None
 
 
 _WHY: dict[Stop, str] = {

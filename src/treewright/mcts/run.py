@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -26,22 +27,23 @@ from treewright.mcts.settings import (
     write_run,
 )
 from treewright.mcts.trace import TraceWriter, read_trace
+from treewright.mcts.verification import FAULTS
 
 RUNS = Path(".treewright") / "proof_runs"
 
 
 class GoalResult(msgspec.Struct, frozen=True):
-    """How one goal ended."""
+    """How one goal ended. `unchecked` is no verdict: a check was lost; `--resume` tries again."""
 
     goal: int
     name: str
-    status: GoalStatus
+    status: GoalStatus | Literal["unchecked"]
     stop: str
-    detail: str
-    proof: str
-    axioms: tuple[str, ...]
-    iterations: int
-    elapsed: float
+    detail: str = ""
+    proof: str = ""
+    axioms: tuple[str, ...] = ()
+    iterations: int = 0
+    elapsed: float = 0.0
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -67,8 +69,25 @@ class ProofRun:
     writer: TraceWriter
 
     def verdicts(self) -> dict[int, VerdictReached]:
-        """The last verdict on each goal so far."""
-        return {line.goal: line for line in self.lines if isinstance(line, VerdictReached)}
+        """The last verdict on each goal so far; not one of an earlier version that is a fault."""
+        return {goal: line for goal, line in verdicts(self.lines).items() if not was_fault(line)}
+
+
+def verdicts(lines: Iterable[TraceLine]) -> dict[int, VerdictReached]:
+    """The last verdict on each goal."""
+    return {line.goal: line for line in lines if isinstance(line, VerdictReached)}
+
+
+def was_fault(line: VerdictReached) -> bool:
+    """Earlier versions recorded a check that was lost or timed out as `rejected`."""
+    return line.status == "rejected" and line.detail.split(":")[0] in FAULTS
+
+
+def goal_result(name: str, line: VerdictReached) -> GoalResult:
+    return GoalResult(
+        line.goal, name, line.status, line.stop, line.detail, line.proof, line.axioms,
+        line.iterations, line.elapsed,
+    )  # fmt: skip
 
 
 def locate(run: str, base: Path) -> Path:
