@@ -15,6 +15,7 @@ import pytest
 
 from tests.mcts.proving import Lender, Proving
 from tests.waiting import until
+from treewright.lean.replay import Replayer
 from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.records import Iteration
 from treewright.mcts.replay import replay_live, replay_offline
@@ -43,7 +44,7 @@ theorem second (a b c : Nat) (h : a = b) : a + c = b + c ∧ True := by
 
 @pytest.mark.parametrize("mode", ["centralized", "distributed"])
 def test_a_statement_is_proved_and_comes_out_the_same_again(
-    prove: Proving, sessions: Lender, mode: str
+    prove: Proving, sessions: Lender, replayer: Replayer, mode: str
 ) -> None:
     settings = Settings(
         mode=mode,  # pyright: ignore[reportArgumentType]
@@ -60,7 +61,7 @@ def test_a_statement_is_proved_and_comes_out_the_same_again(
     offline = replay_offline(directory, source)
     assert (offline.difference, offline.goals) == ("", 1)
     assert offline.iterations == sum(isinstance(x, Iteration) for x in lines(directory))
-    live = replay_live(directory, sessions, source)
+    live = replay_live(directory, sessions, source, replayer)
     assert (live.difference, live.iterations) == ("", offline.iterations)
 
 

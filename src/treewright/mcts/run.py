@@ -12,12 +12,14 @@ import msgspec
 
 from treewright.kernel import atomic, journal
 from treewright.kernel.clock import timestamp
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
 from treewright.mcts.records import GoalStatus, TraceLine, VerdictReached
 from treewright.mcts.settings import (
     FORMAT_VERSION,
+    TRACE_VERSION,
+    FileTarget,
     GitRecord,
     LeanRecord,
     RunRecord,
@@ -140,6 +142,7 @@ def create_in(
         environment=RunEnvironment.here(),
         lean=lean,
         git=git,
+        trace_version=TRACE_VERSION,
     )
     write_run(directory / "run.json", record)
 
@@ -165,6 +168,23 @@ def opened(
             writer.close()
     finally:
         lease.release()
+
+
+def copy_of(directory: Path, target: Target) -> Path | None:
+    """Where the file with the proofs in it is kept."""
+    return directory / "proved" / Path(target.path).name if isinstance(target, FileTarget) else None
+
+
+def read_result(directory: Path) -> RunResult | None:
+    """What a run wrote down at its end; None before that."""
+    try:
+        data = (directory / "result.json").read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return msgspec.json.decode(data, type=RunResult)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"{directory / 'result.json'} is damaged: {error}") from None
 
 
 def write_result(directory: Path, result: RunResult) -> None:

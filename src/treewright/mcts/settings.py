@@ -14,6 +14,8 @@ from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.policy import Policy
 
 FORMAT_VERSION = 1
+TRACE_VERSION = 2
+"""Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
 Mode = Literal["centralized", "distributed"]
 
 
@@ -106,6 +108,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     environment: RunEnvironment
     lean: LeanRecord
     git: GitRecord | None = None
+    trace_version: int = 1
 
 
 def write_run(path: Path, record: RunRecord) -> None:

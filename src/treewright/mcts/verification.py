@@ -13,6 +13,7 @@ from treewright.lean import sorries
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.sorries import Sorry
 from treewright.mcts.settings import StatementTarget
+from treewright.mcts.targets import negation_of
 
 FAULTS = ("timeout", "lost")
 """Reasons of a replay check that came to no answer."""
@@ -26,8 +27,8 @@ def verify_statement(replayer: Replayer, target: StatementTarget, proof: str) ->
     return answered(lambda: replayer.theorem(target.statement, proof, imports=target.imports))
 
 
-def verify_refutation(replayer: Replayer, statement: str, proof: str) -> Verdict:
-    return answered(lambda: replayer.theorem(f"¬ ({statement})", proof))
+def verify_refutation(replayer: Replayer, target: StatementTarget, proof: str) -> Verdict:
+    return answered(lambda: replayer.theorem(negation_of(target), proof, imports=target.imports))
 
 
 def verify_file(replayer: Replayer, original: str, candidate: str, declaration: str) -> Verdict:
