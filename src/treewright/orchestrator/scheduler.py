@@ -190,7 +190,7 @@ class Scheduler:
         started = time.monotonic()
         result = await self._attempts.replay_cached(goal, cached["tactics"])
         if result.metadata.get("kind") != EXCEPTION:  # that the check broke says nothing of it
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - started - result.metadata.get("waited_seconds", 0.0)
             self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
         return result if result.success else None
 
