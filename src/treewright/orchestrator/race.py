@@ -18,7 +18,8 @@ from treewright.kernel.errors import TreewrightError
 from treewright.lean.replay import Verdict
 from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger import TRIALS, Attempt, Ledger, Status
+from treewright.orchestrator.counting import TRIALS
+from treewright.orchestrator.ledger import Attempt, Ledger, Status
 from treewright.orchestrator.meter import Meter, current_meter
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
