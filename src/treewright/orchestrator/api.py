@@ -22,7 +22,7 @@ from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.orchestrator import migrations
 from treewright.orchestrator.counting import Counting, has_stubs, total
 from treewright.orchestrator.ledger_file import errors_for_people
-from treewright.orchestrator.tickets import Ticket, TicketStatus, all_tickets
+from treewright.orchestrator.tickets import STATES, Ticket, TicketStatus, all_tickets
 
 Document = dict[str, Any]
 
@@ -172,7 +172,7 @@ def _cache(connection: sqlite3.Connection) -> Document:
 def marketplace_of(tickets: list[Ticket], now: float) -> Document:
     """Counts by status, with expired claims as open, and the tickets, most urgent first."""
     shown = []
-    counts = {str(status): 0 for status in TicketStatus}
+    counts = {str(status): 0 for status in STATES}
     for ticket in tickets:
         expired = ticket.status is TicketStatus.CLAIMED and (ticket.claim_expires or 0) <= now
         status = TicketStatus.OPEN if expired else ticket.status
