@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.readonly import read_only
 from tests.toy import ToyRepository
+from treewright.cli import doctor
+from treewright.cli.main import cli
 from treewright.kernel import checkup as machine
 from treewright.kernel.checkup import Check
+from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.lean import checkup as lean
 from treewright.tree import checkup
 
 
@@ -112,6 +118,43 @@ def test_an_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     moon = of(machine.checks(None), "moon")
     assert moon.status == "absent"
     assert "treewright[moon]" in moon.hint
+
+
+def test_a_cache_of_lean_without_its_extra_is_a_line_of_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs Lean is not there; all other checks are."""
+
+    def missing() -> None:
+        raise MissingExtra("the bundled Lean", "lean")
+
+    monkeypatch.setattr(lean, "find_installed", missing)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["doctor", "--json"])
+    assert done.exit_code == 0, done.output
+    found = {check["name"]: check for check in json.loads(done.output)["checks"]}
+    assert {"python", "git", "bundled Lean", "micro", "sketch"} <= found.keys()
+    assert found["micro"]["status"] == found["bundled Lean"]["status"] == "absent"
+    assert "treewright[lean]" in found["micro"]["hint"]
+
+
+def test_every_part_that_is_named_has_checks() -> None:
+    for name in doctor.PROVIDERS:
+        assert callable(importlib.import_module(name).checks)
+
+
+def test_a_part_that_cannot_be_checked_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_repo: Path | None) -> None:
+        raise UsageError("the moon is in the way")
+
+    monkeypatch.setattr(lean, "checks", broken)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["doctor"])
+    assert done.exit_code == 1
+    assert "the moon is in the way" in done.output
+    assert "strategies" in done.output
 
 
 def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

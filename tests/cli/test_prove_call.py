@@ -26,6 +26,20 @@ from treewright.kernel.errors import UsageError
             "--backup means something only with --mcts-mode centralized",
         ),
         (["--statement", "True", "--llm-url", "http://x"], "--llm-url and --llm-model go together"),
+        (["--statement", "True", "--llm-key-env", "K"], "--llm-key-env is for --llm-url"),
+        (
+            [
+                "--statement",
+                "1=1",
+                "--llm-url",
+                "http://x",
+                "--llm-model",
+                "m",
+                "--llm-key-env",
+                "NOT_SET_HERE",
+            ],
+            "NOT_SET_HERE is not set",
+        ),
         (
             ["--statement", "True", "--mcts-mode", "distributed", "--algotypes", "clever"],
             "unknown algotype 'clever'",

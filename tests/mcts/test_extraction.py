@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.mcts.extraction import Step, extract, minimise, render
+from treewright.mcts.extraction import Step, extract, render, superfluous, without
 from treewright.mcts.prooftree import Changes, Child, ProofTree
 
 
@@ -107,12 +107,13 @@ def test_steps_that_are_not_needed_are_left_out() -> None:
         ),
     )
     needed = ("intro h", "constructor", "exact h", "rfl")
-    shorter = minimise(step, lambda script: all(tactic in script for tactic in needed))
+    places = superfluous(step, lambda script: all(tactic in script for tactic in needed))
+    shorter = without(step, places)
     assert render(shorter) == "intro h\nconstructor\n· exact h\n· rfl"
 
 
 def test_minimising_asks_a_bounded_number_of_times() -> None:
     asked: list[str] = []
     step = chain(*(f"t{n}" for n in range(100)))
-    minimise(step, lambda script: bool(asked.append(script)), most_checks=10)
+    superfluous(step, lambda script: bool(asked.append(script)), most_checks=10)
     assert len(asked) == 10

@@ -8,31 +8,24 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.mcts.proving import Lender, Proving
 from tests.waiting import until
 from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
-from treewright.mcts import run as runs
 from treewright.mcts.cellview.settings import CellSettings
-from treewright.mcts.prove import Prover
 from treewright.mcts.records import Iteration
 from treewright.mcts.replay import replay_live, replay_offline
-from treewright.mcts.run import RunResult
-from treewright.mcts.settings import LeanRecord, Settings, StatementTarget, Target
+from treewright.mcts.settings import Settings
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.targets import parse
 from treewright.mcts.trace import read_trace, without_clock
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
-LEAN = LeanRecord("wasm", "test", "")
 NEEDS_STEPS = "∀ p q : Prop, (∀ r : Prop, (p → q → r) → r) → p ∧ q"
 FILE = """\
 example : 1 = 1 := by sorry
@@ -49,65 +42,9 @@ theorem second (a b c : Nat) (h : a = b) : a + c = b + c ∧ True := by
 """
 
 
-class Lender:
-    """Lends one session to all runs of this module, one after the other."""
-
-    def __init__(self, home: LeanHome) -> None:
-        self._home = home
-        self._session: WasmSession | None = None
-
-    def __call__(self) -> LeanSession:
-        if self._session is None or not self._session.alive:
-            self._session = WasmSession(self._home)
-        self._session.reset()
-        return Lent(self._session)  # pyright: ignore[reportReturnType]
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-
-
-class Lent:
-    """A session whose borrower cannot close it."""
-
-    def __init__(self, session: WasmSession) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._session, name)
-
-    def close(self) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def sessions(home: LeanHome) -> Iterator[Lender]:
-    lender = Lender(home)
-    yield lender
-    lender.close()
-
-
-@pytest.fixture
-def prove(
-    tmp_path: Path, sessions: Lender, replayer: Replayer
-) -> Callable[..., tuple[RunResult, Path]]:
-    def go(target: Target | str, settings: Settings | None = None) -> tuple[RunResult, Path]:
-        target = StatementTarget(target) if isinstance(target, str) else target
-        settings = settings or Settings(simulations=40, step_timeout=20.0)
-        directory = runs.create(tmp_path, None, target, settings, LEAN, None)
-        with runs.opened(directory) as run:
-            prover = Prover(run, sessions, replayer, build_source(settings))
-            return prover.prove(), directory
-
-    return go
-
-
-Proving = Callable[..., tuple[RunResult, Path]]
-
-
 @pytest.mark.parametrize("mode", ["centralized", "distributed"])
 def test_a_statement_is_proved_and_comes_out_the_same_again(
-    prove: Proving, sessions: Lender, mode: str
+    prove: Proving, sessions: Lender, replayer: Replayer, mode: str
 ) -> None:
     settings = Settings(
         mode=mode,  # pyright: ignore[reportArgumentType]
@@ -124,7 +61,7 @@ def test_a_statement_is_proved_and_comes_out_the_same_again(
     offline = replay_offline(directory, source)
     assert (offline.difference, offline.goals) == ("", 1)
     assert offline.iterations == sum(isinstance(x, Iteration) for x in lines(directory))
-    live = replay_live(directory, sessions, source)
+    live = replay_live(directory, sessions, source, replayer)
     assert (live.difference, live.iterations) == ("", offline.iterations)
 
 

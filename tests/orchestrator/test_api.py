@@ -67,9 +67,11 @@ def test_statistics(ledger: Path) -> None:
     assert search == {
         "attempts": 2,
         "successes": 1,
+        "trials": 1,
         "cancelled": 1,
         "success_rate": 1.0,
         "avg_time": 2.0,
+        "time_seconds": 4.0,
         "cpu_seconds": 2.0,
         "wasted_cpu_seconds": 1.0,
     }

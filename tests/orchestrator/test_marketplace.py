@@ -311,6 +311,30 @@ def test_statements_are_told_apart_by_their_universes(marketplace: Marketplace) 
     asyncio.run(run())
 
 
+def test_the_proof_of_another_statement_is_not_offered(marketplace: Marketplace) -> None:
+    """Neither of one that only looks alike, nor of the same text where it means something else."""
+    preamble = "def two := 2"
+
+    async def go() -> None:
+        for goal, front in (("∀ ε : Nat, ε + 0 = ε", ""), ("two = two", preamble)):
+            ticket = await marketplace.request_lemma(goal, preamble=front)
+            await marketplace.complete_ticket(ticket, "simp", "a")
+        (other,) = await marketplace.search_similar("∀ δ : Nat, 0 + δ = δ", limit=1, least=0)
+        assert (other.similarity or 0) < 1
+        assert (other.status, other.completed_proof) == (TicketStatus.SIMILAR, None)
+        (renamed,) = await marketplace.search_similar("∀ δ : Nat, δ + 0 = δ", limit=1)
+        assert (renamed.status, renamed.similarity) == (TicketStatus.COMPLETED, 1.0)
+        assert renamed.completed_proof
+        (elsewhere,) = await marketplace.search_similar("two = two", limit=1, least=0)
+        assert (elsewhere.status, elsewhere.completed_proof) == (TicketStatus.SIMILAR, None)
+        (here,) = await marketplace.search_similar("two = two", limit=1, preamble=preamble)
+        assert here.completed_proof
+        (stored,) = [t for t in await marketplace.get_tickets() if t.goal == other.goal]
+        assert stored.status is TicketStatus.COMPLETED, "the ticket itself is as it was"
+
+    asyncio.run(go())
+
+
 def test_similar_tickets(marketplace: Marketplace) -> None:
     async def run() -> None:
         wanted = await marketplace.request_lemma("∀ n m : Nat, n + m = m + n")

@@ -59,13 +59,14 @@ def bank(
     from treewright.kernel import atomic
     from treewright.orchestrator import bank_report, bench
     from treewright.orchestrator.bank import read_bank
+    from treewright.orchestrator.counting import stub_ledger
     from treewright.orchestrator.ledger import Ledger
 
     if not timeout > 0:
         raise UsageError("--timeout must be positive")
     config = make_config(reuse=reuse, **portfolio)
-    if config.profile == 0:  # what stubs do must teach nobody anything
-        ledger_path = ledger_path.with_name(f"stubs-{ledger_path.name}")
+    if config.profile == 0:
+        ledger_path = stub_ledger(ledger_path)
     goals = read_bank(bank_file)
     for problem in goals.problems[:10]:
         click.echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)

@@ -43,6 +43,7 @@ def bg(
     from treewright.cli.orchestrator_options import make_config
     from treewright.kernel.errors import UsageError
     from treewright.orchestrator.background import Background
+    from treewright.orchestrator.counting import stub_ledger
     from treewright.orchestrator.ledger import Ledger
 
     if not project.exists():
@@ -68,7 +69,8 @@ def bg(
         await background.run(once=once)
         return background
 
-    with Ledger(ledger_path or base / ".treewright" / "ledger.db") as ledger:
+    path = ledger_path or base / ".treewright" / "ledger.db"
+    with Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger:
         done = asyncio.run(work(ledger))
     if as_json:
         document = {"run_id": done.run_id, "proved": done.proved}

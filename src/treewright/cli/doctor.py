@@ -14,7 +14,7 @@ from treewright.kernel.errors import EXIT_FAILURE
 if TYPE_CHECKING:
     from treewright.kernel.checkup import Check
 
-# Modules that offer `checks(repo)`; a room that is not installed has none.
+# Modules that offer `checks(repo)`.
 PROVIDERS = (
     "treewright.kernel.checkup",
     "treewright.tree.checkup",
@@ -51,7 +51,8 @@ def doctor(repo: Path, as_json: bool) -> None:
 
 
 def _all_checks(repo: Path) -> list[Check]:
-    from treewright.kernel.errors import UsageError
+    from treewright.kernel.checkup import Check
+    from treewright.kernel.errors import TreewrightError, UsageError
     from treewright.tree.git import find_repository
 
     try:
@@ -63,12 +64,10 @@ def _all_checks(repo: Path) -> list[Check]:
     found: list[Check] = []
     for name in PROVIDERS:
         try:
-            module = importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not name.startswith(error.name):
-                raise
-            continue
-        found += module.checks(root)
+            found.extend(importlib.import_module(name).checks(root))
+        except TreewrightError as error:  # the others still have something to say
+            part = name.split(".")[1]
+            found.append(Check(part, part, "failed", str(error)))
     return found
 
 

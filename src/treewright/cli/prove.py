@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--ledger", type=_file, help="A ledger whose cached tactics are tried first.")
 @click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
 @click.option("--llm-model", help="Its model.")
+@click.option("--llm-key-env", metavar="NAME", help="The environment variable with its key.")
 @click.option("--advice", is_flag=True, default=None, help="Also ask Lean's `exact?`; slow.")
 @click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
 @click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")
@@ -102,12 +104,18 @@ def prove(**given: Any) -> None:
         experiment(flags)
         return
     directory, session = _prepare(flags)
-    result = _prove(directory, session, flags)
+    result, stopped = _prove(directory, session, flags)
     if flags.get("in_place") and result.complete:
         _write_in_place(directory, result)
     click.echo(f"report: {directory / 'report.md'}", err=True)
     _print(result, flags)
-    if not result.complete:
+    if not result.complete and not stopped:
+        click.echo(
+            "treewright: a check came to no answer, which is no verdict; "
+            f"try it again with --resume {result.run_id}",
+            err=True,
+        )
+    elif not result.complete:
         click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if result.proved < result.total:
@@ -157,9 +165,14 @@ def settings_of(flags: dict[str, Any]) -> Settings:
             raise UsageError(f"{_flag(name)} must be a number of seconds")
     if ("llm_url" in flags) != ("llm_model" in flags):
         raise UsageError("--llm-url and --llm-model go together")
+    key_env = flags.get("llm_key_env")
+    if key_env is not None and "llm_url" not in flags:
+        raise UsageError("--llm-key-env is for --llm-url")
+    if key_env is not None and not os.environ.get(key_env, "").strip():
+        raise UsageError(f"{key_env} is not set; it was to hold the key for --llm-url")
     endpoint = None
     if "llm_url" in flags:
-        endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"])
+        endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"], key_env)
     tactics = flags.get("tactics")
     premises = flags.get("premises")
     sources = SourceSettings(
@@ -197,7 +210,10 @@ def _cells(flags: dict[str, Any]) -> Any:
     return CellSettings(**fields)
 
 
-def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) -> RunResult:
+def _prove(
+    directory: Path, session: LeanSession | None, flags: dict[str, Any]
+) -> tuple[RunResult, bool]:
+    """What came of the run, and whether somebody stopped it."""
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
@@ -217,7 +233,7 @@ def _prove(directory: Path, session: LeanSession | None, flags: dict[str, Any]) 
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         result = prover.prove()
         write_report(directory)
-        return result
+        return result, cancel.is_set()
 
 
 def bundled_home() -> LeanHome:

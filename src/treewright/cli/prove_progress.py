@@ -39,4 +39,10 @@ def narrator(stream: TextIO) -> Observer:
         detail = f": {line.detail}" if line.detail else ""
         say(f"  {spec.name}: {line.status} after {line.iterations} simulations{detail}")
 
-    return Observer(goal, iteration, verdict)
+    def negation(spec: GoalSpec) -> None:
+        say(f"  {spec.name}: no proof; looking for one of its negation")
+
+    def fault(spec: GoalSpec, why: str) -> None:
+        say(f"  {spec.name}: unchecked: {why}")
+
+    return Observer(goal, iteration, verdict, negation, fault)

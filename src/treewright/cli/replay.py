@@ -16,13 +16,15 @@ from treewright.kernel.errors import EXIT_FAILURE
 def replay(run: str, offline: bool, as_json: bool) -> None:
     """Repeat RUN (an id or a directory) from its run.json, and compare with its trace.
 
-    Exit codes: 0 the same, 1 a difference was found, 2 wrong call.
+    Verdicts, in the trace and in result.json, must be what the trace supports; with Lean every
+    proof is checked again. Exit codes: 0 the same, 1 a difference was found, 2 wrong call.
     """
     import json
     from dataclasses import asdict
 
-    from treewright.cli.prove import bundled_session
+    from treewright.cli.prove import bundled_home, bundled_session
     from treewright.cli.prove_sources import opened_source
+    from treewright.lean.replay import Replayer
     from treewright.mcts.replay import replay_live, replay_offline
     from treewright.mcts.run import locate
     from treewright.mcts.settings import read_run
@@ -32,12 +34,15 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
         if offline:
             report = replay_offline(directory, source)
         else:
-            report = replay_live(directory, bundled_session(), source)
+            with Replayer(bundled_home()) as replayer:
+                report = replay_live(directory, bundled_session(), source, replayer)
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     elif report.difference:
         click.echo(f"differs after {report.iterations} iterations: {report.difference}")
     else:
         click.echo(f"the same: {report.goals} goals, {report.iterations} iterations")
+        for what in report.unchecked:
+            click.echo(f"not checked: {what}")
     if report.difference:
         raise click.exceptions.Exit(EXIT_FAILURE)

@@ -20,6 +20,7 @@ from treewright.dashboard.roots import RunRef
 from treewright.kernel import jsontext
 from treewright.kernel.errors import TreewrightError
 from treewright.orchestrator import api
+from treewright.orchestrator.counting import Counting, has_stubs
 from treewright.orchestrator.throttle import machine_load
 
 Document = dict[str, Any]
@@ -77,8 +78,14 @@ def _or_empty(make: Callable[[Path], Document], run: RunRef | None) -> Document:
 class _Ledger:
     """Rows of reading queries; a table or column that an older ledger lacks is empty."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, stubs: bool) -> None:
         self._connection = connection
+        self._stubs = stubs
+
+    @property
+    def counted(self) -> str:
+        """The condition for attempts that count here, of a ledger that has all columns."""
+        return Counting(lambda *_: (), ("toolchain",), self._stubs).counted
 
     def has(self, table: str, column: str) -> bool:
         rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
@@ -91,28 +98,19 @@ class _Ledger:
 @contextlib.contextmanager
 def _reading(run: RunRef) -> Iterator[_Ledger]:
     with api.reading(run.path) as connection:
-        yield _Ledger(connection)
+        yield _Ledger(connection, has_stubs(run.path))
 
 
 def _beyond(ledger: _Ledger, strategies: Document) -> Document:
     """Completes the strategies, and gives what runs, series and minutes say."""
     if not ledger.has("attempts", "status"):
         return {"series": [], "runs": [], "minutes": []}
-    for row in ledger.rows(
-        "SELECT strategy, sum(status = 'cancelled') AS cancelled, "
-        "sum(cpu_seconds * (status = 'cancelled')) AS wasted FROM attempts GROUP BY strategy"
-    ):
-        one = strategies.get(row["strategy"])
-        if one is None:
-            continue  # its first attempt came after the totals were read
-        one["wasted_cpu_seconds"] = row["wasted"]
-        one["success_rate"] = one["successes"] / max(1, one["attempts"] - row["cancelled"])
     for name, scored in strategy_series.scores(ledger.rows("SELECT * FROM bandit")).items():
         if name in strategies:
             strategies[name] |= scored
     attempts = ledger.rows(
-        "SELECT strategy, success, time_seconds, cpu_seconds, status FROM "
-        "(SELECT * FROM attempts ORDER BY id DESC LIMIT ?) ORDER BY id",
+        "SELECT strategy, success, time_seconds, cpu_seconds, status FROM "  # noqa: S608
+        f"(SELECT * FROM attempts WHERE {ledger.counted} ORDER BY id DESC LIMIT ?) ORDER BY id",
         strategy_series.MOST_ATTEMPTS,
     )
     runs = ledger.rows("SELECT * FROM runs ORDER BY started_at DESC LIMIT ?", _MOST_RUNS)
@@ -146,7 +144,7 @@ def _summary(run: RunRef, found: Document) -> Document:
         "progress": {"done": found["goals"]["solved"], "of": found["goals"]["tried"]},
         "attempts": found["attempts"],
         "spent": {
-            "seconds": sum(one["avg_time"] * one["attempts"] for one in tried),
+            "seconds": sum(one["time_seconds"] for one in tried),
             "cpu_seconds": sum(one["cpu_seconds"] for one in tried),
             "cost_usd": 0.0,
             "prompt_tokens": 0,

@@ -195,6 +195,8 @@ def _superseded(earlier: dict[str, Any], record: dict[str, Any]) -> bool:
 def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
     """Without what no page shows; with its size, by which answers are cut into pieces."""
     record.setdefault("type", "")
+    if isinstance(turn := record.get("turn"), dict):  # of a search that pages do not draw
+        record["turn"] = {"iteration": turn.get("iteration")}
     candidates = record.pop("candidates", None)
     if isinstance(candidates, list):
         record["candidate_count"] = len(candidates)

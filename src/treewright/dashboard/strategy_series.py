@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from treewright.orchestrator.bandit import Arm, Bandit
-from treewright.orchestrator.ledger import TRIALS
-from treewright.orchestrator.types import StrategyType
+from treewright.orchestrator.counting import TRIALS
+from treewright.orchestrator.types import StrategyType, is_known
 
 MOST_ATTEMPTS = 20_000
 _POINTS = 60
@@ -20,7 +20,7 @@ def scores(arms: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             row["success_rate"], row["seconds"], row["trials"], row["successes"]
         )
         for row in arms
-        if row["goal_class"] == "" and row["strategy"] in list(StrategyType)
+        if row["goal_class"] == "" and is_known(row["strategy"])
     }
     bandit = Bandit(known)
     return {
@@ -42,7 +42,7 @@ def over_time(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if counts:
             total["trials"] += 1
             total["successes"] += row["success"]
-            if name in list(StrategyType):
+            if is_known(name):
                 strategy = StrategyType(name)
                 bandit.tell(strategy, "", bool(row["success"]), row["time_seconds"])
         if row["status"] == "cancelled":
@@ -53,7 +53,7 @@ def over_time(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _point(number: int, name: str, total: dict[str, float], bandit: Bandit) -> dict[str, Any]:
-    known = name in list(StrategyType) and name != StrategyType.CACHE
+    known = is_known(name) and name != StrategyType.CACHE
     return {
         "attempts": number,
         "strategy": name,

@@ -96,6 +96,11 @@ class LeanEnvironment:
         return Subgoal(state.hash, views(state.goals), tuple(range(len(state.goals))))
 
     def apply(self, node: int, tactic: str) -> Outcome:
+        """Tries a tactic; once more if Lean was lost, for that need not be the tactic's doing."""
+        outcome = self._apply(node, tactic)
+        return self._apply(node, tactic) if outcome.kind == "lost" else outcome
+
+    def _apply(self, node: int, tactic: str) -> Outcome:
         try:
             state = self._state(node)
         except LeanError as error:
@@ -148,13 +153,25 @@ class LeanEnvironment:
         return isinstance(result, ProofState) and result.closed and result.complete
 
     def accepts(self, source: str) -> bool:
-        """Whether a whole text elaborates; sorries may be left in it."""
+        """Whether a whole text elaborates; sorries may be left in it.
+
+        A session that is lost is replaced once. Raises LeanError if there is no answer.
+        """
+        result = self._check(source)
+        if not isinstance(result, CheckResult):
+            result = self._check(source)
+        if not isinstance(result, CheckResult):
+            why = f"over {result.seconds:g} s" if isinstance(result, Timeout) else result.reason
+            raise LeanError(f"the file with the script in it was not elaborated: {why}")
+        return not result.errors and not result.stopped
+
+    def _check(self, source: str) -> CheckResult | Timeout | SessionLost:
         if self._session is None:
             self._session = self._factory()
         result = self._session.check(source)
         if isinstance(result, SessionLost):
             self._drop_session()
-        return isinstance(result, CheckResult) and not result.errors and not result.stopped
+        return result
 
     def release(self) -> LeanSession | None:
         """Gives the session away, emptied; None if there is none that can be used."""

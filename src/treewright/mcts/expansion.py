@@ -14,6 +14,8 @@ from treewright.mcts.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.mcts.sources.base import Frontier, Suggestions, TacticSource
 
 Estimate = Callable[[Sequence[GoalView]], float]
+Recorded = Callable[[int, int], Suggestions | None]
+"""What a source said about a node, in which round, in an earlier process."""
 
 
 class Expansion:
@@ -45,9 +47,8 @@ class Expander:
         *,
         batch: int = 8,
         discount: float = 0.97,
-        recorded: Callable[[int, int], Suggestions | None] = lambda node, round_number: None,
+        recorded: Recorded = lambda node, round_number: None,
     ) -> None:
-        """`recorded` knows what a source said about a node in an earlier process."""
         self._environment = environment
         self._recorded = recorded
         self._source = source

@@ -6,7 +6,7 @@ bulleted: the single ones are closed first and the script goes on with the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from treewright.mcts.prooftree import Node
@@ -14,6 +14,9 @@ from treewright.mcts.prooftree import Node
 MOST_CHECKS = 40
 LONGEST_MINIMISED = 300
 _BULLET = "· "
+
+Place = tuple[int, ...]
+"""Where a step is: which part to follow at each step above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +85,18 @@ def _to_front(waiting: list[int], position: int) -> Iterator[str]:
         waiting[:] = waiting[turns:] + waiting[:turns]
 
 
-def minimise(step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS) -> Step:
-    """Leaves out steps without which the script still `holds`, from the end to the beginning.
+def superfluous(
+    step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS
+) -> tuple[Place, ...]:
+    """Steps without which the script still `holds`, from the end to the beginning.
 
-    Only a step that leaves one group of goals can be left out. At most `most_checks` tries; a
-    very long script is left as it is.
+    Each place is meant in what is left without those before it. Only a step that leaves one group
+    of goals can be left out. At most `most_checks` tries; a very long script is left as it is.
     """
     if render(step).count("\n") > LONGEST_MINIMISED:
-        return step
+        return ()
     tries = 0
+    found: list[Place] = []
     for place in reversed(list(_places(step))):
         target = _at(step, place)
         if len(target.parts) != 1:
@@ -98,26 +104,40 @@ def minimise(step: Step, holds: Callable[[str], bool], most_checks: int = MOST_C
         if tries >= most_checks:
             break
         tries += 1
-        shorter = _put(step, place, target.parts[0][1])
+        shorter = without(step, [place])
         if holds(render(shorter)):
             step = shorter
+            found.append(place)
+    return tuple(found)
+
+
+def without(step: Step, places: Iterable[Place]) -> Step:
+    """The script with some steps left out, one after the other. Raises ValueError if it cannot."""
+    for place in places:
+        try:
+            target = _at(step, place)
+        except IndexError:
+            raise ValueError(f"there is no step at {place}") from None
+        if len(target.parts) != 1:
+            raise ValueError(f"the step at {place} cannot be left out")
+        step = _put(step, place, target.parts[0][1])
     return step
 
 
-def _places(step: Step, above: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+def _places(step: Step, above: Place = ()) -> Iterator[Place]:
     """Ways to every step, the way of a parent before those of its children."""
     yield above
     for index, (_, part) in enumerate(step.parts):
         yield from _places(part, (*above, index))
 
 
-def _at(step: Step, place: tuple[int, ...]) -> Step:
+def _at(step: Step, place: Place) -> Step:
     for index in place:
         step = step.parts[index][1]
     return step
 
 
-def _put(step: Step, place: tuple[int, ...], new: Step) -> Step:
+def _put(step: Step, place: Place, new: Step) -> Step:
     if not place:
         return new
     index = place[0]

@@ -6,30 +6,34 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
 from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
-from treewright.lean.replay import Replayer, Verdict
-from treewright.lean.session import LeanSession
-from treewright.lean.sorries import Sorry
+from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanError, LeanSession
 from treewright.mcts import extraction
 from treewright.mcts.environment import GoalError, LeanEnvironment
-from treewright.mcts.expansion import Expander
+from treewright.mcts.judging import Judge, Judgement
 from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.recording import FedEnvironment, Recording
-from treewright.mcts.records import GoalStatus, Iteration, VerdictReached
-from treewright.mcts.refutation import refute
-from treewright.mcts.run import GoalResult, ProofRun, RunResult, write_result
-from treewright.mcts.runners import make_runner
-from treewright.mcts.search import Limits, Search, Stop
-from treewright.mcts.settings import FileTarget, StatementTarget
+from treewright.mcts.records import Iteration, VerdictReached
+from treewright.mcts.refutation import NegationSink, negation_limits, negation_recording
+from treewright.mcts.run import (
+    GoalResult,
+    ProofRun,
+    RunResult,
+    copy_of,
+    goal_result,
+    write_result,
+)
+from treewright.mcts.runners import make_expander, make_runner
+from treewright.mcts.search import Limits, Runner, Search, Stop
+from treewright.mcts.settings import StatementTarget
 from treewright.mcts.sources.base import TacticSource, stop_when
-from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
-from treewright.mcts.values import estimate
-from treewright.mcts.verification import verify_statement, with_proofs
+from treewright.mcts.targets import GoalSpec, Opening, file_goals, statement_goal
+from treewright.mcts.verification import Unchecked
 
 MINIMISING_SECONDS = 30.0
 
@@ -43,6 +47,8 @@ class Observer:
     goal: Callable[[GoalSpec, int], None] = lambda spec, total: None
     iteration: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
+    negation: Callable[[GoalSpec], None] = lambda spec: None
+    fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
 
 
 @dataclass(slots=True)
@@ -60,26 +66,27 @@ class Prover:
     observer: Observer = field(default_factory=Observer)
     first: LeanSession | None = None
     keep: bool = False
-    _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
     _verdicts: dict[int, VerdictReached] = field(default_factory=dict, init=False)
+    _faults: dict[int, str] = field(default_factory=dict, init=False)
     _iteration: int = field(default=0, init=False)
 
     def prove(self) -> RunResult:
-        """All goals that have no verdict yet. Interrupted, it leaves the rest for `--resume`."""
+        """All goals that have no verdict yet. Interrupted, it leaves the rest for `--resume`.
+
+        So it leaves goals whose check came to no answer: a fault is not a verdict.
+        """
         self._verdicts = self.run.verdicts()
         try:
             specs = self._specs()
-            complete = True
-            for spec in specs:
-                if not self._goal(spec, specs):
-                    complete = False
-                    break
+            judge = Judge(self.run.record.target, self.replayer, specs)
+            complete = all(self._goal(spec, judge) for spec in specs)
             if complete:
-                self._settle_partials(specs)
+                self._settle_partials(judge)
+                complete = not self._faults
         finally:
             if self.first is not None and not self.keep:
                 self.first.close()
-        result = self._result(specs, complete)
+        result = self._result(judge, complete)
         write_result(self.run.directory, result)
         return result
 
@@ -92,73 +99,116 @@ class Prover:
         self.first = self._session()
         return file_goals(target, self.first)
 
-    def _goal(self, spec: GoalSpec, specs: list[GoalSpec]) -> bool:
+    def _goal(self, spec: GoalSpec, judge: Judge) -> bool:
         """False if it was interrupted before there was a verdict."""
         recording = Recording(spec.number, self.run.lines)
         known = self._verdicts.get(spec.number)
         if known is not None:
             self._iteration += len(recording.iterations)
-            if spec.sorry is not None and known.proof and known.status in ("proved", "partial"):
-                self._proofs[spec.number] = (spec.sorry, known.proof)
+            if known.proof and known.status in ("proved", "partial"):
+                judge.remember(spec, known.proof)
             self.observer.verdict(spec, known)
             return True
-        self.observer.goal(spec, len(specs))
+        self.observer.goal(spec, len(judge.specs))
+        settings = self.run.record.settings
         search = Search(
             spec.number,
             spec.name,
             spec.statement,
-            Limits(self.run.record.settings.simulations, self.run.record.settings.time_limit),
+            Limits(settings.simulations, settings.time_limit),
             self.run.writer,
             recording,
             self._iteration,
             self.stop_asked,
             self.observer.iteration,
         )
-        with self._environment(spec) as environment:
-            verdict = self._search(search, spec, specs, environment, recording)
-        self._iteration = search.iteration
+        try:
+            verdict = self._pursue(search, spec, judge)
+        except Unchecked as fault:
+            self._fault(spec, fault)
+            return True
+        finally:
+            self._iteration = search.iteration
         if verdict is not None:
             self._reach(spec, verdict)
         return verdict is not None
 
-    def _search(
-        self,
-        search: Search,
-        spec: GoalSpec,
-        specs: list[GoalSpec],
-        environment: LeanEnvironment,
-        recording: Recording,
-    ) -> VerdictReached | None:
+    def _pursue(self, search: Search, spec: GoalSpec, judge: Judge) -> VerdictReached | None:
+        with self._environment(spec.opening) as environment:
+            try:
+                runner, stop = self._explore(search, environment)
+            except GoalError as error:
+                return self._verdict(search, Judgement("ill_typed", str(error)), "ill_typed")
+            if stop == "solved":
+                return self._solved(search, spec, judge, runner, environment)
+        if stop == "interrupted":
+            return None
+        if self.run.record.settings.refute and spec.negation is not None:
+            return self._refute(search, spec, spec.negation, judge, stop)
+        return self._verdict(search, Judgement("unproved", _WHY[stop]), stop)
+
+    def _explore(self, search: Search, environment: LeanEnvironment) -> tuple[Runner, Stop]:
         settings = self.run.record.settings
-        try:
-            expander = Expander(
-                FedEnvironment(recording, environment),
-                self.source,
-                estimate,
-                batch=settings.batch,
-                discount=settings.policy.discount,
-                recorded=recording.suggestions,
-            )
-        except GoalError as error:
-            return self._one(search, spec, "ill_typed", "ill_typed", str(error))
+        recording = search.recording
+        fed = FedEnvironment(recording, environment)
+        expander = make_expander(settings, fed, self.source, recording.suggestions)
         search.open(expander)
         runner = make_runner(settings, expander)
         stop_when(self.source, search.is_over)
         try:
-            stop = search.run(runner)
+            return runner, search.run(runner)
         finally:
             runner.drain()
-        if stop == "interrupted":
-            return None
-        if stop != "solved":
-            return self._unsolved(search, spec, stop)
+
+    def _solved(
+        self,
+        search: Search,
+        spec: GoalSpec,
+        judge: Judge,
+        runner: Runner,
+        environment: LeanEnvironment,
+    ) -> VerdictReached:
+        """The script made shorter, if the replay check takes that, else as it was found."""
         step = extraction.extract(runner.tree.root)
-        shorter = extraction.minimise(step, self._until_tired(environment.closes))
-        verdict = self._check(search, spec, specs, stop, extraction.render(shorter), environment)
-        if verdict.status == "rejected" and shorter != step:
-            script = extraction.render(step)
-            verdict = self._check(search, spec, specs, stop, script, environment)
-        return verdict
+        places = extraction.superfluous(step, self._until_tired(environment.closes))
+        script = extraction.render(extraction.without(step, places))
+        judgement = judge.script(spec, script, environment.accepts)
+        if judgement.status == "rejected" and places:
+            places, script = (), extraction.render(step)
+            judgement = judge.script(spec, script, environment.accepts)
+        return self._verdict(search, judgement, "solved", script, left_out=places)
+
+    def _refute(
+        self, search: Search, spec: GoalSpec, negation: str, judge: Judge, stop: Stop
+    ) -> VerdictReached | None:
+        """The search for the negation of a goal that was not proved; None if interrupted."""
+        self.observer.negation(spec)
+        limits = negation_limits(self.run.record.settings)
+        looking = Search(
+            spec.number,
+            spec.name,
+            negation,
+            limits,
+            NegationSink(self.run.writer, limits.simulations),
+            negation_recording(spec.number, self.run.lines),
+            stop_asked=self.stop_asked,
+        )
+        try:
+            with self._environment(lambda session: session.start(negation)) as environment:
+                runner, ended = self._explore(looking, environment)
+        except LeanError as error:
+            raise Unchecked(f"the search for the negation: {error}") from None
+        if ended == "interrupted":
+            return None
+        detail = f"{_WHY[stop]}; its negation was not proved either"
+        if ended == "solved":
+            script = extraction.render(extraction.extract(runner.tree.root))
+            answer = judge.refutes(script)
+            if answer.proved:
+                disproved = Judgement("false", "its negation is proved", answer.axioms)
+                return self._verdict(search, disproved, stop, script, negation=ended)
+            detail = f"{_WHY[stop]}; the proof of its negation was refused: {answer.detail}"
+        return self._verdict(search, Judgement("unproved", detail), stop, negation=ended)
 
     def _until_tired(self, holds: Callable[[str], bool]) -> Callable[[str], bool]:
         """Making a script shorter is worth some time, and ends when somebody asks to stop."""
@@ -167,109 +217,52 @@ class Prover:
 
     # -- verdicts -------------------------------------------------------------------------
 
-    def _unsolved(self, search: Search, spec: GoalSpec, stop: Stop) -> VerdictReached | None:
-        settings = self.run.record.settings
-        if settings.refute and spec.closed_statement is not None:
-            disproof = refute(
-                spec.closed_statement,
-                self._session,
-                self.source,
-                settings,
-                self.replayer,
-                self.stop_asked,
-            )
-            if disproof is not None:
-                detail = "its negation is proved"
-                return self._one(search, spec, "false", stop, detail, proof=disproof)
-            if self.stop_asked():
-                return None
-            detail = f"{_WHY[stop]}; its negation was not proved either"
-            return self._one(search, spec, "unproved", stop, detail)
-        return self._one(search, spec, "unproved", stop, _WHY[stop])
-
-    def _check(
-        self,
-        search: Search,
-        spec: GoalSpec,
-        specs: list[GoalSpec],
-        stop: Stop,
-        script: str,
-        environment: LeanEnvironment,
-    ) -> VerdictReached:
-        """The replay check of a script; in a file, together with those that were found before."""
-        target = self.run.record.target
-        if isinstance(target, StatementTarget):
-            verdict = verify_statement(self.replayer, target, script)
-            status: GoalStatus = "proved" if verdict.proved else "rejected"
-            detail = "" if verdict.proved else f"{verdict.reason}: {verdict.detail}"
-            return self._one(search, spec, status, stop, detail, script, verdict.axioms)
-        assert spec.sorry is not None
-        self._proofs[spec.number] = (spec.sorry, script)
-        verdict = self._check_declaration(target, spec.sorry.declaration, specs)
-        if verdict is None and not environment.accepts(self._text(target)):
-            del self._proofs[spec.number]
-            detail = "error: the file does not elaborate with this script in it"
-            return self._one(search, spec, "rejected", stop, detail, script)
-        if verdict is None or verdict.reason == "sorry":
-            detail = "it closes its goal; other sorries that its declaration needs are open"
-            return self._one(search, spec, "partial", stop, detail, script)
-        if not verdict.proved:
-            del self._proofs[spec.number]
-            detail = f"{verdict.reason}: {verdict.detail}"
-            return self._one(search, spec, "rejected", stop, detail, script)
-        return self._one(search, spec, "proved", stop, "", script, verdict.axioms)
-
-    def _check_declaration(
-        self, target: FileTarget, declaration: str, specs: list[GoalSpec]
-    ) -> Verdict | None:
-        """The replay check of a declaration with every script so far; None if one is missing."""
-        family = [s for s in specs if s.sorry is not None and s.sorry.declaration == declaration]
-        if any(s.number not in self._proofs for s in family):
-            return None
-        return self.replayer.text(target.source, self._text(target), [declaration])
-
-    def _text(self, target: FileTarget) -> str:
-        return with_proofs(target.source, list(self._proofs.values()))
-
-    def _settle_partials(self, specs: list[GoalSpec]) -> None:
+    def _settle_partials(self, judge: Judge) -> None:
         """What was waiting for other sorries is checked again when all have been searched."""
-        target = self.run.record.target
-        if not isinstance(target, FileTarget):
-            return
-        for spec in specs:
+        for spec in judge.specs:
             earlier = self._verdicts.get(spec.number)
-            if earlier is None or earlier.status != "partial" or spec.sorry is None:
+            if earlier is None or earlier.status != "partial":
                 continue
-            verdict = self._check_declaration(target, spec.sorry.declaration, specs)
-            if verdict is not None and verdict.proved:
-                self._reach(spec, self._upgrade(earlier, verdict.axioms))
+            try:
+                judgement = judge.settles(spec)
+            except Unchecked as fault:
+                self._fault(spec, fault)
+                continue
+            if judgement is not None:
+                self._reach(spec, self._upgrade(earlier, judgement.axioms))
 
     def _reach(self, spec: GoalSpec, verdict: VerdictReached) -> None:
         self._verdicts[spec.number] = verdict
         self.run.writer.append([verdict], sync=True)
         self.observer.verdict(spec, verdict)
 
-    def _one(
+    def _fault(self, spec: GoalSpec, fault: Unchecked) -> None:
+        self._faults[spec.number] = str(fault)
+        self.observer.fault(spec, str(fault))
+
+    def _verdict(
         self,
         search: Search,
-        spec: GoalSpec,
-        status: GoalStatus,
+        judgement: Judgement,
         stop: str,
-        detail: str = "",
         proof: str = "",
-        axioms: tuple[str, ...] = (),
+        *,
+        left_out: tuple[extraction.Place, ...] = (),
+        negation: str = "",
     ) -> VerdictReached:
         return VerdictReached(
             epoch=self.run.writer.epoch,
             at=timestamp(),
-            goal=spec.number,
-            status=status,
+            goal=search.goal,
+            status=judgement.status,
             stop=stop,
-            detail=detail,
+            detail=judgement.detail,
             proof=proof,
-            axioms=axioms,
+            axioms=judgement.axioms,
             iterations=search.iteration - self._iteration,
             elapsed=round(search.elapsed, 3),
+            left_out=left_out,
+            negation=negation,
         )
 
     def _upgrade(self, earlier: VerdictReached, axioms: tuple[str, ...]) -> VerdictReached:
@@ -289,10 +282,10 @@ class Prover:
         return spare if spare is not None and spare.alive else self.sessions()
 
     @contextlib.contextmanager
-    def _environment(self, spec: GoalSpec) -> Iterator[LeanEnvironment]:
+    def _environment(self, opening: Opening) -> Iterator[LeanEnvironment]:
         """Keeps the session for the next goal, emptied, unless something went wrong."""
         environment = LeanEnvironment(
-            self._session, spec.opening, step_seconds=self.run.record.settings.step_timeout
+            self._session, opening, step_seconds=self.run.record.settings.step_timeout
         )
         try:
             yield environment
@@ -301,35 +294,36 @@ class Prover:
             raise
         self.first = environment.release()
 
-    def _result(self, specs: list[GoalSpec], complete: bool) -> RunResult:
+    def _result(self, judge: Judge, complete: bool) -> RunResult:
         record = self.run.record
-        goals = tuple(
-            GoalResult(
-                spec.number, spec.name, line.status, line.stop, line.detail, line.proof,
-                line.axioms, line.iterations, line.elapsed,
-            )
-            for spec in specs
-            if (line := self._verdicts.get(spec.number)) is not None
-        )  # fmt: skip
+        found = (self._goal_result(spec) for spec in judge.specs)
+        goals = tuple(goal for goal in found if goal is not None)
         return RunResult(
             run_id=record.run_id,
             directory=str(self.run.directory),
             mode=record.mode,
             proved=sum(goal.status == "proved" for goal in goals),
-            total=len(specs),
+            total=len(judge.specs),
             complete=complete,
-            file=self._write_copy(),
+            file=self._write_copy(judge.text()),
             goals=goals,
         )
 
-    def _write_copy(self) -> str | None:
-        """A copy of the file with every script that passed, or closed its `sorry`."""
-        target = self.run.record.target
-        if not isinstance(target, FileTarget) or not self._proofs:
+    def _goal_result(self, spec: GoalSpec) -> GoalResult | None:
+        line = self._verdicts.get(spec.number)
+        if line is not None:
+            return goal_result(spec.name, line)
+        if spec.number not in self._faults:
             return None
-        path = self.run.directory / "proved" / Path(target.path).name
+        return GoalResult(spec.number, spec.name, "unchecked", "", self._faults[spec.number])
+
+    def _write_copy(self, text: str | None) -> str | None:
+        """A copy of the file with every script that passed, or closed its `sorry`."""
+        path = copy_of(self.run.directory, self.run.record.target)
+        if text is None or path is None:
+            return None
         atomic.make_directory(path.parent)
-        atomic.write_bytes(path, self._text(target).encode())
+        atomic.write_bytes(path, text.encode())
         return str(path)
 
 

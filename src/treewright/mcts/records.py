@@ -127,8 +127,33 @@ class Iteration(msgspec.Struct, frozen=True, tag="iteration"):
     elapsed: float = 0.0
 
 
+class NegationOpened(msgspec.Struct, frozen=True, tag="negation"):
+    """The search for a goal's negation began: what is searched, its root, its limit."""
+
+    epoch: int
+    at: str
+    goal: int
+    name: str
+    statement: str
+    simulations: int
+    root: NodeRecord
+
+
+class NegationTurn(msgspec.Struct, frozen=True, tag="negation_turn"):
+    """One turn of that search. Its iterations are counted from 1 for each goal."""
+
+    epoch: int
+    at: str
+    goal: int
+    turn: Iteration
+
+
 class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
-    """How a goal ended. Only the replay check says `proved`."""
+    """How a goal ended. Only the replay check says `proved`.
+
+    `left_out` are the steps, one after the other, by which `proof` is shorter than what was
+    found. `negation` says how the search for the negation ended, if there was one.
+    """
 
     epoch: int
     at: str
@@ -140,6 +165,8 @@ class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     axioms: tuple[str, ...] = ()
     iterations: int = 0
     elapsed: float = 0.0
+    left_out: tuple[tuple[int, ...], ...] = ()
+    negation: str = ""
 
 
-TraceLine = GoalOpened | Iteration | VerdictReached
+TraceLine = GoalOpened | Iteration | NegationOpened | NegationTurn | VerdictReached

@@ -1,64 +1,64 @@
-"""When a goal was not proved: perhaps it is false. A short search for its negation.
+"""When a goal was not proved: perhaps it is false. The search for its negation.
 
-It takes no longer than the search itself was allowed to.
-
-Only a replayed proof of the negation counts; without one nothing is claimed.
+A phase of its own, by the runner of the run's mode: cells that are blocked there are blocked here.
+It is bounded by a count and stands in the trace line by line, so that it is continued and
+replayed like the search for a proof. Only a replayed proof of the negation counts.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError, LeanSession
-from treewright.mcts import extraction
-from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.environment import LeanEnvironment
-from treewright.mcts.expansion import Expander
+from treewright.mcts.recording import Recording
+from treewright.mcts.records import (
+    GoalOpened,
+    Iteration,
+    NegationOpened,
+    NegationTurn,
+    TraceLine,
+)
+from treewright.mcts.search import Limits, Sink
 from treewright.mcts.settings import Settings
-from treewright.mcts.sources.base import AskingStopped, TacticSource, stop_when
-from treewright.mcts.values import estimate
-from treewright.mcts.verification import verify_refutation
 
 MOST_SIMULATIONS = 40
-MOST_SECONDS = 60.0
 
 
-def refute(
-    statement: str,
-    sessions: Callable[[], LeanSession],
-    source: TacticSource,
-    settings: Settings,
-    replayer: Replayer,
-    stop_asked: Callable[[], bool],
-) -> str | None:
-    """A script that proves `¬ statement` and passed the replay check, if one is found."""
-    limit = settings.time_limit if settings.time_limit is not None else MOST_SECONDS
-    deadline = time.monotonic() + min(limit, MOST_SECONDS)
+def negation_limits(settings: Settings) -> Limits:
+    """As many simulations as a proof may have, but not many; the user's time limit holds too."""
+    return Limits(min(MOST_SIMULATIONS, settings.simulations), settings.time_limit)
 
-    def is_over() -> bool:
-        return stop_asked() or time.monotonic() > deadline
 
-    stop_when(source, is_over)
-    environment = LeanEnvironment(
-        sessions,
-        lambda session: session.start(f"¬ ({statement})"),
-        step_seconds=settings.step_timeout,
-    )
-    try:
-        engine = CentralizedEngine(
-            Expander(environment, source, estimate, batch=settings.batch), settings.policy
+def negation_recording(goal: int, lines: Iterable[TraceLine]) -> Recording:
+    """What a trace knows of the search for a goal's negation."""
+    return Recording(goal, _unwrapped(lines))
+
+
+def _unwrapped(lines: Iterable[TraceLine]) -> Iterator[TraceLine]:
+    for line in lines:
+        if isinstance(line, NegationTurn):
+            yield line.turn
+        elif isinstance(line, NegationOpened):
+            yield GoalOpened(line.epoch, line.at, line.goal, line.name, line.statement, line.root)
+
+
+class NegationSink:
+    """Writes the lines of a search as those of a search for a negation."""
+
+    def __init__(self, sink: Sink, simulations: int) -> None:
+        self._sink = sink
+        self._simulations = simulations
+
+    @property
+    def epoch(self) -> int:
+        return self._sink.epoch
+
+    def append(self, lines: list[TraceLine]) -> None:
+        self._sink.append([self._wrapped(line) for line in lines])
+
+    def _wrapped(self, line: TraceLine) -> TraceLine:
+        if isinstance(line, Iteration):
+            return NegationTurn(line.epoch, line.at, line.goal, line)
+        assert isinstance(line, GoalOpened)
+        return NegationOpened(
+            line.epoch, line.at, line.goal, line.name, line.statement, self._simulations, line.root
         )
-        for _ in range(min(MOST_SIMULATIONS, settings.simulations)):
-            if engine.finished or is_over():
-                break
-            engine.step()
-        if engine.tree.root.proof is None:
-            return None
-        script = extraction.render(extraction.extract(engine.tree.root))
-        return script if verify_refutation(replayer, statement, script).proved else None
-    except (LeanError, AskingStopped):
-        return None
-    finally:
-        environment.close()

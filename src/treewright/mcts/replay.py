@@ -1,116 +1,186 @@
-"""`treewright replay`: does a run come out the same again?
+"""`treewright replay`: does a run come out the same again, and does it support its verdicts?
 
-Live, every iteration is searched again with Lean and compared with the trace. Offline, Lean's
-answers are taken from the trace and everything that was decided is decided again: where to go,
-what to add, what is solved. Both report the first difference.
+Live, every iteration is searched again with Lean and compared with the trace, and every recorded
+proof is put to the replay check again. Offline, Lean's answers are taken from the trace and
+everything that was decided is decided again: where to go, what to add, what is solved, what may be
+said of it. Both report the first difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.mcts.environment import Environment, LeanEnvironment
-from treewright.mcts.expansion import Expander
 from treewright.mcts.invariants import check
-from treewright.mcts.prooftree import Status
+from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
-from treewright.mcts.records import Iteration, TraceLine, VerdictReached
-from treewright.mcts.runners import make_runner
+from treewright.mcts.records import Iteration, TraceLine
+from treewright.mcts.refutation import negation_recording
+from treewright.mcts.run import read_result, verdicts
+from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Runner
-from treewright.mcts.settings import RunRecord, read_run
+from treewright.mcts.settings import RunRecord, StatementTarget, read_run
 from treewright.mcts.sources.base import TacticSource
-from treewright.mcts.targets import GoalSpec, goals_of
+from treewright.mcts.support import Evidence, Searched, stale, unsupported
+from treewright.mcts.targets import Opening, goals_of, negation_of
 from treewright.mcts.trace import first_difference, read_trace
 from treewright.mcts.turn import Stamp, record
-from treewright.mcts.values import estimate
-
-_NEEDS_CLOSED_ROOT = ("proved", "partial", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How much was compared, and the first difference, if there is one."""
+    """How much was compared, the first difference, if there is one, and what was not checked."""
 
     goals: int
     iterations: int
     difference: str = ""
+    unchecked: tuple[str, ...] = ()
+
+
+class _Differs(Exception):
+    """Something came out differently."""
 
 
 def replay_offline(directory: Path, source: TacticSource) -> Replayed:
     """Checks a trace against itself. The source is never asked: its answers are in the trace."""
-    run = read_run(directory / "run.json")
-    lines = read_trace(directory / "trace.jsonl")
-    if problem := _order(lines):
-        return Replayed(0, 0, problem)
-    return _replay(run, lines, lambda recording: FedEnvironment(recording, None), source, True)
+    run, lines = _read(directory)
+    replay = _Replay(run, lines, source, recorded_suggestions=True)
+
+    def environment(_goal: int, recording: Recording, _negated: bool) -> Environment:
+        return FedEnvironment(recording, None)
+
+    return replay.report(lambda: replay.offline(directory, environment))
 
 
 def replay_live(
-    directory: Path, sessions: Callable[[], LeanSession], source: TacticSource
+    directory: Path, sessions: Callable[[], LeanSession], source: TacticSource, replayer: Replayer
 ) -> Replayed:
-    """Searches again, goal by goal, each in a fresh session."""
-    run = read_run(directory / "run.json")
-    lines = read_trace(directory / "trace.jsonl")
+    """Searches again, each goal in a fresh session, and checks every proof again."""
+    run, lines = _read(directory)
     specs = {spec.number: spec for spec in goals_of(run.target, sessions)}
+    replay = _Replay(run, lines, source, recorded_suggestions=run.settings.sources.outside)
     environments: list[LeanEnvironment] = []
 
-    def environment(recording: Recording) -> Environment:
+    def opening(goal: int, negated: bool) -> Opening:
+        if negated and isinstance(run.target, StatementTarget):
+            negation = negation_of(run.target)
+            return lambda session: session.start(negation)
+        if negated or goal not in specs:
+            raise _Differs(f"goal {goal}: there is no such goal")
+        return specs[goal].opening
+
+    def environment(goal: int, _recording: Recording, negated: bool) -> Environment:
         while environments:
             environments.pop().close()
-        assert recording.opened is not None
-        spec: GoalSpec = specs[recording.opened.goal]
-        environments.append(
-            LeanEnvironment(sessions, spec.opening, step_seconds=run.settings.step_timeout)
-        )
+        seconds = run.settings.step_timeout
+        environments.append(LeanEnvironment(sessions, opening(goal, negated), step_seconds=seconds))
         return environments[-1]
 
+    def everything() -> None:
+        replay.searches(environment)
+        replay.result(directory)
+        found = recheck(directory, run.target, specs, verdicts(lines), replayer)
+        if found := found or still_refused(run.target, replay.refused, replayer):
+            raise _Differs(found)
+
     try:
-        return _replay(run, lines, environment, source, run.settings.sources.outside)
+        return replay.report(everything)
     finally:
         while environments:
             environments.pop().close()
 
 
-def _replay(
-    run: RunRecord,
-    lines: Sequence[TraceLine],
-    environment: Callable[[Recording], Environment],
-    source: TacticSource,
-    recorded_suggestions: bool,
-) -> Replayed:
-    goals = list(dict.fromkeys(line.goal for line in lines))
-    compared = 0
-    for goal in goals:
-        recording = Recording(goal, lines)
-        if recording.opened is None:
-            continue  # it never got as far as a tree: ill-typed
+def _read(directory: Path) -> tuple[RunRecord, list[TraceLine]]:
+    return read_run(directory / "run.json"), read_trace(directory / "trace.jsonl")
+
+
+_Environments = Callable[[int, Recording, bool], Environment]
+"""The environment of a goal, or of its negation."""
+
+
+@dataclass(slots=True)
+class _Replay:
+    """One repetition: what is compared, and how far it got."""
+
+    run: RunRecord
+    lines: Sequence[TraceLine]
+    source: TacticSource
+    recorded_suggestions: bool
+    compared: int = 0
+    unchecked: list[str] = field(default_factory=list)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    """Proofs of negations that were found, and that the replay check is said to have refused."""
+
+    @property
+    def goals(self) -> list[int]:
+        return list(dict.fromkeys(line.goal for line in self.lines))
+
+    def report(self, everything: Callable[[], None]) -> Replayed:
+        difference = ""
         try:
-            expander = Expander(
-                environment(recording),
-                source,
-                estimate,
-                batch=run.settings.batch,
-                discount=run.settings.policy.discount,
-                recorded=recording.suggestions if recorded_suggestions else _nothing,
-            )
+            everything()
+        except _Differs as found:
+            difference = str(found)
+        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked))
+
+    def offline(self, directory: Path, environment: _Environments) -> None:
+        if problem := _order(self.lines):
+            raise _Differs(problem)
+        self.searches(environment)
+        self.result(directory)
+        for goal, verdict in verdicts(self.lines).items():
+            if verdict.status == "false" and self.run.trace_version < 2:
+                # Until then the search for the negation was not written down.
+                self.unchecked.append(f"goal {goal}: its refutation; replay it with Lean")
+
+    def searches(self, environment: _Environments) -> None:
+        reached = verdicts(self.lines)
+        for goal in self.goals:
+            proof = self._search(goal, Recording(goal, self.lines), environment, False)
+            recording = negation_recording(goal, self.lines)
+            negation = self._search(goal, recording, environment, True)
+            if goal not in reached:
+                continue
+            evidence = Evidence(self.run, proof, negation)
+            if problem := unsupported(reached[goal], evidence):
+                raise _Differs(f"goal {goal}: {problem}")
+            if negation is not None and negation.solved and reached[goal].status == "unproved":
+                self.refused.append((goal, negation.script()))
+
+    def result(self, directory: Path) -> None:
+        result = read_result(directory)
+        if result is not None and (problem := stale(result, verdicts(self.lines))):
+            raise _Differs(problem)
+
+    def _search(
+        self, goal: int, recording: Recording, environment: _Environments, negated: bool
+    ) -> Searched | None:
+        """Repeats a search; None if there was none (ill-typed, or nothing to refute)."""
+        if recording.opened is None:
+            return None
+        where = f"goal {goal}{', its negation' if negated else ''}"
+        settings = self.run.settings
+        suggestions = recording.suggestions if self.recorded_suggestions else _nothing
+        try:
+            around = environment(goal, recording, negated)
+            expander = make_expander(settings, around, self.source, suggestions)
             if expander.root.key != recording.opened.root.key:
-                return Replayed(len(goals), compared, f"goal {goal}: it is another one now")
-            runner = make_runner(run.settings, expander)
+                raise _Differs(f"{where}: it is another one now")
+            runner = make_runner(settings, expander)
             for line in recording.iterations:
                 if difference := _again(runner, line):
-                    where = f"goal {goal}, iteration {line.iteration}: {difference}"
-                    return Replayed(len(goals), compared, where)
-                compared += 1
+                    raise _Differs(f"{where}, iteration {line.iteration}: {difference}")
+                self.compared += 1
+            finished = runner.finished
             runner.drain()
             check(runner.tree)
         except (TraceError, AssertionError) as error:
-            return Replayed(len(goals), compared, f"goal {goal}: {error}")
-        if difference := _verdict(goal, lines, runner):
-            return Replayed(len(goals), compared, difference)
-    return Replayed(len(goals), compared)
+            raise _Differs(f"{where}: {error}") from None
+        return Searched(runner, len(recording.iterations), finished)
 
 
 def _nothing(_node: int, _round_number: int) -> None:
@@ -123,17 +193,6 @@ def _again(runner: Runner, line: Iteration) -> str:
     turn = runner.step()
     stamp = Stamp(line.epoch, line.at, line.iteration, line.goal, line.elapsed)
     return first_difference(line, record(turn, runner.tree, runner.expander.attempts, stamp))
-
-
-def _verdict(goal: int, lines: Sequence[TraceLine], runner: Runner) -> str:
-    verdicts = [ln for ln in lines if isinstance(ln, VerdictReached) and ln.goal == goal]
-    if not verdicts:
-        return ""
-    solved = runner.tree.root.status is Status.SOLVED
-    if solved != (verdicts[-1].status in _NEEDS_CLOSED_ROOT):
-        state = "is solved" if solved else "is not solved"
-        return f"goal {goal}: the verdict is {verdicts[-1].status}, but the root {state}"
-    return ""
 
 
 def _order(lines: Sequence[TraceLine]) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from treewright.kernel import atomic, journal
 from treewright.kernel.clock import timestamp
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
 from treewright.mcts.records import GoalStatus, TraceLine, VerdictReached
 from treewright.mcts.settings import (
     FORMAT_VERSION,
+    TRACE_VERSION,
+    FileTarget,
     GitRecord,
     LeanRecord,
     RunRecord,
@@ -26,22 +29,23 @@ from treewright.mcts.settings import (
     write_run,
 )
 from treewright.mcts.trace import TraceWriter, read_trace
+from treewright.mcts.verification import FAULTS
 
 RUNS = Path(".treewright") / "proof_runs"
 
 
 class GoalResult(msgspec.Struct, frozen=True):
-    """How one goal ended."""
+    """How one goal ended. `unchecked` is no verdict: a check was lost; `--resume` tries again."""
 
     goal: int
     name: str
-    status: GoalStatus
+    status: GoalStatus | Literal["unchecked"]
     stop: str
-    detail: str
-    proof: str
-    axioms: tuple[str, ...]
-    iterations: int
-    elapsed: float
+    detail: str = ""
+    proof: str = ""
+    axioms: tuple[str, ...] = ()
+    iterations: int = 0
+    elapsed: float = 0.0
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -67,8 +71,25 @@ class ProofRun:
     writer: TraceWriter
 
     def verdicts(self) -> dict[int, VerdictReached]:
-        """The last verdict on each goal so far."""
-        return {line.goal: line for line in self.lines if isinstance(line, VerdictReached)}
+        """The last verdict on each goal so far; not one of an earlier version that is a fault."""
+        return {goal: line for goal, line in verdicts(self.lines).items() if not was_fault(line)}
+
+
+def verdicts(lines: Iterable[TraceLine]) -> dict[int, VerdictReached]:
+    """The last verdict on each goal."""
+    return {line.goal: line for line in lines if isinstance(line, VerdictReached)}
+
+
+def was_fault(line: VerdictReached) -> bool:
+    """Earlier versions recorded a check that was lost or timed out as `rejected`."""
+    return line.status == "rejected" and line.detail.split(":")[0] in FAULTS
+
+
+def goal_result(name: str, line: VerdictReached) -> GoalResult:
+    return GoalResult(
+        line.goal, name, line.status, line.stop, line.detail, line.proof, line.axioms,
+        line.iterations, line.elapsed,
+    )  # fmt: skip
 
 
 def locate(run: str, base: Path) -> Path:
@@ -121,6 +142,7 @@ def create_in(
         environment=RunEnvironment.here(),
         lean=lean,
         git=git,
+        trace_version=TRACE_VERSION,
     )
     write_run(directory / "run.json", record)
 
@@ -146,6 +168,23 @@ def opened(
             writer.close()
     finally:
         lease.release()
+
+
+def copy_of(directory: Path, target: Target) -> Path | None:
+    """Where the file with the proofs in it is kept."""
+    return directory / "proved" / Path(target.path).name if isinstance(target, FileTarget) else None
+
+
+def read_result(directory: Path) -> RunResult | None:
+    """What a run wrote down at its end; None before that."""
+    try:
+        data = (directory / "result.json").read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return msgspec.json.decode(data, type=RunResult)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"{directory / 'result.json'} is damaged: {error}") from None
 
 
 def write_result(directory: Path, result: RunResult) -> None:

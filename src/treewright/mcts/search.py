@@ -39,7 +39,8 @@ class Runner(Protocol):
 class Sink(Protocol):
     """Where lines go: the trace of a run, or nowhere."""
 
-    epoch: int
+    @property
+    def epoch(self) -> int: ...
 
     def append(self, lines: list[TraceLine]) -> None: ...
 

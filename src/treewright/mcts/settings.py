@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,9 @@ from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.policy import Policy
 
 FORMAT_VERSION = 1
+TRACE_VERSION = 2
+"""Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
+_PUBLIC_ENDPOINT = "https://api.openai.com/"
 Mode = Literal["centralized", "distributed"]
 
 
@@ -36,11 +40,22 @@ Target = StatementTarget | FileTarget
 
 
 class EndpointSettings(msgspec.Struct, frozen=True):
-    """A chat endpoint that proposes tactics. The key comes from the environment, not from here."""
+    """A chat endpoint that proposes tactics.
+
+    `key_env` names the environment variable with its key; the key itself is never here. Without
+    a name none is sent, but to the endpoint that `OPENAI_API_KEY` is for.
+    """
 
     url: str
     model: str
-    key_variable: str = "OPENAI_API_KEY"
+    key_env: str | None = None
+
+    def key(self) -> str:
+        """The key, now; empty if there is none for this endpoint."""
+        name = self.key_env
+        if name is None and self.url.startswith(_PUBLIC_ENDPOINT):
+            name = "OPENAI_API_KEY"
+        return os.environ.get(name, "").strip() if name else ""
 
 
 class SourceSettings(msgspec.Struct, frozen=True):
@@ -106,6 +121,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     environment: RunEnvironment
     lean: LeanRecord
     git: GitRecord | None = None
+    trace_version: int = 1
 
 
 def write_run(path: Path, record: RunRecord) -> None:

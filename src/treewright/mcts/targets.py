@@ -18,19 +18,22 @@ from treewright.mcts.settings import FileTarget, StatementTarget, Target
 _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 
 
+Opening = Callable[[LeanSession], StepResult]
+
+
 @dataclass(frozen=True, slots=True)
 class GoalSpec:
     """One goal of a run.
 
-    `sorry` is its place, for goals of a file. `closed_statement` is there if the goal means by
-    itself what it means here, so that its negation can be asked for.
+    `sorry` is its place, for goals of a file. `negation` is there if the goal means by itself
+    what it means here, so that its negation can be asked for.
     """
 
     number: int
     name: str
     statement: str
-    opening: Callable[[LeanSession], StepResult]
-    closed_statement: str | None = None
+    opening: Opening
+    negation: str | None = None
     sorry: Sorry | None = None
 
 
@@ -62,7 +65,11 @@ def parse(argument: str | None, statement: str | None) -> Target:
 def statement_goal(target: StatementTarget) -> GoalSpec:
     statement = target.statement
     typed = f"({statement}\n : Prop)"
-    return GoalSpec(0, "goal", statement, lambda session: session.start(typed), statement)
+    return GoalSpec(0, "goal", statement, lambda session: session.start(typed), negation_of(target))
+
+
+def negation_of(target: StatementTarget) -> str:
+    return f"¬ ({target.statement}\n : Prop)"
 
 
 def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:

@@ -16,7 +16,7 @@ import msgspec
 from treewright.kernel import journal, jsontext
 from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
-from treewright.mcts.records import Iteration, TraceLine
+from treewright.mcts.records import Iteration, NegationTurn, TraceLine
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
 _SYNC_EVERY_SECONDS = 1.0
@@ -33,16 +33,19 @@ def read_trace(path: Path) -> list[TraceLine]:
             line = _decoder(raw.raw)
         except msgspec.DecodeError as error:
             raise StorageError(f"{path}: a line before byte {raw.end} is wrong: {error}") from None
-        if isinstance(line, Iteration):
-            while lines and _superseded(lines[-1], line):
-                lines.pop()
+        while lines and _superseded(lines[-1], line):
+            lines.pop()
         lines.append(line)
     return lines
 
 
-def _superseded(earlier: TraceLine, line: Iteration) -> bool:
+def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
+    """Whether a turn was written by an owner who had lost the run, and then taken again."""
+    if isinstance(earlier, NegationTurn) and isinstance(line, NegationTurn):
+        return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
     return (
         isinstance(earlier, Iteration)
+        and isinstance(line, Iteration)
         and earlier.epoch < line.epoch
         and earlier.iteration >= line.iteration
     )

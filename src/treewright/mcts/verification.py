@@ -1,21 +1,48 @@
-"""What the replay check is asked about scripts, and where they go in a file."""
+"""What the replay check is asked about scripts, and where they go in a file.
+
+A check that was lost or timed out says nothing about a script: it is run once more, and if that
+fails too `Unchecked` is raised, so that nobody can take it for a verdict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from treewright.kernel.errors import TreewrightError
 from treewright.lean import sorries
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.sorries import Sorry
 from treewright.mcts.settings import StatementTarget
+from treewright.mcts.targets import negation_of
+
+FAULTS = ("timeout", "lost")
+"""Reasons of a replay check that came to no answer."""
+
+
+class Unchecked(TreewrightError):
+    """Whether a script holds could not be found out. To be tried again, now or on resume."""
 
 
 def verify_statement(replayer: Replayer, target: StatementTarget, proof: str) -> Verdict:
-    return replayer.theorem(target.statement, proof, imports=target.imports)
+    return answered(lambda: replayer.theorem(target.statement, proof, imports=target.imports))
 
 
-def verify_refutation(replayer: Replayer, statement: str, proof: str) -> Verdict:
-    return replayer.theorem(f"¬ ({statement})", proof)
+def verify_refutation(replayer: Replayer, target: StatementTarget, proof: str) -> Verdict:
+    return answered(lambda: replayer.theorem(negation_of(target), proof, imports=target.imports))
+
+
+def verify_file(replayer: Replayer, original: str, candidate: str, declaration: str) -> Verdict:
+    return answered(lambda: replayer.text(original, candidate, [declaration]))
+
+
+def answered(check: Callable[[], Verdict]) -> Verdict:
+    """What a check says, at the second attempt if the first was lost or timed out."""
+    verdict = check()
+    if verdict.reason in FAULTS:
+        verdict = check()
+    if verdict.reason in FAULTS:
+        raise Unchecked(f"the replay check came to no answer: {verdict.reason}: {verdict.detail}")
+    return verdict
 
 
 def with_proofs(source: str, proofs: Sequence[tuple[Sorry, str]]) -> str:

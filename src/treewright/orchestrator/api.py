@@ -20,16 +20,13 @@ from treewright.kernel import jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.orchestrator import migrations
+from treewright.orchestrator.counting import Counting, has_stubs, total
 from treewright.orchestrator.ledger_file import errors_for_people
-from treewright.orchestrator.tickets import Ticket, TicketStatus, all_tickets
+from treewright.orchestrator.tickets import STATES, Ticket, TicketStatus, all_tickets
 
 Document = dict[str, Any]
 
 RECENT = 20
-_GOALS = """
-SELECT count(DISTINCT goal_hash) AS tried,
-    count(DISTINCT CASE success WHEN 1 THEN goal_hash END) AS solved FROM attempts
-"""
 _RUNS = """
 SELECT run_id, kind, subject, started_at, finished_at FROM runs ORDER BY started_at DESC LIMIT ?
 """
@@ -56,7 +53,8 @@ def stats(path: Path) -> Document:
     if not path.is_file():
         return _stats_of(None)
     with reading(path) as connection:
-        return _stats_of(connection if has_table(connection, "attempts") else None)
+        known = has_table(connection, "attempts")
+        return _stats_of(connection if known else None, stubs=has_stubs(path))
 
 
 def marketplace(path: Path, now: float | None = None) -> Document:
@@ -104,7 +102,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
     return {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
-def _stats_of(connection: sqlite3.Connection | None) -> Document:
+def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> Document:
     document: Document = {
         "attempts": 0,
         "successes": 0,
@@ -116,10 +114,15 @@ def _stats_of(connection: sqlite3.Connection | None) -> Document:
     }
     if connection is None:
         return document
-    document["strategies"] = _strategies(connection)
-    for total in ("attempts", "successes"):
-        document[total] = sum(found[total] for found in document["strategies"].values())
-    document["goals"] = dict(connection.execute(_GOALS).fetchone())
+    counting = Counting(
+        lambda sql, values: connection.execute(sql, values).fetchall(),
+        _columns(connection, "attempts"),
+        stubs,
+    )
+    document["strategies"] = _strategies(connection, counting)
+    for what in ("attempts", "successes"):
+        document[what] = total(document["strategies"], what)
+    document["goals"] = counting.goals()
     document["recent"] = [_attempt(row) for row in _recent(connection)]
     if has_table(connection, "tactic_cache"):
         document["tactic_cache"] = _cache(connection)
@@ -128,29 +131,14 @@ def _stats_of(connection: sqlite3.Connection | None) -> Document:
     return document
 
 
-def _strategies(connection: sqlite3.Connection) -> Document:
-    """By strategy. Cancelled attempts do not count in the rate: they say nothing."""
-    columns = _columns(connection, "attempts")
-    cpu = "sum(cpu_seconds)" if "cpu_seconds" in columns else "0.0"
-    wasted = "sum(cpu_seconds * (success = 0))" if "cpu_seconds" in columns else "0.0"
-    cancelled = "sum(status = 'cancelled')" if "status" in columns else "0"
-    rows = connection.execute(
-        "SELECT strategy, count(*) AS attempts, sum(success) AS successes, "  # noqa: S608
-        f"{cancelled} AS cancelled, avg(time_seconds) AS avg_time, {cpu} AS cpu_seconds, "
-        f"{wasted} AS wasted_cpu_seconds FROM attempts GROUP BY strategy ORDER BY strategy"
-    ).fetchall()
+def _strategies(connection: sqlite3.Connection, counting: Counting) -> Document:
+    """By strategy, with what the bandit has learned of it."""
     arms = {}
     if has_table(connection, "bandit"):
         arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
-    found = {}
-    for row in rows:
-        trials = row["attempts"] - row["cancelled"]
-        found[row["strategy"]] = {
-            **{name: row[name] for name in row.keys() if name != "strategy"},  # noqa: SIM118
-            "success_rate": row["successes"] / trials if trials else 0.0,
-            "bandit": arms.get(row["strategy"]),
-        }
-    return found
+    return {
+        name: sums | {"bandit": arms.get(name)} for name, sums in counting.by_strategy().items()
+    }
 
 
 def _recent(connection: sqlite3.Connection) -> list[sqlite3.Row]:
@@ -184,7 +172,7 @@ def _cache(connection: sqlite3.Connection) -> Document:
 def marketplace_of(tickets: list[Ticket], now: float) -> Document:
     """Counts by status, with expired claims as open, and the tickets, most urgent first."""
     shown = []
-    counts = {str(status): 0 for status in TicketStatus}
+    counts = {str(status): 0 for status in STATES}
     for ticket in tickets:
         expired = ticket.status is TicketStatus.CLAIMED and (ticket.claim_expires or 0) <= now
         status = TicketStatus.OPEN if expired else ticket.status

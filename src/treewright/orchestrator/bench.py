@@ -21,9 +21,10 @@ from treewright.kernel import atomic
 from treewright.kernel.clock import now
 from treewright.orchestrator.bank import Bank
 from treewright.orchestrator.config import OrchestratorConfig
+from treewright.orchestrator.counting import total
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.scheduler import Observer, Scheduler
-from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
 
 SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
 
@@ -144,25 +145,15 @@ def _results(
 ) -> BankResults:
     solved = scheduler.proved
     processed = solved | outcomes.keys()
-    run = [scheduler.run_id]
+    found = ledger.counting.by_strategy("run_id = ?", [scheduler.run_id])
     strategies = {
-        row["strategy"]: {
-            "used": row["used"],
-            "succeeded": row["succeeded"],
-            "cancelled": row["cancelled"],
+        name: {
+            "used": sums["trials"],
+            "succeeded": sums["successes"],
+            "cancelled": sums["cancelled"],
         }
-        for row in ledger.query(
-            "SELECT strategy, SUM(status NOT IN ('cancelled', 'unavailable')) AS used, "
-            "SUM(success) AS succeeded, SUM(status = 'cancelled') AS cancelled "
-            "FROM attempts WHERE run_id = ? GROUP BY strategy ORDER BY strategy",
-            run,
-        )
+        for name, sums in found.items()
     }
-    (cpu,) = ledger.query(
-        "SELECT COALESCE(SUM(cpu_seconds), 0) AS cpu, COALESCE(SUM(CASE status WHEN 'cancelled' "
-        "THEN cpu_seconds END), 0) AS wasted FROM attempts WHERE run_id = ?",
-        run,
-    )
     return BankResults(
         timestamp=f"{now():%Y%m%d-%H%M%S}",
         goals_total=len(bank.goals),
@@ -179,7 +170,7 @@ def _results(
             "lean_sessions": config.lean_sessions,
             "exploration": config.exploration,
             "reuse": config.reuse,
-            "timeouts": {s: config.timeout(StrategyType(s)) for s in strategies},
+            "timeouts": {s: config.timeout(StrategyType(s)) for s in strategies if is_known(s)},
         },
         run_id=scheduler.run_id,
         bank=str(bank.path),
@@ -188,7 +179,7 @@ def _results(
         solved=[goal.id for goal in bank.goals if goal.id in solved],
         excluded={str(s): reason for s, reason in scheduler.excluded.items()},
         skipped_lines=[(problem.line, problem.reason) for problem in bank.problems],
-        cpu_seconds=round(cpu["cpu"], 3),
-        wasted_cpu_seconds=round(cpu["wasted"], 3),
+        cpu_seconds=round(total(found, "cpu_seconds"), 3),
+        wasted_cpu_seconds=round(total(found, "wasted_cpu_seconds"), 3),
         throttled_seconds=round(scheduler.throttle.slept_seconds, 3),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.kernel.checkup import Check
-from treewright.lean.wasm.install import is_installed
+from treewright.lean.checkup import bundled_lean
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.types import StrategyType
 from treewright.orchestrator.workers.base import LeanWorker
@@ -20,13 +20,7 @@ def checks(repo: Path | None) -> Iterator[Check]:
         name = StrategyType(worker.strategy).value
         if not probe.available:
             yield Check("strategies", name, "absent", probe.detail, probe.hint)
-        elif isinstance(worker, LeanWorker) and not is_installed():
-            yield Check(
-                "strategies",
-                name,
-                "absent",
-                "the bundled Lean is not installed yet",
-                "treewright lean install (or the first run) fetches it",
-            )
+        elif isinstance(worker, LeanWorker):
+            yield bundled_lean("strategies", name, probe.detail)
         else:
             yield Check("strategies", name, "ok", probe.detail)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +19,7 @@ from treewright.lean.session import LeanError
 from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator import statements
-from treewright.orchestrator.meter import metered
+from treewright.orchestrator.meter import current_meter, metered, waiting
 from treewright.orchestrator.types import Goal
 
 TOOLCHAIN = "wasm-4.28.0"
@@ -40,14 +41,23 @@ class LeanAccess:
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLeanSession]:
-        """Lends a session; waits while all are lent. Its CPU time goes to the current meter."""
+        """Lends a session; waits while all are lent.
+
+        Its CPU time, and the waiting, go to the current meter.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            with waiting():
+                pool = await self._ready_pool()
+                session = await stack.enter_async_context(pool.async_session())
+            with metered(session.pid):
+                yield session
+
+    async def _ready_pool(self) -> LeanPool:
         if self._pool is None:
             home = await asyncio.to_thread(ensure_installed)
             if self._pool is None:
                 self._pool = LeanPool(lambda: WasmSession(home), self._sessions, spares=0)
-        async with self._pool.async_session() as session:
-            with metered(session.pid):
-                yield session
+        return self._pool
 
     async def check_goal(self, goal: Goal, session: AsyncLeanSession | None = None) -> None:
         """Refuses, by UsageError, a goal whose pieces are not what they are called.
@@ -90,7 +100,15 @@ class LeanAccess:
 
     async def _check(self, work: Callable[[Replayer], Verdict]) -> Verdict:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._checks, self._with_replayer, work)
+        asked = time.monotonic()
+
+        def check() -> tuple[float, Verdict]:
+            return time.monotonic() - asked, self._with_replayer(work)
+
+        waited, verdict = await loop.run_in_executor(self._checks, check)
+        if (meter := current_meter.get()) is not None:
+            meter.add_wait(waited)
+        return verdict
 
     def _with_replayer(self, work: Callable[[Replayer], Verdict]) -> Verdict:
         if self._closed:

@@ -19,12 +19,13 @@ from treewright.kernel import jsontext
 from treewright.kernel.clock import timestamp
 from treewright.orchestrator import normalise
 from treewright.orchestrator.bandit import ALPHA, PRIOR_SUCCESS, Arm
+from treewright.orchestrator.counting import IS_TRIAL, STUB_TOOLCHAIN, TRIALS, Counting, has_stubs
 from treewright.orchestrator.ledger_file import (
     DEFAULT_WAIT_SECONDS,
     errors_for_people,
     open_ledger,
 )
-from treewright.orchestrator.types import Goal, StrategyType
+from treewright.orchestrator.types import Goal, StrategyType, is_known
 
 DEFAULT_PATH = Path(".treewright") / "ledger.db"
 
@@ -32,11 +33,6 @@ Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled"
 """`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
 way (Lean ended, an exception). `unavailable`: nothing was tried, because a part of the strategy
 was missing."""
-
-TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "rejected"})
-"""What says something of a strategy and a goal: the bandit learns from it, dedupe counts it."""
-IS_TRIAL = f"status IN ({', '.join(repr(status) for status in sorted(TRIALS))})"
-"""The same as an SQL condition."""
 
 
 class StoredProof(msgspec.Struct, frozen=True):
@@ -109,6 +105,8 @@ class Ledger:
         self._wait = wait_seconds
         self._lock = threading.RLock()
         self._connection = open_ledger(self.path, wait_seconds)
+        columns = {row["name"] for row in self.query("PRAGMA table_info(attempts)")}
+        self.counting = Counting(self.query, columns, stubs=has_stubs(self.path))
 
     def __enter__(self) -> Self:
         return self
@@ -143,7 +141,7 @@ class Ledger:
         much time is in vain: only attempts that failed with as much or more count. What was
         cancelled or broke never does: it says nothing.
         """
-        conditions = ["goal_hash = ?", "strategy = ?", IS_TRIAL]
+        conditions = ["goal_hash = ?", "strategy = ?", IS_TRIAL, self.counting.counted]
         values: list[object] = [self.hash_goal(goal), str(strategy)]
         if toolchain is not None:
             conditions.append("toolchain = ?")
@@ -160,7 +158,8 @@ class Ledger:
     def frontier(self) -> list[tuple[str, str]]:
         """(hash, text) of every goal that was tried and not proved."""
         rows = self.query(
-            "SELECT DISTINCT goal_hash, goal_text FROM attempts WHERE success = 0 "
+            "SELECT DISTINCT goal_hash, goal_text FROM attempts WHERE success = 0 "  # noqa: S608
+            f"AND {self.counting.counted} "
             "AND goal_hash NOT IN (SELECT goal_hash FROM attempts WHERE success = 1)"
         )
         return [(row["goal_hash"], row["goal_text"]) for row in rows]
@@ -187,7 +186,8 @@ class Ledger:
                 raise
 
     def _learn(self, attempt: Attempt) -> None:
-        if attempt.status not in TRIALS or attempt.strategy is StrategyType.CACHE:
+        stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counting.stubs
+        if attempt.status not in TRIALS or attempt.strategy is StrategyType.CACHE or stub:
             return
         for goal_class in {"", attempt.goal_class}:
             self._connection.execute(
@@ -206,12 +206,16 @@ class Ledger:
         )
 
     def arms(self) -> dict[tuple[str, StrategyType], Arm]:
-        """What is known of each strategy, per goal class; the class "" is all goals."""
+        """What is known of each strategy, per goal class; the class "" is all goals.
+
+        A strategy that only a newer treewright knows is left out: it cannot be tried here.
+        """
         return {
             (row["goal_class"], StrategyType(row["strategy"])): Arm(
                 row["success_rate"], row["seconds"], row["trials"], row["successes"]
             )
             for row in self.query("SELECT * FROM bandit")
+            if is_known(row["strategy"])
         }
 
     # -- the tactic cache -----------------------------------------------------------------

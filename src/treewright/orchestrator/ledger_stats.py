@@ -8,44 +8,23 @@ import sqlite3
 from typing import IO, Any
 
 from treewright.kernel import jsontext
+from treewright.orchestrator.counting import total
 from treewright.orchestrator.ledger import Ledger
 
 _JSON_COLUMNS = ("tactics", "subgoals", "metadata")
 
 
 def collect(ledger: Ledger) -> dict[str, Any]:
-    """Sums over all attempts."""
-    strategies = {
-        row["strategy"]: {
-            "attempts": row["attempts"],
-            "successes": row["successes"],
-            "cancelled": row["cancelled"],
-            "success_rate": row["successes"] / row["tried"] if row["tried"] else 0.0,
-            "avg_time": row["avg_time"] or 0.0,
-        }
-        for row in ledger.query(
-            "SELECT strategy, COUNT(*) AS attempts, SUM(success) AS successes, "
-            "SUM(status = 'cancelled') AS cancelled, "
-            "SUM(status NOT IN ('cancelled', 'unavailable')) AS tried, "
-            "AVG(CASE WHEN status NOT IN ('cancelled', 'unavailable') THEN time_seconds END) "
-            "AS avg_time FROM attempts GROUP BY strategy ORDER BY strategy"
-        )
-    }
-    (goals,) = ledger.query(
-        "SELECT COUNT(*) AS total, COALESCE(SUM(done), 0) AS proved FROM "
-        "(SELECT MAX(success) AS done FROM attempts GROUP BY goal_hash)"
-    )
-    (cpu,) = ledger.query(
-        "SELECT COALESCE(SUM(cpu_seconds), 0) AS cpu, COALESCE(SUM(CASE status WHEN 'cancelled' "
-        "THEN cpu_seconds END), 0) AS wasted FROM attempts"
-    )
+    """Sums over all attempts that count."""
+    strategies = ledger.counting.by_strategy()
+    goals = ledger.counting.goals()
     (cached,) = ledger.query("SELECT COUNT(*) AS entries FROM tactic_cache")
-    total, proved = goals["total"], goals["proved"]
+    tried, solved = goals["tried"], goals["solved"]
     return {
-        "goals": {"total": total, "proved": proved, "open": total - proved},
+        "goals": {"total": tried, "proved": solved, "open": tried - solved},
         "strategies": strategies,
-        "cpu_seconds": cpu["cpu"],
-        "wasted_cpu_seconds": cpu["wasted"],
+        "cpu_seconds": total(strategies, "cpu_seconds"),
+        "wasted_cpu_seconds": total(strategies, "wasted_cpu_seconds"),
         "cached_tactics": cached["entries"],
     }
 

@@ -29,7 +29,6 @@ from treewright.orchestrator.tickets import (
     TicketTable,
     hypotheses_of,
     rank,
-    statement_hash,
 )
 from treewright.orchestrator.types import DEFAULT_IMPORTS
 from treewright.premises import terms
@@ -158,12 +157,19 @@ class Marketplace:
         limit: int = 5,
         *,
         context: Sequence[str] = (),
+        imports: Sequence[str] = DEFAULT_IMPORTS,
+        preamble: str = "",
         least: float = LEAST_SIMILARITY,
     ) -> list[Ticket]:
-        """Tickets like this goal, the most similar first, completed ones before others."""
+        """Tickets like this goal, the most similar first, completed ones before others.
+
+        Only a ticket of the same statement, up to the names of bound variables, has a similarity
+        of 1 and brings its proof. Of other completed ones the status is `similar`.
+        """
         tickets = await asyncio.to_thread(self._table.all)
-        hypotheses = hypotheses_of(context)
-        scores = [similarity(goal.strip(), hypotheses, ticket) for ticket in tickets]
+        asked = NewTicket(goal.strip(), tuple(context), imports=tuple(imports), preamble=preamble)
+        meaning = asked.meaning
+        scores = [similarity(asked, meaning, ticket) for ticket in tickets]
         return rank(tickets, scores, limit, least)
 
     async def get_ticket(self, ticket_id: str) -> Ticket:
@@ -298,13 +304,11 @@ def _terms(text: str) -> dict[str, float]:
     return terms.of_query(text)
 
 
-def similarity(goal: str, hypotheses: tuple[str, ...], ticket: Ticket) -> float:
+def similarity(asked: NewTicket, meaning: tuple[str, ...], ticket: Ticket) -> float:
     """1 for the same statement; else the share of their weighted terms both have, below 1."""
-    surroundings = (ticket.imports, ticket.preamble)
-    if statement_hash(goal, hypotheses, *surroundings) == statement_hash(
-        ticket.goal, ticket.hypotheses, *surroundings
-    ):
+    if meaning == ticket.meaning:
         return 1.0
+    hypotheses, goal = hypotheses_of(asked.context), asked.goal
     first = _terms("\n".join([*hypotheses, f"⊢ {goal}"]))
     second = _terms("\n".join([*ticket.context, f"⊢ {ticket.goal}"]))
     every = first.keys() | second.keys()

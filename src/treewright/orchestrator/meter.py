@@ -1,9 +1,14 @@
-"""The CPU time of the Lean processes that an attempt used, whoever ended it and how."""
+"""What an attempt used, whoever ended it and how: Lean's CPU time; and how long it only waited.
+
+Waiting for a Lean session, a thread or the replay check's turn is not the strategy's time: it is
+neither in its limit nor learned from.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -18,9 +23,37 @@ class Meter:
 
     def __init__(self) -> None:
         self.cpu_seconds = 0.0
+        self._waited = 0.0
+        self._waiting_since: float | None = None
+
+    @property
+    def waited_seconds(self) -> float:
+        """Also of a wait that is not over."""
+        since = self._waiting_since
+        return self._waited + (0.0 if since is None else time.monotonic() - since)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        self._waiting_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add_wait(time.monotonic() - self._waiting_since)
+            self._waiting_since = None
+
+    def add_wait(self, seconds: float) -> None:
+        self._waited += seconds
 
 
 current_meter: ContextVar[Meter | None] = ContextVar("current_meter", default=None)
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Within the block the current task does nothing but wait for its turn."""
+    meter = current_meter.get()
+    with contextlib.nullcontext() if meter is None else meter.waiting():
+        yield
 
 
 def cpu_seconds(pid: int | None) -> float:

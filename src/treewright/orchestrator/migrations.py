@@ -1,14 +1,19 @@
 """The ledger's tables, version by version. A ledger knows its version by `user_version`.
 
 Version 1 has the tables that the first orchestrators wrote: attempts and the tactic cache.
-Version 2 adds what dedupe, resuming, accounting and a persistent bandit need. A migration is
-never changed once it was released; a new one is added below.
+Version 2 adds what dedupe, resuming, accounting and a persistent bandit need. Version 3 marks what
+stubs wrote, and takes back what was learned from it. A migration is never changed once it was
+released; a new one is added below.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+
+from treewright.orchestrator.bandit import Arm
+from treewright.orchestrator.counting import IS_TRIAL, STUB_ERROR, STUB_TOOLCHAIN
+from treewright.orchestrator.types import StrategyType
 
 APPLICATION_ID = 0x54574C47  # "TWLG"
 
@@ -80,9 +85,38 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     return apply
 
 
+def _without_stubs(connection: sqlite3.Connection) -> None:
+    """Marks attempts of stubs, and learns again from all others if there are any."""
+    marked = connection.execute(
+        "UPDATE attempts SET toolchain = ? WHERE error = ?", (STUB_TOOLCHAIN, STUB_ERROR)
+    )
+    if not marked.rowcount:
+        return
+    arms: dict[tuple[str, str], Arm] = {}
+    trials = connection.execute(
+        "SELECT goal_class, strategy, success, time_seconds FROM attempts "  # noqa: S608
+        f"WHERE {IS_TRIAL} AND toolchain <> ? AND strategy <> ? AND attempt_key IS NOT NULL "
+        "ORDER BY id",
+        (STUB_TOOLCHAIN, StrategyType.CACHE),
+    )
+    for goal_class, strategy, success, seconds in trials:
+        for key in {("", strategy), (goal_class, strategy)}:
+            arms[key] = arms.get(key, Arm()).after(bool(success), seconds)
+    connection.execute("DELETE FROM bandit")
+    connection.executemany(
+        "INSERT INTO bandit (goal_class, strategy, success_rate, seconds, trials, successes) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (*key, arm.success_rate, arm.seconds, arm.trials, arm.successes)
+            for key, arm in arms.items()
+        ],
+    )
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _script(_VERSION_1),
     _script(_VERSION_2),
+    _without_stubs,
 )
 """The n-th (from 1) brings a ledger of version n - 1 to version n."""
 

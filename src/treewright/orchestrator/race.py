@@ -18,18 +18,21 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.replay import Verdict
 from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger import TRIALS, Attempt, Ledger, Status
+from treewright.orchestrator.counting import TRIALS
+from treewright.orchestrator.ledger import Attempt, Ledger, Status
 from treewright.orchestrator.meter import Meter, current_meter
 from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
 from treewright.orchestrator.writer import LedgerWriter
 
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
 VERIFY_SECONDS = 120.0
-_GRACE_SECONDS = 10.0
+GRACE_SECONDS = 10.0
 """A worker that ignores its own limit for this long is cancelled from outside."""
-_SESSION_WAIT_SECONDS = 600.0
-"""Waiting for a Lean session is not the strategy's time, but must end."""
+LONGEST_WAIT_SECONDS = 600.0
+"""Waiting for a Lean session is not the strategy's time. After this much of it nothing was tried:
+the attempt is `unavailable`, and the goal comes back later."""
+_SHORTEST_NAP = 0.5
 _NO_VERDICT = ("timeout", "lost")
 """The check did not come to its end: neither accepted nor refused."""
 
@@ -114,36 +117,45 @@ class Attempts:
         key = self._next_key(goal, strategy, budget)
         started = time.monotonic()
         try:
-            result = await self._limited(strategy, budget, work, started)
-            result, status = await self._judged(goal, result)
+            result = await self._limited(strategy, budget, work, meter)
+            result, status = await self._judged(goal, _without_waiting(result, started, meter))
         except asyncio.CancelledError:
-            seconds = time.monotonic() - started
             self.wasted_cpu_seconds += meter.cpu_seconds
+            seconds = time.monotonic() - started
             result = Result(False, strategy, (), seconds, error="cancelled")
+            result = _with_wait(_without_waiting(result, started, meter), meter)
             await self._record(key, goal, result, "cancelled", budget, meter)
             raise
+        result = _with_wait(result, meter)
         await self._record(key, goal, result, status, budget, meter)
         if status in TRIALS and strategy is not StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
         return result
 
     async def _limited(
-        self, strategy: StrategyType, budget: float, work: Awaitable[Result], started: float
+        self, strategy: StrategyType, budget: float, work: Awaitable[Result], meter: Meter
     ) -> Result:
-        limit = budget + _GRACE_SECONDS + _SESSION_WAIT_SECONDS
+        """The worker's result, unless it goes on for too long without waiting for anything."""
+        started = time.monotonic()
+        task = asyncio.ensure_future(work)
         try:
-            return await asyncio.wait_for(work, limit)
-        except TimeoutError:
-            return Result(False, strategy, (), time.monotonic() - started, error="timeout")
+            while not task.done():
+                waited = meter.waited_seconds
+                left = budget + GRACE_SECONDS - (time.monotonic() - started - waited)
+                if left <= 0:
+                    return failed(strategy, "timeout", started)
+                if waited >= LONGEST_WAIT_SECONDS:
+                    error = f"no Lean session was free within {LONGEST_WAIT_SECONDS:g} s"
+                    return failed(strategy, error, started, UNAVAILABLE)
+                nap = min(left, LONGEST_WAIT_SECONDS - waited)
+                await asyncio.wait({task}, timeout=max(nap, _SHORTEST_NAP))
+            return task.result()
         except Exception as error:
-            return Result(
-                False,
-                strategy,
-                (),
-                time.monotonic() - started,
-                error=f"{type(error).__name__}: {error}",
-                metadata={"kind": EXCEPTION},
-            )
+            return failed(strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     async def _judged(self, goal: Goal, result: Result) -> tuple[Result, Status]:
         """A claim becomes a success only by the replay check."""
@@ -207,6 +219,20 @@ def _numbers_so_far(ledger: Ledger, run_id: str) -> Counter[str]:
         if number.isdecimal():
             numbers[stem] = max(numbers[stem], int(number))
     return numbers
+
+
+def _without_waiting(result: Result, started: float, meter: Meter) -> Result:
+    """A worker's time is at most what it did not wait."""
+    worked = max(0.0, time.monotonic() - started - meter.waited_seconds)
+    return msgspec.structs.replace(result, time_seconds=min(result.time_seconds, worked))
+
+
+def _with_wait(result: Result, meter: Meter) -> Result:
+    """With how long it waited for its turn, if it did."""
+    waited = round(meter.waited_seconds, 3)
+    if not waited:
+        return result
+    return msgspec.structs.replace(result, metadata={**result.metadata, "waited_seconds": waited})
 
 
 def _broken(result: Result, error: str) -> Result:

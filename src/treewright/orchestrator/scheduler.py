@@ -11,19 +11,22 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Self, TypeVar
 
 from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
+from treewright.orchestrator.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
 from treewright.orchestrator.lanes import Lanes, Ticket
 from treewright.orchestrator.lean_access import TOOLCHAIN, LeanAccess
-from treewright.orchestrator.ledger import IS_TRIAL, Ledger
+from treewright.orchestrator.ledger import DEFAULT_PATH, Ledger
 from treewright.orchestrator.race import Attempts, Verify
 from treewright.orchestrator.stopping import unless_set
 from treewright.orchestrator.throttle import Throttle
-from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
+from treewright.orchestrator.workers.stub import StubWorker
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
 
@@ -37,8 +40,8 @@ Observer = Callable[[Goal, Result], None]
 class Scheduler:
     """Closes goals. `run_goal` for one, `process_queue` for many; `close` ends its processes.
 
-    What is not given is made: the ledger of the current directory, the settings of the
-    profile, every worker that is available here.
+    What is not given is made: the ledger of the current directory (that of the stubs with
+    profile 0), the settings of the profile, every worker that is available here.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class Scheduler:
         self.config = config or from_profile()
         self.run_id = run_id or uuid.uuid4().hex[:12]
         self._owns_ledger, self._owns_lean = ledger is None, lean is None
-        self.ledger = Ledger() if ledger is None else ledger
+        self.ledger = Ledger(self._default_ledger()) if ledger is None else ledger
         self.lean = LeanAccess(self.config.lean_sessions) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
         if workers is None:
@@ -68,6 +71,8 @@ class Scheduler:
                 self.workers[worker.strategy] = worker
             else:
                 self.excluded[worker.strategy] = probe.detail
+        stubs = any(isinstance(worker, StubWorker) for worker in self.workers.values())
+        self._toolchain = STUB_TOOLCHAIN if stubs else TOOLCHAIN
         self.bandit = Bandit(
             self.ledger.arms(),
             exploration=self.config.exploration,
@@ -80,11 +85,14 @@ class Scheduler:
             self.ledger,
             self.bandit,
             self.run_id,
-            TOOLCHAIN,
+            self._toolchain,
         )
         self._tried = self._tried_in_run()
         self._goals_in_work = 0
         self._stopping = asyncio.Event()
+
+    def _default_ledger(self) -> Path:
+        return stub_ledger(DEFAULT_PATH) if self.config.profile == 0 else DEFAULT_PATH
 
     async def __aenter__(self) -> Self:
         return self
@@ -152,7 +160,7 @@ class Scheduler:
         return self.config.reuse and self.ledger.check_duplicate(
             goal,
             strategy,
-            toolchain=TOOLCHAIN,
+            toolchain=self._toolchain,
             imports=goal.imports,
             budget=self.config.timeout(strategy),
         )
@@ -165,7 +173,8 @@ class Scheduler:
             f"AND {IS_TRIAL}",
             [self.run_id],
         ):
-            tried.setdefault(row["goal_id"], set()).add(StrategyType(row["strategy"]))
+            if is_known(row["strategy"]):
+                tried.setdefault(row["goal_id"], set()).add(StrategyType(row["strategy"]))
         return tried
 
     # -- one goal -------------------------------------------------------------------------
@@ -219,7 +228,7 @@ class Scheduler:
         started = time.monotonic()
         result = await self._attempts.replay_cached(goal, cached["tactics"])
         if result.metadata.get("kind") != EXCEPTION:  # that the check broke says nothing of it
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - started - result.metadata.get("waited_seconds", 0.0)
             self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)
         return result if result.success else None
 

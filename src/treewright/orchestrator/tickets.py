@@ -66,9 +66,16 @@ WHERE ticket_id = :id AND ({_FREE} OR (status = 'claimed' AND claimed_by = :who)
 
 
 class TicketStatus(StrEnum):
+    """`SIMILAR` is no state of a ticket: a search gives it to completed ones of other statements,
+    whose proofs are not those of what was asked for."""
+
     OPEN = "open"
     CLAIMED = "claimed"
     COMPLETED = "completed"
+    SIMILAR = "similar"
+
+
+STATES = (TicketStatus.OPEN, TicketStatus.CLAIMED, TicketStatus.COMPLETED)
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -105,6 +112,10 @@ class Ticket(msgspec.Struct, frozen=True):
         return hypotheses_of(self.context)
 
     @property
+    def meaning(self) -> tuple[str, ...]:
+        return _meaning(self.goal, self.context, self.imports, self.preamble)
+
+    @property
     def name(self) -> str:
         """What the lemma is to be called."""
         return self.suggested_name or f"lemma_{self.ticket_id}"
@@ -124,11 +135,12 @@ def hypotheses_of(context: Sequence[str]) -> tuple[str, ...]:
     return tuple(entry for entry in context if ":" in entry)
 
 
-def statement_hash(
-    goal: str, hypotheses: tuple[str, ...], imports: tuple[str, ...], preamble: str
-) -> str:
+def _meaning(
+    goal: str, context: Sequence[str], imports: Sequence[str], preamble: str
+) -> tuple[str, ...]:
     """Equal only for statements that say the same."""
-    return normalise.hash_goal(Goal("", goal, hypotheses, imports=imports, preamble=preamble))
+    asked = Goal("", goal, hypotheses_of(context), imports=tuple(imports), preamble=preamble)
+    return (normalise.hash_goal(asked), *sorted(set(imports)))
 
 
 class NewTicket(msgspec.Struct, frozen=True):
@@ -145,11 +157,14 @@ class NewTicket(msgspec.Struct, frozen=True):
     requested_by: str = ""
 
     @property
+    def meaning(self) -> tuple[str, ...]:
+        return _meaning(self.goal, self.context, self.imports, self.preamble)
+
+    @property
     def ticket_id(self) -> str:
         """The same for every request of the same statement under the same constraints."""
         identity = [
-            statement_hash(self.goal, hypotheses_of(self.context), self.imports, self.preamble),
-            *sorted(set(self.imports)),
+            *self.meaning,
             "",
             *sorted(set(self.constraints)),
         ]
@@ -264,16 +279,24 @@ def rank(
 ) -> list[Ticket]:
     """The most similar first; among equals completed ones, then the most urgent."""
     scored = [
-        msgspec.structs.replace(ticket, similarity=score)
+        _found(ticket, score)
         for ticket, score in zip(tickets, scores, strict=True)
         if score >= least
     ]
     scored.sort(
         key=lambda t: (
             -(t.similarity or 0.0),
-            t.status is not TicketStatus.COMPLETED,
+            t.status not in (TicketStatus.COMPLETED, TicketStatus.SIMILAR),
             -t.priority,
             t.created,
         )
     )
     return scored[:limit]
+
+
+def _found(ticket: Ticket, score: float) -> Ticket:
+    """A ticket as a search gives it: with its proof only if that is a proof of what is asked."""
+    ticket = msgspec.structs.replace(ticket, similarity=score)
+    if score == 1.0 or ticket.status is not TicketStatus.COMPLETED:
+        return ticket
+    return msgspec.structs.replace(ticket, status=TicketStatus.SIMILAR, completed_proof=None)

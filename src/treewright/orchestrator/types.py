@@ -23,6 +23,11 @@ class StrategyType(StrEnum):
     CACHE = "cache"
 
 
+def is_known(strategy: str) -> bool:
+    """Whether this treewright has a strategy of that name; a ledger may be of a newer one."""
+    return strategy in StrategyType._value2member_map_
+
+
 ARMS = tuple(s for s in StrategyType if s is not StrategyType.CACHE)
 
 DEFAULT_TIMEOUTS: dict[StrategyType, float] = {

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import msgspec
 import pytest
 
+from treewright.cli.prove import settings_of
 from treewright.lean.types import Hypothesis
 from treewright.mcts.records import GoalView
+from treewright.mcts.settings import EndpointSettings
 from treewright.mcts.sources.base import AskingStopped, stop_when
 from treewright.mcts.sources.core import CoreTactics
+from treewright.mcts.sources.factory import build_source
 from treewright.mcts.sources.llm import LlmTactics, Model, parse
 from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
@@ -29,6 +33,7 @@ class Server(ThreadingHTTPServer):
         self.status = 200
         self.answer: bytes = b""
         self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
         self.held = threading.Event()
         self.held.set()
 
@@ -42,6 +47,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.asked.append({"path": self.path, **json.loads(body)})
+        self.server.keys.append(self.headers["Authorization"])
         self.server.held.wait(60)
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.answer)))
@@ -131,3 +137,24 @@ def test_a_server_that_is_not_there() -> None:
 
 def test_prose_is_cut_down_to_lines() -> None:
     assert parse("intro x\n\nintro x\n" + "a" * 400) == ["intro x"]
+
+
+def test_a_key_goes_only_to_the_endpoint_it_was_configured_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret of another host")
+    monkeypatch.setenv("OWN_KEY", "for this one")
+    server.says("simp")
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    for flags in ({}, {"llm_key_env": "OWN_KEY"}):
+        settings = settings_of({"llm_url": url, "llm_model": "tiny", **flags})
+        build_source(settings).suggest([GOAL], 0)
+    assert server.keys == [None, "Bearer for this one"]
+    # What an older run wrote down names the variable of the public endpoint for every host.
+    old = b'{"url": "http://x/v1", "model": "m", "key_variable": "OPENAI_API_KEY"}'
+    assert msgspec.json.decode(old, type=EndpointSettings).key() == ""
+    for public, key in (("https", "secret of another host"), ("http", "")):
+        endpoint = EndpointSettings(f"{public}://api.openai.com/v1", "m")
+        assert endpoint.key() == key
+    lookalike = EndpointSettings("https://api.openai.com.evil.example/v1", "m")
+    assert lookalike.key() == ""

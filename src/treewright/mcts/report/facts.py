@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from treewright.mcts.records import GoalOpened, Iteration, TraceLine, VerdictReached
+from treewright.mcts.records import GoalOpened, Iteration, NegationTurn, TraceLine, VerdictReached
 from treewright.mcts.settings import RunRecord, read_run
 from treewright.mcts.trace import read_trace
 
@@ -22,6 +22,7 @@ class GoalFacts:
     number: int
     opened: GoalOpened | None = None
     iterations: list[Iteration] = field(default_factory=list)
+    negation: list[Iteration] = field(default_factory=list)
     verdict: VerdictReached | None = None
 
     @property
@@ -93,6 +94,8 @@ def by_goal(lines: list[TraceLine]) -> list[GoalFacts]:
             goal.iterations.append(line)
         elif isinstance(line, GoalOpened):
             goal.opened = line
-        else:
+        elif isinstance(line, NegationTurn):
+            goal.negation.append(line.turn)
+        elif isinstance(line, VerdictReached):
             goal.verdict = line
     return [goals[number] for number in sorted(goals)]

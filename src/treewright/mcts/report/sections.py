@@ -72,6 +72,10 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
         if verdict.status == "false":
             what = "Proof of the negation"
         parts += [f"{what} (axioms: {used}):", fenced(verdict.proof)]
+    if goal.negation:
+        ended = f", ended by {code(verdict.negation)}" if verdict and verdict.negation else ""
+        turns = numbers.count(len(goal.negation), "iteration")
+        parts.append(f"Search for the negation: {turns}{ended}.")
     for picture, words in (("root_value", "Provability of the root"), ("growth", "Growth")):
         name = f"{picture}_{goal.number}.svg"
         if name in drawn:

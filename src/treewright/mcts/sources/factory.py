@@ -6,7 +6,6 @@ them, and Lean's own search (`exact?`), which is slow, last.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from treewright.mcts.settings import Settings
@@ -47,8 +46,8 @@ def build_source(
     if definitions:
         parts.append((DefinitionTactics(definitions), _DEFINITIONS))
     if wanted.endpoint is not None:
-        key = os.environ.get(wanted.endpoint.key_variable, "")
-        model = Model(wanted.endpoint.url, wanted.endpoint.model, key, seed=settings.seed)
+        endpoint = wanted.endpoint
+        model = Model(endpoint.url, endpoint.model, endpoint.key(), seed=settings.seed)
         parts.append((LlmTactics(model, warn), _MODEL))
     if premises is not None:
         parts.append((LemmaTactics(premises), _LEMMAS))

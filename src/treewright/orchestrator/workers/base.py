@@ -28,6 +28,7 @@ from treewright.lean.types import (
 )
 from treewright.orchestrator import statements
 from treewright.orchestrator.lean_access import LeanAccess
+from treewright.orchestrator.meter import waiting
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType
 
 
@@ -157,15 +158,28 @@ class ThreadWorker(abc.ABC):
 
     async def run(self, goal: Goal, timeout: float) -> Result:
         started = time.monotonic()
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+
+        def work() -> tuple[str, ...]:
+            loop.call_soon_threadsafe(begun.set_result, None)
+            return self.prove(goal, time.monotonic() + timeout)
+
+        task = asyncio.create_task(asyncio.to_thread(work))
         try:
+            with waiting():  # there are only so many threads
+                await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
+            started = time.monotonic()
             async with asyncio.timeout(timeout):
-                tactics = await asyncio.to_thread(self.prove, goal, started + timeout)
+                tactics = await task
         except TimeoutError:
             return failed(self.strategy, "timeout", started)
         except Hopeless as reason:
             return failed(self.strategy, str(reason), started)
         except Exception as error:
             return failed(self.strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
+        finally:
+            task.cancel()
         return Result(True, self.strategy, tactics, time.monotonic() - started)
 
     @abc.abstractmethod

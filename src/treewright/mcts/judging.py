@@ -1,0 +1,112 @@
+"""From a script that closed a goal in the search to what may be said of it.
+
+The scripts of a file are checked together with those that were found before. `Unchecked` is raised
+where there is no answer: nothing may be said then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.session import LeanError
+from treewright.lean.sorries import Sorry
+from treewright.mcts.records import GoalStatus
+from treewright.mcts.settings import FileTarget, StatementTarget, Target
+from treewright.mcts.targets import GoalSpec
+from treewright.mcts.verification import (
+    Unchecked,
+    verify_file,
+    verify_refutation,
+    verify_statement,
+    with_proofs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a goal's status is, and why."""
+
+    status: GoalStatus
+    detail: str = ""
+    axioms: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Judge:
+    """Asks the replay check about scripts, and keeps those of a file that closed their `sorry`."""
+
+    target: Target
+    replayer: Replayer
+    specs: Sequence[GoalSpec]
+    _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
+
+    def remember(self, spec: GoalSpec, script: str) -> None:
+        """A script of this file that an earlier process found."""
+        if spec.sorry is not None:
+            self._proofs[spec.number] = (spec.sorry, script)
+
+    def forget(self, spec: GoalSpec) -> None:
+        self._proofs.pop(spec.number, None)
+
+    def script(self, spec: GoalSpec, script: str, elaborates: Callable[[str], bool]) -> Judgement:
+        """`elaborates` is asked about the file while other sorries of a declaration are open."""
+        if isinstance(self.target, StatementTarget):
+            return _judgement(verify_statement(self.replayer, self.target, script))
+        assert spec.sorry is not None
+        self.remember(spec, script)
+        try:
+            judgement = self._in_file(spec.sorry.declaration, elaborates)
+        except LeanError as error:
+            self.forget(spec)
+            raise Unchecked(str(error)) from None
+        except Unchecked:
+            self.forget(spec)
+            raise
+        if judgement.status == "rejected":
+            self.forget(spec)
+        return judgement
+
+    def refutes(self, script: str) -> Verdict:
+        assert isinstance(self.target, StatementTarget)
+        return verify_refutation(self.replayer, self.target, script)
+
+    def settles(self, spec: GoalSpec) -> Judgement | None:
+        """Whether a script that was waiting for others is a proof now; None if it still waits."""
+        if spec.sorry is None:
+            return None
+        verdict = self._declaration(spec.sorry.declaration)
+        return _judgement(verdict) if verdict is not None and verdict.proved else None
+
+    def text(self) -> str | None:
+        """The file with every script in it; None if there is no file, or no script."""
+        if not isinstance(self.target, FileTarget) or not self._proofs:
+            return None
+        return with_proofs(self.target.source, list(self._proofs.values()))
+
+    def _in_file(self, declaration: str, elaborates: Callable[[str], bool]) -> Judgement:
+        verdict = self._declaration(declaration)
+        if verdict is None and not elaborates(self.text() or ""):
+            return Judgement(
+                "rejected", "error: the file does not elaborate with this script in it"
+            )
+        if verdict is None or verdict.reason == "sorry":
+            detail = "it closes its goal; other sorries that its declaration needs are open"
+            return Judgement("partial", detail)
+        return _judgement(verdict)
+
+    def _declaration(self, declaration: str) -> Verdict | None:
+        """The replay check of a declaration with every script so far; None if one is missing."""
+        family = [s for s in self.specs if s.sorry and s.sorry.declaration == declaration]
+        text = self.text()
+        if text is None or any(s.number not in self._proofs for s in family):
+            return None
+        assert isinstance(self.target, FileTarget)
+        return verify_file(self.replayer, self.target.source, text, declaration)
+
+
+def _judgement(verdict: Verdict) -> Judgement:
+    if verdict.proved:
+        return Judgement("proved", "", verdict.axioms)
+    return Judgement("rejected", f"{verdict.reason}: {verdict.detail}")

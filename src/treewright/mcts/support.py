@@ -1,0 +1,168 @@
+"""Does a trace support the verdicts that were drawn from it, and does `result.json` say the same?
+
+Pure: of a search that was repeated and of recorded lines. What Lean's replay check answered is not
+in the trace; `replay` with Lean asks it again (`rechecking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from treewright.mcts import extraction
+from treewright.mcts.prooftree import Status
+from treewright.mcts.records import VerdictReached
+from treewright.mcts.refutation import negation_limits
+from treewright.mcts.run import RunResult, goal_result, was_fault
+from treewright.mcts.search import Limits, Runner
+from treewright.mcts.settings import FileTarget, RunRecord, StatementTarget
+
+_NEEDS_SOLVED_ROOT = ("proved", "partial", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search that was repeated from its recorded turns."""
+
+    runner: Runner
+    turns: int
+    finished: bool
+
+    @property
+    def solved(self) -> bool:
+        return self.runner.tree.root.status is Status.SOLVED
+
+    def script(self, left_out: Sequence[extraction.Place] = ()) -> str:
+        """What it found. Raises ValueError if it is not solved, or cannot be left out."""
+        step = extraction.extract(self.runner.tree.root)
+        return extraction.render(extraction.without(step, left_out))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a trace has on one goal."""
+
+    run: RunRecord
+    proof: Searched | None
+    negation: Searched | None
+
+    @property
+    def older(self) -> bool:
+        """Whether the run is of a version whose trace has no search for the negation."""
+        return self.run.trace_version < 2 and self.negation is None
+
+
+def unsupported(verdict: VerdictReached, evidence: Evidence) -> str:
+    """What a verdict says that its trace does not; '' if it is supported."""
+    proof = evidence.proof
+    if (proof is None) != (verdict.status == "ill_typed"):
+        was = "never opened" if proof is None else "opened"
+        return f"the verdict is {verdict.status}, but the goal was {was}"
+    if proof is None:
+        return ""
+    if proof.solved != (verdict.status in _NEEDS_SOLVED_ROOT):
+        state = "is solved" if proof.solved else "is not solved"
+        return f"the verdict is {verdict.status}, but the root {state}"
+    settings = evidence.run.settings
+    limits = Limits(settings.simulations, settings.time_limit)
+    return (
+        _wrong_end(verdict.stop, proof, limits)
+        or _wrong_count(verdict, proof)
+        or _wrong_negation(verdict, evidence)
+        or _wrong_script(verdict, evidence, proof)
+        or _wrong_words(verdict, evidence)
+    )
+
+
+def stale(result: RunResult, verdicts: Mapping[int, VerdictReached]) -> str:
+    """Where `result.json` says something else than the trace; '' if nowhere.
+
+    Goals may be missing in it: it is written when a process has done what it could.
+    """
+    for goal in result.goals:
+        verdict = verdicts.get(goal.goal)
+        if verdict is not None and was_fault(verdict) and goal.status == "unchecked":
+            continue
+        if verdict is None and goal.status != "unchecked":
+            return f"result.json: goal {goal.goal} is {goal.status}; the trace has no verdict on it"
+        if verdict is not None and goal != goal_result(goal.name, verdict):
+            what = f"{goal.status} there, {verdict.status} in the trace"
+            if goal.status == verdict.status:
+                what = "other words or numbers than in the trace"
+            return f"result.json: goal {goal.goal}: {what}"
+    if result.proved != sum(goal.status == "proved" for goal in result.goals):
+        return "result.json: `proved` is not the number of goals that are"
+    if result.complete and (missing := set(verdicts) - {goal.goal for goal in result.goals}):
+        return f"result.json: goal {min(missing)} is missing"
+    return ""
+
+
+def _wrong_end(stop: str, searched: Searched, limits: Limits) -> str:
+    """A search ends for one reason, which can be seen in what was searched."""
+    status = searched.runner.tree.root.status
+    if status is Status.SOLVED:
+        expected = ("solved",)
+    elif status is Status.DEAD:
+        expected = ("exhausted",)
+    elif searched.finished:
+        expected = ("abort",)
+    elif searched.turns >= limits.simulations:
+        expected = ("simulations",)
+    else:
+        expected = ("time",) if limits.seconds is not None else ()
+    if stop in expected:
+        return ""
+    seen = expected[0] if expected else "no reason to end"
+    return f"it is said to have ended by {stop!r}, but the trace has {seen}"
+
+
+def _wrong_count(verdict: VerdictReached, proof: Searched) -> str:
+    if verdict.iterations == proof.turns:
+        return ""
+    return f"the verdict counts {verdict.iterations} iterations, the trace has {proof.turns}"
+
+
+def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
+    """The negation is searched exactly when a statement was not proved and it was asked for."""
+    run, negation = evidence.run, evidence.negation
+    if evidence.older:
+        return ""
+    asked = run.settings.refute and isinstance(run.target, StatementTarget)
+    due = asked and verdict.status in ("unproved", "false")
+    if due != (negation is not None):
+        what = "no" if due else "a"
+        return f"the verdict is {verdict.status}, and the trace has {what} search for the negation"
+    if negation is None:
+        return f"no negation was searched; {verdict.negation!r} ended it" * bool(verdict.negation)
+    if verdict.status == "false" and not negation.solved:
+        return "the verdict is false, but the search for the negation did not find a proof"
+    if problem := _wrong_end(verdict.negation, negation, negation_limits(run.settings)):
+        return f"the search for the negation: {problem}"
+    return ""
+
+
+def _wrong_script(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
+    if verdict.status == "unproved":
+        return "an unproved goal has a proof" * bool(verdict.proof)
+    if not verdict.proof:
+        return f"the verdict is {verdict.status}, but there is no script"
+    if evidence.run.trace_version < 2:
+        return ""  # what was left out of a script was not written down then
+    searched = evidence.negation if verdict.status == "false" else proof
+    assert searched is not None
+    try:
+        found = searched.script(verdict.left_out)
+    except ValueError as error:
+        return f"the script is not the one that was found: {error}"
+    return "" if found == verdict.proof else "the script is not the one that was found"
+
+
+def _wrong_words(verdict: VerdictReached, evidence: Evidence) -> str:
+    if verdict.status == "partial" and not isinstance(evidence.run.target, FileTarget):
+        return "the verdict is partial, but a statement has no parts"
+    if (verdict.status == "proved") == bool(verdict.detail):
+        why = "an objection" if verdict.detail else "no reason"
+        return f"the verdict is {verdict.status}, with {why}: {verdict.detail}"
+    if verdict.axioms and verdict.status not in ("proved", "false"):
+        return f"the verdict is {verdict.status}, with axioms of a proof"
+    return ""

@@ -1,0 +1,79 @@
+"""Proof runs on one real Lean session that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanSession
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.session import WasmSession
+from treewright.mcts import run as runs
+from treewright.mcts.prove import Prover
+from treewright.mcts.run import RunResult
+from treewright.mcts.settings import LeanRecord, Settings, StatementTarget, Target
+from treewright.mcts.sources.factory import build_source
+
+LEAN = LeanRecord("wasm", "test", "")
+
+Proving = Callable[..., tuple[RunResult, Path]]
+
+
+class Lender:
+    """Lends one session to all runs of a worker, one after the other."""
+
+    def __init__(self, home: LeanHome) -> None:
+        self._home = home
+        self._session: WasmSession | None = None
+
+    def __call__(self) -> LeanSession:
+        if self._session is None or not self._session.alive:
+            self._session = WasmSession(self._home)
+        self._session.reset()
+        return Lent(self._session)  # pyright: ignore[reportReturnType]
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
+
+class Lent:
+    """A session whose borrower cannot close it."""
+
+    def __init__(self, session: WasmSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._session, name)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def sessions(home: LeanHome) -> Iterator[Lender]:
+    lender = Lender(home)
+    yield lender
+    lender.close()
+
+
+def resume(directory: Path, sessions: Lender, replayer: Replayer) -> RunResult:
+    """Begins a run, or goes on with it."""
+    with runs.opened(directory) as run:
+        return Prover(run, sessions, replayer, build_source(run.record.settings)).prove()
+
+
+@pytest.fixture
+def prove(tmp_path: Path, sessions: Lender, replayer: Replayer) -> Proving:
+    def go(
+        target: Target | str, settings: Settings | None = None, checker: Replayer | None = None
+    ) -> tuple[RunResult, Path]:
+        target = StatementTarget(target) if isinstance(target, str) else target
+        settings = settings or Settings(simulations=40, step_timeout=20.0)
+        directory = runs.create(tmp_path, None, target, settings, LEAN, None)
+        return resume(directory, sessions, checker or replayer), directory
+
+    return go

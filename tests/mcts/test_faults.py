@@ -1,0 +1,138 @@
+"""A check that was lost or timed out is no verdict: it is tried again, and again on resume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcts.proving import Lender, Proving, resume
+from treewright.lean.replay import Reason, Replayer, Verdict
+from treewright.lean.types import SessionLost
+from treewright.mcts.records import VerdictReached
+from treewright.mcts.settings import Settings
+from treewright.mcts.targets import parse
+from treewright.mcts.trace import read_trace
+
+pytestmark = pytest.mark.xdist_group("lean-session")
+
+EASY = "∀ p q : Prop, p ∧ q → q ∧ p"
+QUICK = Settings(simulations=20, step_timeout=20.0, refute=False)
+TWO = """\
+theorem both (p q : Prop) (hp : p) (hq : q) : p ∧ q := by
+  constructor
+  · sorry
+  · sorry
+"""
+
+
+class Unlucky:
+    """A replay check whose first answers are faults."""
+
+    def __init__(self, real: Replayer, faults: int, reason: Reason = "lost") -> None:
+        self._real = real
+        self._left = faults
+        self._reason: Reason = reason
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def theorem(self, *args: Any, **kwargs: Any) -> Verdict:
+        fault = self._fault()
+        return self._real.theorem(*args, **kwargs) if fault is None else fault
+
+    def text(self, *args: Any, **kwargs: Any) -> Verdict:
+        fault = self._fault()
+        return self._real.text(*args, **kwargs) if fault is None else fault
+
+    def _fault(self) -> Verdict | None:
+        self._left -= 1
+        return Verdict(self._reason, "the process is gone") if self._left >= 0 else None
+
+
+def verdicts(directory: Path) -> list[VerdictReached]:
+    return [x for x in read_trace(directory / "trace.jsonl") if isinstance(x, VerdictReached)]
+
+
+def test_a_check_that_was_lost_once_is_run_again(prove: Proving, replayer: Replayer) -> None:
+    result, _ = prove(EASY, QUICK, Unlucky(replayer, 1))
+    assert [goal.status for goal in result.goals] == ["proved"]
+
+
+@pytest.mark.parametrize("reason", ["lost", "timeout"])
+def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
+    prove: Proving, replayer: Replayer, sessions: Lender, reason: Reason
+) -> None:
+    result, directory = prove(EASY, QUICK, Unlucky(replayer, 9, reason))
+    assert not result.complete
+    assert [(g.status, g.proof) for g in result.goals] == [("unchecked", "")]
+    assert reason in result.goals[0].detail
+    assert verdicts(directory) == []
+    again = resume(directory, sessions, replayer)
+    assert again.complete
+    assert [goal.status for goal in again.goals] == ["proved"]
+
+
+def test_a_fault_that_was_recorded_as_a_verdict_is_tried_again(
+    prove: Proving, replayer: Replayer, sessions: Lender
+) -> None:
+    """Runs of earlier versions have such lines."""
+    _, directory = prove(EASY, QUICK)
+    trace = directory / "trace.jsonl"
+    text = trace.read_text().replace(
+        '"status":"proved","stop":"solved","detail":""',
+        '"status":"rejected","stop":"solved","detail":"lost: the candidate: it is gone"',
+    )
+    trace.write_text(text)
+    assert verdicts(directory)[-1].status == "rejected"
+    assert resume(directory, sessions, replayer).proved == 1
+
+
+def test_a_check_of_the_whole_file_that_was_lost_is_no_verdict(
+    prove: Proving,
+    replayer: Replayer,
+    sessions: Lender,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "Two.lean"
+    path.write_text(TWO)
+    target = parse(str(path), None)
+    lost = {"left": 9}
+    real = type(sessions()._session).check  # pyright: ignore[reportAttributeAccessIssue]
+
+    def check(session: Any, source: str, **kwargs: Any) -> Any:
+        if "sorry" in source and source != TWO and lost["left"] > 0:
+            lost["left"] -= 1
+            return SessionLost("the process is gone")
+        return real(session, source, **kwargs)
+
+    monkeypatch.setattr(type(sessions()._session), "check", check)  # pyright: ignore[reportAttributeAccessIssue]
+    result, directory = prove(target, QUICK)
+    assert not result.complete
+    assert result.goals[0].status == "unchecked"
+    lost["left"] = 0
+    again = resume(directory, sessions, replayer)
+    assert (again.proved, again.complete) == (2, True)
+
+
+def test_partial_proofs_whose_last_check_was_lost_are_settled_on_resume(
+    prove: Proving, replayer: Replayer, sessions: Lender, tmp_path: Path
+) -> None:
+    path = tmp_path / "Two.lean"
+    path.write_text(TWO)
+    unlucky = Unlucky(replayer, 0)
+    real = unlucky.text
+    calls: list[str] = []
+
+    def text(*args: Any, **kwargs: Any) -> Verdict:
+        calls.append(args[1])
+        # The first complete check passes; those that settle the partial one are lost.
+        return real(*args, **kwargs) if len(calls) == 1 else Verdict("timeout", "over 120 s")
+
+    unlucky.text = text  # pyright: ignore[reportAttributeAccessIssue]
+    result, directory = prove(parse(str(path), None), QUICK, unlucky)
+    assert not result.complete
+    assert [g.status for g in result.goals] == ["partial", "proved"]
+    assert resume(directory, sessions, replayer).proved == 2

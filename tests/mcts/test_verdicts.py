@@ -1,0 +1,211 @@
+"""Verdicts rest on the trace: the negation is searched in it, and what was edited is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.mcts.proving import LEAN, Lender, Proving, resume
+from treewright.lean.replay import Replayer
+from treewright.mcts import run as runs
+from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.records import NegationOpened, NegationTurn, VerdictReached
+from treewright.mcts.replay import replay_live, replay_offline
+from treewright.mcts.settings import Settings, StatementTarget, read_run
+from treewright.mcts.sources.factory import build_source
+from treewright.mcts.targets import parse
+from treewright.mcts.trace import read_trace, without_clock
+
+pytestmark = pytest.mark.xdist_group("lean-session")
+
+FALSE = "∀ n : Nat, n = n + 1"
+HARD = "∀ f : Nat → Nat, (∀ n, f (n + 1) = f n) → f 0 = 7"
+TRUE = "∀ p q : Prop, p ∧ q → q ∧ p"
+FEW = Settings(simulations=6, step_timeout=20.0)
+
+
+def cells(**settings: Any) -> Settings:
+    chosen = CellSettings(agents=3, inflight=2, **settings)
+    return msgspec.structs.replace(FEW, mode="distributed", cells=chosen, seed=3)
+
+
+def offline(directory: Path) -> str:
+    return replay_offline(directory, build_source(FEW)).difference
+
+
+@pytest.mark.parametrize("settings", [FEW, cells()], ids=["centralized", "distributed"])
+def test_the_search_for_the_negation_is_in_the_trace_and_comes_out_the_same(
+    prove: Proving, sessions: Lender, replayer: Replayer, settings: Settings
+) -> None:
+    result, directory = prove(FALSE, settings)
+    assert result.goals[0].status == "false", result.goals
+    lines = read_trace(directory / "trace.jsonl")
+    turns = [line for line in lines if isinstance(line, NegationTurn)]
+    assert turns
+    assert all((line.turn.agent is None) == (settings.cells is None) for line in turns)
+    assert [line.turn.iteration for line in turns] == list(range(1, len(turns) + 1))
+    source = build_source(settings)
+    again = replay_offline(directory, source)
+    assert (again.difference, again.unchecked) == ("", ())
+    live = replay_live(directory, sessions, source, replayer)
+    assert (live.difference, live.iterations) == ("", again.iterations)
+    assert again.iterations == result.goals[0].iterations + len(turns)
+
+
+def test_cells_that_are_all_blocked_find_no_negation_either(prove: Proving) -> None:
+    result, directory = prove(FALSE, cells(block_fraction=1.0, block_permanent=True))
+    assert (result.goals[0].status, result.goals[0].stop) == ("unproved", "abort")
+    verdict = read_trace(directory / "trace.jsonl")[-1]
+    assert isinstance(verdict, VerdictReached)
+    assert verdict.negation == "abort"
+    assert offline(directory) == ""
+
+
+def test_a_negation_cut_off_in_the_middle_is_continued(
+    prove: Proving, sessions: Lender, replayer: Replayer
+) -> None:
+    _, whole = prove(HARD, FEW)
+    expected = [without_clock(line) for line in read_trace(whole / "trace.jsonl")]
+    lines = (whole / "trace.jsonl").read_bytes().splitlines(keepends=True)
+    places = [i for i, line in enumerate(lines) if b'"type":"negation_turn"' in line]
+    assert len(places) > 1
+    (whole / "trace.jsonl").write_bytes(b"".join(lines[: places[1]]))
+    resume(whole, sessions, replayer)
+    assert [without_clock(line) for line in read_trace(whole / "trace.jsonl")] == expected
+
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def edited(directory: Path, edit: Edit, kind: str = "verdict") -> Path:
+    """A copy of a run with every line of a kind changed by hand, and result.json to match."""
+    copy = directory.with_name(f"{directory.name}-edited")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(directory, copy)
+    lines = [json.loads(line) for line in (copy / "trace.jsonl").read_text().splitlines()]
+    for line in lines:
+        if line["type"] == kind:
+            edit(line)
+    (copy / "trace.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (copy / "result.json").unlink()
+    return copy
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "false", "proof": "intro h\nomega", "detail": "its negation is proved"},
+        {"status": "proved", "proof": "simp", "detail": "", "stop": "solved"},
+        {"status": "rejected", "proof": "simp"},
+        {"stop": "exhausted"},
+        {"stop": "time"},
+        {"iterations": 3},
+        {"negation": "exhausted"},
+        {"negation": ""},
+        {"proof": "simp"},
+        {"axioms": ["propext"]},
+        {"status": "ill_typed", "stop": "ill_typed"},
+    ],
+    ids=str,
+)
+def test_a_verdict_edited_by_hand_is_found_offline(unproved: Path, changes: dict[str, Any]) -> None:
+    assert offline(unproved) == ""
+    assert offline(edited(unproved, lambda line: line.update(changes)))
+
+
+@pytest.fixture(scope="session")
+def unproved(
+    tmp_path_factory: pytest.TempPathFactory, sessions: Lender, replayer: Replayer
+) -> Path:
+    """One run without a proof, for all edits of it."""
+    base = tmp_path_factory.mktemp("unproved")
+    directory = runs.create(base, "r", StatementTarget(HARD), FEW, LEAN, None)
+    assert resume(directory, sessions, replayer).goals[0].status == "unproved"
+    return directory
+
+
+def test_turns_of_the_negation_that_were_left_out_are_missed(unproved: Path) -> None:
+    copy = edited(unproved, lambda line: None)
+    trace = copy / "trace.jsonl"
+    kept = [x for x in trace.read_text().splitlines() if '"type": "negation' not in x]
+    trace.write_text("\n".join(kept) + "\n")
+    assert "negation" in offline(copy)
+
+
+def test_a_proof_edited_by_hand_is_found(
+    prove: Proving, sessions: Lender, replayer: Replayer
+) -> None:
+    _, directory = prove(TRUE, FEW)
+    assert offline(directory) == ""
+    assert offline(edited(directory, lambda line: line.update(proof="sorry")))
+    assert offline(edited(directory, lambda line: line.update(status="partial", detail="x")))
+    # What the replay check said is not in the trace: Lean is asked again.
+    refused = edited(directory, lambda line: line.update(status="rejected", detail="x", axioms=[]))
+    assert offline(refused) == ""
+    live = replay_live(refused, sessions, build_source(FEW), replayer)
+    assert "accepted" in live.difference
+    axioms = edited(directory, lambda line: line.update(axioms=["Classical.choice", "propext"]))
+    assert "axioms" in replay_live(axioms, sessions, build_source(FEW), replayer).difference
+
+
+def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
+    copy = unproved.with_name("told")
+    shutil.copytree(unproved, copy)
+    assert offline(copy) == ""
+    told = json.loads((copy / "result.json").read_text())
+    for change in (
+        lambda r: r["goals"][0].update(status="false"),
+        lambda r: r["goals"][0].update(proof="simp"),
+        lambda r: r.update(proved=1),
+        lambda r: r["goals"].clear(),
+    ):
+        wrong = json.loads(json.dumps(told))
+        change(wrong)
+        (copy / "result.json").write_text(json.dumps(wrong))
+        assert "result.json" in offline(copy)
+
+
+def test_a_run_of_an_earlier_version_opens_and_says_what_it_cannot_show(
+    prove: Proving, sessions: Lender, replayer: Replayer
+) -> None:
+    """Its trace has no search for the negation, and no record of what was left out."""
+    _, directory = prove(FALSE, FEW)
+
+    def older(line: dict[str, Any]) -> None:
+        del line["negation"], line["left_out"]
+        line["axioms"] = []
+
+    old = edited(directory, older)
+    trace = old / "trace.jsonl"
+    kept = [x for x in trace.read_text().splitlines() if '"type": "negation' not in x]
+    trace.write_text("\n".join(kept) + "\n")
+    run = json.loads((old / "run.json").read_text())
+    del run["trace_version"]
+    (old / "run.json").write_text(json.dumps(run))
+    assert read_run(old / "run.json").trace_version == 1
+    assert not any(isinstance(x, NegationOpened) for x in read_trace(trace))
+    report = replay_offline(old, build_source(FEW))
+    assert report.difference == ""
+    assert "refutation" in report.unchecked[0]
+    assert replay_live(old, sessions, build_source(FEW), replayer).difference == ""
+    trace.write_text(trace.read_text().replace('"proof": "', '"proof": "rfl -- '))
+    assert "refused" in replay_live(old, sessions, build_source(FEW), replayer).difference
+
+
+def test_the_copy_of_a_file_is_what_was_proved(
+    prove: Proving, sessions: Lender, replayer: Replayer, tmp_path: Path
+) -> None:
+    path = tmp_path / "Own.lean"
+    path.write_text("theorem own (a : Nat) : a + 0 = a := by\n  sorry\n")
+    result, directory = prove(parse(str(path), None), FEW)
+    assert result.file is not None
+    source = build_source(FEW)
+    assert replay_live(directory, sessions, source, replayer).difference == ""
+    Path(result.file).write_text("theorem own : False := sorry\n")
+    assert "Own.lean" in replay_live(directory, sessions, source, replayer).difference
