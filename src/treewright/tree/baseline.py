@@ -7,13 +7,13 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import artifacts, atomic
+from treewright.kernel import artifacts, atomic, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import simulation, sweep
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.git import git
-from treewright.tree.results import read_results
+from treewright.tree.results import parse_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.wording import explain_end, some_of
 from treewright.tree.worktrees import Worktrees, protected_changes
@@ -54,20 +54,24 @@ class RootBaseline:
                 f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
                 "commit, or set baseline_csv"
             )
-        kept = artifacts.keep(source, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
-        check_baseline(self.run_dir / kept.path, self.config, self.limit, source)
+        data = self._read(source)
+        check_baseline(data, self.config, self.limit, source)
+        kept = artifacts.keep(data, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
         if doubt is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", doubt)
         return kept, doubt
 
     def _invented(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN
-        path = self.run_dir / "invented_baseline.csv"
-        atomic.write_text(path, simulation.baseline_csv(range(count), self.config.metrics))
+        text = simulation.baseline_csv(range(count), self.config.metrics)
+        return artifacts.keep(text.encode(), self.run_dir, ROOT_BASELINE, "invented for a dry run")
+
+    def _read(self, source: Path) -> bytes:
+        """The user's own file: a link to it is as good as the file."""
         try:
-            return artifacts.keep(path, self.run_dir, ROOT_BASELINE, "invented for a dry run")
-        finally:
-            path.unlink()
+            return untrusted.read(source.resolve(), untrusted.LARGEST_RESULTS)
+        except OSError as error:
+            raise UsageError(f"{source}: not usable as a baseline: {error}") from None
 
     def _sweep_root(
         self, root_commit: str, target: Path, owner: str, cancel: threading.Event | None
@@ -95,13 +99,10 @@ class RootBaseline:
             log = log_dir / "sweep.log"
             if not done.ok:
                 raise TreewrightError(explain_end(done, "the baseline sweep", log))
-            if not results.is_file():
-                raise TreewrightError(
-                    "the baseline sweep wrote no results to TREEWRIGHT_RESULTS_CSV"
-                )
-            check_baseline(results, self.config, self.limit, Path("the baseline sweep"))
+            data = measured_by(self.config, results, context, "the baseline sweep")
+            check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
             atomic.make_directory(target.parent)
-            atomic.write_bytes(target, results.read_bytes())
+            atomic.write_bytes(target, data)
             _log.info("wrote %s; commit it, so that later runs can use it", target)
         finally:
             trees.remove_candidate("root_baseline")
@@ -138,10 +139,21 @@ def _older_than_head(repo: Path, config: Config) -> str | None:
     return f"{config.baseline_csv} is not committed and older than the root commit"
 
 
-def check_baseline(path: Path, config: Config, limit: int | None, source: Path) -> None:
+def measured_by(config: Config, results: Path, context: CommandContext, what: str) -> bytes:
+    """What a sweep of our own commit wrote; that it wrote nothing usable is an error."""
+    try:
+        data = sweep.read_results_file(config.sweep, results, context)
+    except untrusted.NotPlain as problem:
+        raise TreewrightError(f"{what} wrote results that cannot be read: {problem}") from None
+    if data is None:
+        raise TreewrightError(f"{what} wrote no results to TREEWRIGHT_RESULTS_CSV")
+    return data
+
+
+def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
     """A baseline that is itself incomplete would make every candidate look better or worse."""
-    results = read_results(
-        path, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
+    results = parse_results(
+        data, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
     )
     if limit is not None:
         missing = [i for i in range(limit) if i not in results.sound_ids]

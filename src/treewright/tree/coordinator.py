@@ -8,6 +8,7 @@ expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,16 +16,19 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import untrusted
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.deadline import Fence
+from treewright.kernel.errors import StorageError
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree import beam, housekeeping
 from treewright.tree import events as ev
 from treewright.tree.config import Config
 from treewright.tree.confirmation import Confirmer
 from treewright.tree.context import describe_node
-from treewright.tree.creation import expected_ids
+from treewright.tree.creation import ROOT_NODE, expected_ids
+from treewright.tree.deciding import DecidingFiles, KeptFile
 from treewright.tree.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.expansion import Expander
@@ -52,9 +56,16 @@ class Coordinator:
     _expander: Expander = field(init=False)
     _contexts: dict[str, str] = field(default_factory=dict, init=False)
     _fence: Fence = field(init=False)
+    _deciding: DecidingFiles = field(init=False)
+    _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._expected = expected_ids(self.store.run_dir, self.manifest, self.config)
+        self._deciding = DecidingFiles(
+            self.store.run_dir, self.repo, self.manifest.tree_run_id, self.manifest.dry_run
+        )
+        root = self.manifest.nodes[ROOT_NODE].artifacts.baseline
+        assert root is not None
+        self._expected = expected_ids(self.manifest, self.config, self._deciding.read(root).data)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
         self._fence = Fence(self.cancel, self.store.lease.check)
         self._expander = Expander(
@@ -79,6 +90,7 @@ class Coordinator:
                 *(ev.Requeued(eval_id=e.eval_id, attempt=e.attempt, reason="lost") for e in running)
             )
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
+        self._deciding.hold_all(self.manifest)
 
     def advance(self) -> bool:
         """Does one depth, or what is left of it; False if the search had stopped before."""
@@ -156,7 +168,8 @@ class Coordinator:
         pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
         if not pending:
             return
-        work = simulate if self.manifest.dry_run else Evaluator(self._fence)
+        self._ideas = {e.idea_path: self._read_idea(e) for e in self._of_depth()}
+        work = simulate if self.manifest.dry_run else Evaluator(self._fence, self._deciding)
         executor = self.make_executor(work)
         try:
             Dispatcher(self.store, executor, self._request, self.cancel, self.policy).run(pending)
@@ -176,6 +189,7 @@ class Coordinator:
             parent_node_id=parent.node_id,
             parent_commit=parent.commit,
             idea_path=evaluation.idea_path,
+            idea=self._ideas.get(evaluation.idea_path) or self._read_idea(evaluation),
             parent_context=self._context(parent),
             repo=str(self.repo),
             run_dir=str(run_dir),
@@ -183,14 +197,34 @@ class Coordinator:
             protected_paths=manifest.protected_paths,
             expected_ids=self._expected,
             sweep_config_limit=manifest.sweep_config_limit,
-            parent_baseline=str(run_dir / parent.baseline_results_csv_path),
-            root_baseline=str(run_dir / manifest.root_baseline_csv_path),
+            parent_baseline=self._baseline(parent),
+            root_baseline=self._baseline(manifest.nodes[ROOT_NODE]),
+            scoring_rule=manifest.scoring_rule,
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,
             timeout_seconds=self.policy.timeout_seconds,
             root_commit=manifest.root_commit,
         )
+
+    def _baseline(self, node: Node) -> KeptFile:
+        assert node.artifacts.baseline is not None
+        return self._deciding.read(node.artifacts.baseline)
+
+    def _read_idea(self, evaluation: Evaluation) -> bytes:
+        """Before any candidate's code of this depth has run: it could change the next one's.
+        As bytes, because text mode would change the line endings of a patch."""
+        path = self.store.run_dir / evaluation.idea_path
+        try:
+            data = untrusted.read(path, untrusted.LARGEST_TEXT)
+        except OSError as error:
+            raise StorageError(f"cannot read the idea of {evaluation.eval_id}: {error}") from None
+        if hashlib.sha256(data).hexdigest() != evaluation.idea_sha256:
+            raise StorageError(
+                f"{path} is not the idea that was recorded for {evaluation.eval_id}; restore it "
+                "from a backup, or start a new run"
+            )
+        return data
 
     def _context(self, node: Node) -> str:
         """Made once a node: its children are told the same."""
@@ -207,6 +241,7 @@ class Coordinator:
         """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
         manifest = self.manifest
         evaluations = list(self._of_depth())
+        self._deciding.hold_all(manifest)  # also what came from other machines
         selection = self._select(evaluations)
         now = timestamp()
         nodes = [
@@ -234,6 +269,7 @@ class Coordinator:
         if not manifest.dry_run:
             for node in nodes:
                 self._worktrees.add_node(node.node_id, node.commit)
+        self._deciding.hold_all(manifest)
         trees = None if manifest.dry_run else self._worktrees
         housekeeping.prune(self.store.run_dir, evaluations, trees, self.retention)
 
@@ -241,7 +277,12 @@ class Coordinator:
         manifest = self.manifest
         trees = {node.tree for node in manifest.nodes.values()}
         confirmer = Confirmer(
-            self.store.run_dir, self.config, self._worktrees, self.owner, self._fence
+            self.store.run_dir,
+            self.config,
+            self._worktrees,
+            self._deciding,
+            self.owner,
+            self._fence,
         )
         while True:
             confirmations = None

@@ -19,6 +19,7 @@ from treewright.kernel import process
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
 from treewright.tree import events as ev
+from treewright.tree.deciding import DECIDING_FILE_CHANGED
 from treewright.tree.evaluation import EVAL_TIMEOUT, EvalRequest
 from treewright.tree.model import EvalError, EvalOutcome, Evaluation
 from treewright.tree.store import RunStore
@@ -162,7 +163,7 @@ class Dispatcher:
         if error is not None:
             kind_of_failure = (eval_id, error.code in _FORGIVEN)
             failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
-            if failures <= self.policy.retries_for(error):
+            if failures <= self._retries_for(error):
                 self._requeue(done.request, error.code, outcome)
                 due = time.monotonic() + self.policy.backoff(failures)
                 heapq.heappush(self._delayed, (due, eval_id))
@@ -183,6 +184,12 @@ class Dispatcher:
         if error is not None and self.policy.strict:
             return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
         return None
+
+    def _retries_for(self, error: EvalError) -> int:
+        """Of several candidates at once nobody knows whose code changed a file."""
+        if error.code == DECIDING_FILE_CHANGED:
+            return _TIMES_FORGIVEN - 1 if self.executor.capacity > 1 else 0
+        return self.policy.retries_for(error)
 
     def _was_interrupted(self, error: EvalError) -> bool:
         """What ran may have been hit by the same Ctrl-C: a failure then is not an answer."""

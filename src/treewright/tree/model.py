@@ -50,7 +50,8 @@ class MetricComparison(msgspec.Struct, frozen=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True):
-    """What one comparison says about a candidate. `reasons` are stable codes."""
+    """What one comparison says about a candidate. `reasons` are stable codes; `balance` is
+    the weighted gain over all metrics, by which equal scores are told apart."""
 
     should_explore: bool
     grade: Grade
@@ -61,6 +62,7 @@ class Recommendation(msgspec.Struct, frozen=True):
     primary_gain: float | None = None
     primary_gain_low: float | None = None
     primary_gain_high: float | None = None
+    balance: float | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -289,6 +291,7 @@ class Manifest(msgspec.Struct):
     format_version: int = FORMAT_VERSION
     kind: Literal["tree"] = "tree"
     baseline_doubt: str | None = None
+    scoring_rule: int = 1
     current_depth: int = 0
     stop_reason: StopReason | None = None
     frontier: list[str] = []

@@ -36,13 +36,10 @@ _EXECUTING = ("executing", "long-running")
 
 
 class RemoteTask(msgspec.Struct, frozen=True):
-    """A request with the bytes of everything it names but the bundle."""
+    """A request, which holds all that it rests on but the commits, and where to get these."""
 
     request: EvalRequest
     dry_run: bool
-    idea: bytes
-    parent_baseline: bytes
-    root_baseline: bytes
     remote_url: str | None
     cancel_event: str
 
@@ -106,18 +103,8 @@ def _evaluate_in(
     workspace: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event
 ) -> RemoteResult:
     run_dir, repo = workspace / "run", workspace / "repo"
-    request = msgspec.structs.replace(
-        task.request,
-        repo=str(repo),
-        run_dir=str(run_dir),
-        parent_baseline=str(run_dir / "parent_baseline.csv"),
-        root_baseline=str(run_dir / "root_baseline.csv"),
-    )
-    idea = run_dir / request.idea_path
-    idea.parent.mkdir(parents=True)
-    idea.write_bytes(task.idea)
-    Path(request.parent_baseline).write_bytes(task.parent_baseline)
-    Path(request.root_baseline).write_bytes(task.root_baseline)
+    request = msgspec.structs.replace(task.request, repo=str(repo), run_dir=str(run_dir))
+    run_dir.mkdir(parents=True)
     if task.dry_run:
         outcome = simulate(request)
     else:

@@ -25,6 +25,7 @@ from treewright.tree.config import BackendConfig, Config
 from treewright.tree.confirmation import Confirmer
 from treewright.tree.coordinator import Coordinator
 from treewright.tree.creation import ROOT_NODE, NewRun, Shape
+from treewright.tree.deciding import DecidingFiles
 from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.git import find_repository, hide_from_status
 from treewright.tree.housekeeping import Retention
@@ -134,7 +135,8 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
     try:
         manifest = new_run.build(owner, cancel)
         if manifest.confirm_configs:
-            confirmer = Confirmer(owned.run_dir, new_run.config, trees, owner, cancel)
+            deciding = DecidingFiles(owned.run_dir, new_run.repo, new_run.run_id)
+            confirmer = Confirmer(owned.run_dir, new_run.config, trees, deciding, owner, cancel)
             measured = confirmer.measure_node(manifest, ROOT_NODE)
             manifest.nodes[ROOT_NODE].artifacts.heldout = measured.artifact
         owned.record(ev.RunCreated(manifest=manifest))
