@@ -55,13 +55,18 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
     type=click.FloatRange(min=1),
     default=120.0,
     show_default=True,
-    help="A lock without heartbeat for so long is stale.",
+    help="A lock without heartbeat for so long is stale; three missed heartbeats at least.",
 )
 @click.option("--force", is_flag=True, help="Take over a lock that is not stale.")
 @click.option(
     "--make-baseline",
     is_flag=True,
-    help="If baseline_csv does not exist, sweep the root commit to make it.",
+    help="Sweep the root commit and write baseline_csv, if there is none or code changed since.",
+)
+@click.option(
+    "--preflight/--no-preflight",
+    default=True,
+    help="Try the sweep on one config of the root before a new run is made. [try]",
 )
 @click.option(
     "--max-parallel-evals",
@@ -139,6 +144,7 @@ def _search(flags: dict[str, Any]) -> None:
             dry_run=flags["dry_run"] or None,
         ),
         make_baseline=flags["make_baseline"],
+        preflight=flags["preflight"],
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
         policy=FailurePolicy(
             retries=flags["eval_retries"],

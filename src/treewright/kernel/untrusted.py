@@ -54,13 +54,17 @@ def open_plain(path: Path, largest: int, inside: Path | None = None) -> BinaryIO
 
 def create(path: Path) -> BinaryIO:
     """A new, empty file in place of whatever has that name: a pipe there would make us wait,
-    a link would make us write elsewhere."""
+    a link would make us write elsewhere. A device is written to: nobody but the machine's
+    owner can have put it there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.suppress(FileNotFoundError):
-        if path.is_dir() and not path.is_symlink():
+        mode = path.lstat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        elif stat.S_ISDIR(mode):
             remove_tree(path)
         else:
             path.unlink()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o644), "wb")
 
 

@@ -13,6 +13,7 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import simulation, sweep
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.git import git
+from treewright.tree.preflight import Preflight
 from treewright.tree.results import parse_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.wording import explain_end, some_of
@@ -26,7 +27,8 @@ _log = logging.getLogger("treewright")
 
 @dataclass(frozen=True, slots=True)
 class RootBaseline:
-    """Where a new run gets its baseline from. `make` is --make-baseline."""
+    """Where a new run gets its baseline from. `make` is --make-baseline, `preflight` whether
+    the sweep is tried on the root where it need not be swept."""
 
     repo: Path
     run_dir: Path
@@ -37,6 +39,7 @@ class RootBaseline:
     heldout: int
     dry_run: bool
     make: bool
+    preflight: bool = True
 
     def obtain(
         self, root_commit: str, owner: str, cancel: threading.Event | None
@@ -46,7 +49,8 @@ class RootBaseline:
         doubt = stale_because(self.repo, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._invented(), None
-        if self.make and (doubt is not None or not source.is_file()):
+        swept = self.make and (doubt is not None or not source.is_file())
+        if swept:
             self._sweep_root(root_commit, source, owner, cancel)
             doubt = None
         elif not source.is_file():
@@ -57,9 +61,20 @@ class RootBaseline:
         data = self._read(source)
         check_baseline(data, self.config, self.limit, source)
         kept = artifacts.keep(data, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
+        if not self.dry_run and not swept and self.preflight:
+            self._try_sweep(root_commit, data, owner, cancel)
         if doubt is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", doubt)
         return kept, doubt
+
+    def _try_sweep(
+        self, root_commit: str, baseline: bytes, owner: str, cancel: threading.Event | None
+    ) -> None:
+        """A sweep that does not work would fail every candidate; better to say it before."""
+        names = [metric.name for metric in self.config.metrics]
+        first = min(parse_results(baseline, names).sound_ids)
+        trees = Worktrees(self.repo, self.run_dir, self.run_id)
+        Preflight(self.config, trees, owner, cancel).check(root_commit, first)
 
     def _invented(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN

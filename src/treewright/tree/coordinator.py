@@ -9,6 +9,7 @@ expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import StorageError
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.tree import beam, housekeeping
+from treewright.tree import beam, housekeeping, usage_log
 from treewright.tree import events as ev
 from treewright.tree.config import Config
 from treewright.tree.confirmation import Confirmer
@@ -32,12 +33,18 @@ from treewright.tree.deciding import DecidingFiles, KeptFile
 from treewright.tree.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.expansion import Expander
+from treewright.tree.faults import OF_THE_SWEEP, QUARANTINED, Paused
 from treewright.tree.housekeeping import Retention
-from treewright.tree.model import Evaluation, Manifest, Node
+from treewright.tree.model import EvalError, EvalOutcome, Evaluation, Manifest, Node
+from treewright.tree.preflight import Preflight
 from treewright.tree.promotion import new_node, stop_reason
 from treewright.tree.simulation import simulate
 from treewright.tree.store import RunStore
+from treewright.tree.sweep import SweepError
 from treewright.tree.worktrees import Worktrees
+
+_MOST_LOSSES = 2
+_log = logging.getLogger("treewright")
 
 
 @dataclass(slots=True)
@@ -58,6 +65,7 @@ class Coordinator:
     _fence: Fence = field(init=False)
     _deciding: DecidingFiles = field(init=False)
     _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
+    _swept_at: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._deciding = DecidingFiles(
@@ -86,11 +94,34 @@ class Coordinator:
         housekeeping.end_orphans(self.store.run_dir, self.store.lease.epoch)
         running = [e for e in self._of_depth() if e.status == "running"]
         if running:
-            self.store.record(
-                *(ev.Requeued(eval_id=e.eval_id, attempt=e.attempt, reason="lost") for e in running)
-            )
+            died = self.store.lease.owner.takeover == "dead"
+            company = len(running) - 1 if died else None
+            self.store.record(*(self._after_loss(e, company) for e in running))
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
         self._deciding.hold_all(self.manifest)
+
+    def _after_loss(self, evaluation: Evaluation, company: int | None) -> ev.Requeued | ev.Failed:
+        """What was running when the owner before us died goes back to the queue. Once: one
+        with which, and with which alone, an owner died before is not tried a third time."""
+        spent = usage_log.total(self.store.run_dir / evaluation.experiment_dir)
+        if company == 0 and evaluation.lost_alone + 1 >= _MOST_LOSSES:
+            error = EvalError(
+                QUARANTINED,
+                f"the search died {_MOST_LOSSES} times while only this candidate ran; it is not "
+                "tried again",
+            )
+            return ev.Failed(
+                eval_id=evaluation.eval_id,
+                attempt=evaluation.attempt,
+                outcome=EvalOutcome(error=error, usage=spent),
+            )
+        return ev.Requeued(
+            eval_id=evaluation.eval_id,
+            attempt=evaluation.attempt,
+            reason="lost",
+            usage=spent,
+            company=company,
+        )
 
     def advance(self) -> bool:
         """Does one depth, or what is left of it; False if the search had stopped before."""
@@ -172,12 +203,27 @@ class Coordinator:
         work = simulate if self.manifest.dry_run else Evaluator(self._fence, self._deciding)
         executor = self.make_executor(work)
         try:
-            Dispatcher(self.store, executor, self._request, self.cancel, self.policy).run(pending)
+            Dispatcher(
+                self.store, executor, self._request, self.cancel, self.policy, self._sweep_works
+            ).run(pending)
         except BaseException:
             self.cancel.set()
             raise
         finally:
             executor.close()
+
+    def _sweep_works(self) -> bool:
+        """Whether the sweep still does what it did when the run began; looked at once a depth."""
+        if self.manifest.dry_run or self._swept_at == self.manifest.current_depth:
+            return True
+        preflight = Preflight(self.config, self._worktrees, self.owner, self._fence)
+        try:
+            preflight.check(self.manifest.root_commit, self._expected[0])
+        except SweepError as error:
+            _log.warning("%s", error)
+            return False
+        self._swept_at = self.manifest.current_depth
+        return True
 
     def _request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
         manifest, run_dir = self.manifest, self.store.run_dir
@@ -241,8 +287,11 @@ class Coordinator:
         """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
         manifest = self.manifest
         evaluations = list(self._of_depth())
+        unsettled = [e.eval_id for e in evaluations if e.status not in ("completed", "failed")]
+        if unsettled:
+            raise StorageError(f"depth {depth} cannot be decided: {unsettled[0]} has no outcome")
         self._deciding.hold_all(manifest)  # also what came from other machines
-        selection = self._select(evaluations)
+        selection = self._select(depth, evaluations)
         now = timestamp()
         nodes = [
             new_node(manifest, manifest.evaluations[eval_id], len(manifest.nodes) + place, now)
@@ -273,7 +322,7 @@ class Coordinator:
         trees = None if manifest.dry_run else self._worktrees
         housekeeping.prune(self.store.run_dir, evaluations, trees, self.retention)
 
-    def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
+    def _select(self, depth: int, evaluations: list[Evaluation]) -> beam.Selection:
         manifest = self.manifest
         trees = {node.tree for node in manifest.nodes.values()}
         confirmer = Confirmer(
@@ -298,4 +347,12 @@ class Coordinator:
             if manifest.nodes[evaluation.parent_node_id].artifacts.heldout is None:
                 self.store.record(confirmer.measure_node(manifest, evaluation.parent_node_id))
             request = self._request(evaluation, evaluation.attempt)
-            self.store.record(confirmer.confirm(manifest, request))
+            confirmed = confirmer.confirm(manifest, request)
+            failed_there = OF_THE_SWEEP.intersection(confirmed.confirmation.reasons)
+            if failed_there and not self._sweep_works():
+                raise Paused(
+                    f"paused at depth {depth}: the sweep does not work on the root commit either, "
+                    f"so {evaluation.eval_id} was not judged by it; put that right and run the "
+                    "same command again"
+                )
+            self.store.record(confirmed)

@@ -78,6 +78,7 @@ class NewRun:
     config_path: Path
     shape: Shape
     make_baseline: bool = False
+    preflight: bool = True
 
     def check(self) -> None:
         """What can be said before anything is written."""
@@ -112,6 +113,7 @@ class NewRun:
             heldout=self.shape.confirm_configs or 0,
             dry_run=bool(self.shape.dry_run),
             make=self.make_baseline,
+            preflight=self.preflight,
         )
         baseline, doubt = source.obtain(root.commit, owner, cancel)
         merged = {

@@ -16,13 +16,13 @@ from treewright.kernel import atomic
 from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
 from treewright.tree import events as ev
-from treewright.tree import summary
+from treewright.tree import summary, usage_log
 from treewright.tree.config import Config
 from treewright.tree.git import git
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.factory import make_source
-from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea, Usage
+from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Expander:
         seen = self._seen(manifest, lineage)
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
-        usage = Usage()
+        usage = usage_log.total(directory, usage_log.of_expansion(depth))  # of one that was lost
         for source in map(make_source, self.config.ideas):
             wanted = most - len(chosen)
             if wanted <= 0:

@@ -16,6 +16,8 @@ from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
 
 FORMAT_VERSION = 1
+_MOST_USD = 1e6
+_MOST_TOKENS = 10**12
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown"]
 Grade = Literal["strong", "promising", "mixed", "weak"]
@@ -132,6 +134,17 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
+def sane_usage(usage: Usage) -> Usage:
+    """What an endpoint or an agent claims, as far as it can be true: nobody is paid for asking."""
+    cost = usage.cost_usd if 0 < usage.cost_usd < _MOST_USD else 0.0
+    tokens = [n if 0 < n < _MOST_TOKENS else 0 for n in _tokens(usage)]
+    return Usage(tokens[0], tokens[1], cost)
+
+
+def _tokens(usage: Usage) -> tuple[int, int]:
+    return usage.prompt_tokens, usage.completion_tokens
+
+
 class EvalOutcome(msgspec.Struct, frozen=True):
     """All that an evaluation hands back. `error` is None if and only if it was scored."""
 
@@ -161,6 +174,9 @@ class Evaluation(msgspec.Struct):
     status: EvalStatus = "pending"
     task_state: TaskState = "queued"
     attempt: int = 0
+    lost_alone: int = 0
+    lost_together: int = 0
+    pauses: int = 0
     queued_at: str | None = None
     started_at: str | None = None
     finished_at: str | None = None

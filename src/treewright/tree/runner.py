@@ -49,6 +49,7 @@ class RunRequest:
     config_path: Path | None = None
     shape: Shape = field(default_factory=Shape)
     make_baseline: bool = False
+    preflight: bool = True
     retention: Retention = field(default_factory=Retention)
     policy: FailurePolicy = field(default_factory=FailurePolicy)
     parallelism: Parallelism = field(default_factory=Parallelism)
@@ -158,6 +159,7 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> New
         config_path=config_path,
         shape=request.shape,
         make_baseline=request.make_baseline,
+        preflight=request.preflight,
     )
     new_run.check()
     if not request.shape.dry_run:

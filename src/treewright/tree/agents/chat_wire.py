@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from treewright.tree.config import EndpointConfig
-from treewright.tree.model import Usage
+from treewright.tree.model import Usage, sane_usage
 
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OPTIONAL_PARAMETERS = frozenset({"temperature", "seed"})
@@ -39,11 +39,12 @@ class Completion(msgspec.Struct):
 def priced(endpoint: EndpointConfig, counts: Counts | None) -> Usage:
     if counts is None:
         return Usage()
+    used = sane_usage(Usage(counts.prompt_tokens, counts.completion_tokens))
     cost = (
-        counts.prompt_tokens * (endpoint.usd_per_million_prompt_tokens or 0.0)
-        + counts.completion_tokens * (endpoint.usd_per_million_completion_tokens or 0.0)
+        used.prompt_tokens * (endpoint.usd_per_million_prompt_tokens or 0.0)
+        + used.completion_tokens * (endpoint.usd_per_million_completion_tokens or 0.0)
     ) / 1e6
-    return Usage(counts.prompt_tokens, counts.completion_tokens, cost)
+    return sane_usage(Usage(used.prompt_tokens, used.completion_tokens, cost))
 
 
 def retry_after(value: str | None) -> float | None:

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from treewright.kernel import process
+from treewright.tree import usage_log
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset
@@ -54,7 +55,13 @@ class CommandAgent:
             transcript.scrub(prompt_file)
             output = transcript.without_api_keys(transcript.scrub(log))
         self._clear_debris(request.worktree)
-        return self._reply(done, output, log, request.role)
+        try:
+            reply = self._reply(done, output, log, request.role)
+        except AgentFailure as failure:
+            usage_log.add(request.log_dir, failure.usage)
+            raise
+        usage_log.add(request.log_dir, reply.usage)
+        return reply
 
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
         name = Path(arguments(self._config, role)[0]).name

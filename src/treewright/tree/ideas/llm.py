@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from treewright.tree import usage_log
 from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.chat import Answer, ChatClient, Message
 from treewright.tree.agents.endpoint import ChatError
@@ -47,6 +48,8 @@ class LlmSource:
             for last in (False, True):
                 answer = self._ask(messages, context)
                 usage += answer.usage
+                name = usage_log.of_expansion(context.depth)
+                usage_log.add(context.scratch.parent, answer.usage, name)
                 messages.append(Message("assistant", answer.text))
                 texts = parse(answer.text, cut_off=answer.finish_reason == "length")
                 if texts or last:
