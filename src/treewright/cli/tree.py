@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,9 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 )
 @click.option("--strict-fail", is_flag=True, help="Stop the depth at the first failure.")
 @click.option("--until-done", is_flag=True, help="Repeat until there is a stop reason.")
-@click.option("--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md.")
+@click.option(
+    "--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md, and manifest.json if behind."
+)
 @click.option(
     "--validate-only", is_flag=True, help="Only check the run and write VALIDATION_REPORT.md."
 )
@@ -176,8 +179,14 @@ def _search(flags: dict[str, Any]) -> None:
                     flags["max_parallel_evals"],
                 )
             )
-        while coordinator.advance() and flags["until_done"]:
-            pass
+        try:
+            while coordinator.advance() and flags["until_done"]:
+                write_report(coordinator.store.run_dir, coordinator.manifest)
+        except BaseException:
+            with contextlib.suppress(Exception):  # what ended the search is what to report
+                coordinator.store.lease.check()
+                write_report(coordinator.store.run_dir, coordinator.manifest)
+            raise
         report = write_report(coordinator.store.run_dir, coordinator.manifest)
         progress.say(f"report: {report}")
         document = outcome.describe(coordinator.manifest, coordinator.store.run_dir)
@@ -208,6 +217,7 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
         document: dict[str, Any] = {"tree_run_id": flags["tree_run_id"]}
     else:
         if flags["report_only"]:
+            manifest = store.refresh(run_dir)
             click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
         document = outcome.describe(manifest, run_dir)
     if flags["validate_only"]:

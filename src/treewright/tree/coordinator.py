@@ -130,12 +130,13 @@ class Coordinator:
         depth = self.manifest.current_depth + 1
         self._expand(depth)
         self._queue(depth)
+        self.store.snapshot()
         if not any(self._of_depth()):
             self.store.record(ev.Stopped(reason="no_new_ideas"))
-            return True
-        self._evaluate()
-        self._decide(depth)
-        self.store.snapshot_if_due()
+        else:
+            self._evaluate()
+            self._decide(depth)
+        self.store.snapshot()
         return True
 
     def _stop_if_cancelled(self) -> None:

@@ -237,6 +237,7 @@ class Dispatcher:
                 worker_pid=worker.pid if worker else None,
             )
         )
+        self.store.snapshot_if_due()
 
     def _of_depth(self) -> Iterator[Evaluation]:
         manifest = self.store.manifest

@@ -7,7 +7,6 @@ apply, failing tests, a cheat) are outcomes; only our own faults raise.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -155,7 +154,7 @@ class _Evaluation:
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
             )
-            shutil.rmtree(aside, ignore_errors=True)
+            untrusted.remove_tree(aside)
             atomic.sweep_temporaries(self._experiment)
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)

@@ -75,6 +75,7 @@ class RemoteExecutor:
             dry_run=self._dry_run,
             remote_url=self._remote_url,
             cancel_event=self._cancel_event,
+            shallow=_shallow_boundary(Path(request.repo)),
         )
         bundle = b"" if self._dry_run else self._bundle(request)
         payload = msgspec.msgpack.encode(task)
@@ -117,6 +118,11 @@ class RemoteExecutor:
                     kept = self._client.scatter(data, hash=False, timeout=5)
             self._bundles[request.parent_commit] = kept
         return self._bundles[request.parent_commit]
+
+
+def _shallow_boundary(repo: Path) -> str:
+    path = repo / git(repo, "rev-parse", "--git-path", "shallow").rstrip("\n")
+    return path.read_text() if path.is_file() else ""
 
 
 def _pack(request: EvalRequest, remote: str | None) -> bytes:

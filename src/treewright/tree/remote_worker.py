@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 import treewright
-from treewright.kernel import process
+from treewright.kernel import process, untrusted
 from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.git import GitError, command, environment, git
@@ -42,6 +42,8 @@ class RemoteTask(msgspec.Struct, frozen=True):
     dry_run: bool
     remote_url: str | None
     cancel_event: str
+    shallow: str = ""
+    """The commits behind which a shallow repository knows nothing, one a line."""
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
@@ -126,6 +128,8 @@ def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Ev
     repo.mkdir()
     kind = "sha256" if len(request.parent_commit) == 64 else "sha1"
     git(repo, "init", "-q", f"--object-format={kind}")
+    if task.shallow:  # else the bundle would be refused: it lacks what its commits name
+        (repo / ".git" / "shallow").write_text(task.shallow)
     if task.remote_url is not None:
         _fetch_remote(repo, task.remote_url, request, cancel)
     if bundle:
@@ -171,7 +175,7 @@ def _candidate_bundle(
 
 
 def _tar(directory: Path) -> bytes:
-    """Files and directories only: whatever else a candidate left there is not a log."""
+    """Plain files of a log's size: whatever else a candidate left there is not a log."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as tar:
         for path in sorted(directory.iterdir()):
@@ -180,7 +184,8 @@ def _tar(directory: Path) -> bytes:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return entry if entry.isreg() or entry.isdir() else None
+    believable = entry.isreg() and entry.size <= untrusted.LARGEST_TEXT
+    return entry if believable or entry.isdir() else None
 
 
 @contextlib.contextmanager

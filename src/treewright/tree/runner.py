@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal, rundir
+from treewright.kernel import journal, rundir, untrusted
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -122,6 +121,7 @@ def open_run(
                 ),
             )
             coordinator.recover()
+            owned.snapshot()  # that of a killed owner was behind
             yield coordinator
         except BaseException:
             _quietly(owned.snapshot)
@@ -143,7 +143,7 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
         owned.record(ev.RunCreated(manifest=manifest))
     except (TreewrightError, KeyboardInterrupt):
         owned.lease.check()
-        shutil.rmtree(owned.run_dir, ignore_errors=True)
+        untrusted.remove_tree(owned.run_dir)
         raise
     owned.snapshot()
 

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from treewright.kernel import process
+from treewright.kernel import process, untrusted
 from treewright.tree import usage_log
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
@@ -96,10 +96,7 @@ class CommandAgent:
                     == 0
                 ):
                     continue
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
+                untrusted.remove_tree(path)
 
 
 def arguments(config: CommandBackend, role: Role) -> list[str]:
