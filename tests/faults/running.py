@@ -25,9 +25,15 @@ SHAPE = (
 class Search:
     """`treewright tree` on a toy repository, started and watched."""
 
-    def __init__(self, toy: ToyRepository, *flags: str, **options: Any) -> None:
+    def __init__(
+        self, toy: ToyRepository, *flags: str, script: str | None = None, **options: Any
+    ) -> None:
+        """`script` starts the program in another way than by its module."""
+        started = command(toy, *flags)
+        if script is not None:
+            started = [sys.executable, "-c", script, *started[3:]]
         self.child = subprocess.Popen(
-            command(toy, *flags),
+            started,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
         )  # fmt: skip
         self.out = self.err = ""

@@ -210,8 +210,13 @@ def test_weights_weigh() -> None:
     heavy = MetricConfig(name="cost", direction="minimize", weight=10)
     base = results(loss=BASE, cost=BASE)
     candidate = results(loss=[x - 1 for x in BASE], cost=[x + 1 for x in BASE])
-    assert compare(base, candidate, (LOSS, light)).recommendation.score > 0
-    assert compare(base, candidate, (LOSS, heavy)).recommendation.score < 0
+    lightly = compare(base, candidate, (LOSS, light)).recommendation
+    heavily = compare(base, candidate, (LOSS, heavy)).recommendation
+    assert (lightly.grade, heavily.grade) == ("promising", "mixed")
+    assert lightly.balance is not None
+    assert heavily.balance is not None
+    assert lightly.balance > 0 > heavily.balance
+    assert lightly.score == heavily.score > 0, "the score is the primary metric's"
 
 
 def test_an_evaluation_that_failed_or_was_not_scored_does_not_pass() -> None:
@@ -251,3 +256,46 @@ def test_confirmation(selection, on_heldout, held, reasons, shrinkage) -> None:
     assert (found.held, found.reasons) == (held, reasons)
     assert found.shrinkage == (None if shrinkage is None else pytest.approx(shrinkage))
     assert (found.config_start, found.config_stop) == (8, 12)
+
+
+MS = MetricConfig(name="cost", direction="minimize", weight=0.05)
+
+
+def test_rounding_is_no_gain() -> None:
+    """0.1 + 0.2 is not 0.3; that one is 1e-16 'better' says nothing about the code."""
+    for base in ([0.1 + 0.2] * 8, [0.0] * 8, [1e6 + 0.1] * 8, [1e-300] * 8):
+        candidate = [math.nextafter(x, -math.inf) for x in base]
+        found = compare(base, candidate)
+        assert (found.recommendation.grade, found.recommendation.primary_gain) == ("weak", 0.0)
+        assert not passes(found)
+    assert passes(compare([1e-9] * 8, [0.5e-9] * 8)), "small numbers are numbers too"
+
+
+def test_a_mixed_candidate_whose_primary_mean_is_worse_is_not_promoted() -> None:
+    noisy = [x + (3.0 if i % 2 else -2.0) for i, x in enumerate(BASE)]
+    base = results(loss=BASE, cost=BASE)
+    candidate = results(loss=noisy, cost=[x - 1 for x in BASE])
+    found = compare(base, candidate, (LOSS, COST)).recommendation
+    assert found.grade == "mixed"
+    assert found.primary_gain == pytest.approx(-0.5)
+    assert "primary_mean_worse" in found.reasons
+    assert not gate.decide(found, None).passed
+    tolerant = MetricConfig(name="loss", direction="minimize", primary=True, tolerance=0.6)
+    assert passes(compare(base, candidate, (tolerant, COST))), "within the tolerance it is none"
+    assert not gate.confirm(found, found, 8, 16).held
+    released = scoring.compare(base, candidate, IDS, (LOSS, COST), 0, rule=1).recommendation
+    assert gate.decide(released, None).passed, "a released run is judged by its own rule"
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3])
+def test_a_weight_is_worth_the_same_in_any_unit(unit: float) -> None:
+    """Slower by a factor of forty at a weight of 0.05 does not undo a better primary metric."""
+    base = results(loss=BASE, cost=[unit] * 8)
+    candidate = results(loss=[x * 0.9 for x in BASE], cost=[40 * unit] * 8)
+    found = compare(base, candidate, (LOSS, MS)).recommendation
+    assert found.score == pytest.approx(0.1)
+    assert found.balance == pytest.approx((0.1 - 0.05 * 39 / 40) / 1.05)
+    assert found.grade == "promising"
+    old = scoring.compare(base, candidate, IDS, (LOSS, MS), 0, rule=1).recommendation
+    assert old.score < 0
+    assert old.balance is None

@@ -23,8 +23,8 @@ from rich.progress import (
 from rich.text import Text
 
 from treewright.tree import events as ev
-from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import EvalOutcome, Manifest
+from treewright.tree.report.facts import read_title
 from treewright.tree.scoring import OF_METRICS
 
 _LONGEST_TITLE = 60
@@ -161,8 +161,7 @@ class SearchProgress:
 
     def _read_title(self, eval_id: str, idea_path: str) -> None:
         if self._run_dir is not None:
-            text = (self._run_dir / idea_path).read_text(encoding="utf-8")
-            self._titles[eval_id] = idea_text.title(text)[:_LONGEST_TITLE]
+            self._titles[eval_id] = read_title(self._run_dir / idea_path)[:_LONGEST_TITLE]
 
     def _queued(self, event: ev.Queued) -> None:
         self._read_title(event.eval_id, event.idea_path)

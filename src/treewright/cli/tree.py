@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,13 +56,18 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
     type=click.FloatRange(min=1),
     default=120.0,
     show_default=True,
-    help="A lock without heartbeat for so long is stale.",
+    help="A lock without heartbeat for so long is stale; three missed heartbeats at least.",
 )
 @click.option("--force", is_flag=True, help="Take over a lock that is not stale.")
 @click.option(
     "--make-baseline",
     is_flag=True,
-    help="If baseline_csv does not exist, sweep the root commit to make it.",
+    help="Sweep the root commit and write baseline_csv, if there is none or code changed since.",
+)
+@click.option(
+    "--preflight/--no-preflight",
+    default=True,
+    help="Try the sweep on one config of the root before a new run is made. [try]",
 )
 @click.option(
     "--max-parallel-evals",
@@ -101,7 +107,9 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 )
 @click.option("--strict-fail", is_flag=True, help="Stop the depth at the first failure.")
 @click.option("--until-done", is_flag=True, help="Repeat until there is a stop reason.")
-@click.option("--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md.")
+@click.option(
+    "--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md, and manifest.json if behind."
+)
 @click.option(
     "--validate-only", is_flag=True, help="Only check the run and write VALIDATION_REPORT.md."
 )
@@ -139,6 +147,7 @@ def _search(flags: dict[str, Any]) -> None:
             dry_run=flags["dry_run"] or None,
         ),
         make_baseline=flags["make_baseline"],
+        preflight=flags["preflight"],
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
         policy=FailurePolicy(
             retries=flags["eval_retries"],
@@ -170,8 +179,14 @@ def _search(flags: dict[str, Any]) -> None:
                     flags["max_parallel_evals"],
                 )
             )
-        while coordinator.advance() and flags["until_done"]:
-            pass
+        try:
+            while coordinator.advance() and flags["until_done"]:
+                write_report(coordinator.store.run_dir, coordinator.manifest)
+        except BaseException:
+            with contextlib.suppress(Exception):  # what ended the search is what to report
+                coordinator.store.lease.check()
+                write_report(coordinator.store.run_dir, coordinator.manifest)
+            raise
         report = write_report(coordinator.store.run_dir, coordinator.manifest)
         progress.say(f"report: {report}")
         document = outcome.describe(coordinator.manifest, coordinator.store.run_dir)
@@ -202,6 +217,7 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
         document: dict[str, Any] = {"tree_run_id": flags["tree_run_id"]}
     else:
         if flags["report_only"]:
+            manifest = store.refresh(run_dir)
             click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
         document = outcome.describe(manifest, run_dir)
     if flags["validate_only"]:

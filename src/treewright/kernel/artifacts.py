@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, untrusted
 
 _CHUNK = 1 << 20
 
@@ -35,28 +33,21 @@ def sha256_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def keep(source: Path, run_dir: Path, name: str, provenance: str) -> Artifact:
-    """Durably copies `source` to `artifacts/<name>`, in one pass that also hashes it."""
+def keep(data: bytes, run_dir: Path, name: str, provenance: str) -> Artifact:
+    """Durably writes `artifacts/<name>`."""
     target = run_dir / "artifacts" / name
     atomic.make_directory(target.parent)
-    temp = target.with_name(f".tw-tmp-{os.getpid()}-{secrets.token_hex(4)}")
-    digest, size = hashlib.sha256(), 0
-    with atomic.storage_errors(target):
-        try:
-            with source.open("rb") as reader, temp.open("wb") as writer:
-                while chunk := reader.read(_CHUNK):
-                    digest.update(chunk)
-                    size += len(chunk)
-                    writer.write(chunk)
-                writer.flush()
-                os.fsync(writer.fileno())
-            temp.rename(target)
-            atomic.fsync_directory(target.parent)
-        finally:
-            temp.unlink(missing_ok=True)
+    write(target, data)
     return Artifact(
         path=target.relative_to(run_dir).as_posix(),
-        sha256=digest.hexdigest(),
-        bytes=size,
+        sha256=hashlib.sha256(data).hexdigest(),
+        bytes=len(data),
         source=provenance,
     )
+
+
+def write(target: Path, data: bytes) -> None:
+    """Puts `data` there, whatever is there now; nobody has a reason to write to it again."""
+    if target.is_dir() and not target.is_symlink():
+        untrusted.remove_tree(target)
+    atomic.write_bytes(target, data, mode=0o444)

@@ -64,9 +64,9 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _write_temporary(directory: Path, data: bytes) -> Path:
+def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> Path:
     temp = directory / f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         write_all(fd, data)
         os.fsync(fd)
@@ -79,10 +79,10 @@ def _write_temporary(directory: Path, data: bytes) -> Path:
     return temp
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Durably replaces `path` with `data`."""
     with storage_errors(path):
-        temp = _write_temporary(path.parent, data)
+        temp = _write_temporary(path.parent, data, mode)
         try:
             temp.rename(path)
         except BaseException:
@@ -144,11 +144,12 @@ def create_exclusive(path: Path, data: bytes) -> bool:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and its parents; the entry is durable."""
+    """Creates a directory and its parents; every entry made is durable."""
     with storage_errors(path):
-        if not path.is_dir():
-            path.mkdir(parents=True, exist_ok=True)
-            fsync_directory(path.parent)
+        made = [level for level in (path, *path.parents) if not level.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for level in reversed(made):
+            fsync_directory(level.parent)
 
 
 def is_temporary(name: str) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from treewright.kernel import proctree
+from treewright.kernel import proctree, untrusted
 from treewright.kernel.capped_log import CappedLog
 from treewright.kernel.containment import NO_LIMITS, Container, Limits, contain
 from treewright.kernel.deadline import check
@@ -89,7 +89,7 @@ def run(
     marker = f"{owner}:{secrets.token_hex(8)}"
     environment = {**(os.environ if env is None else env), proctree.MARKER: marker}
     started = time.monotonic()
-    with log_path.open("wb") as log_file, contextlib.ExitStack() as stack:
+    with untrusted.create(log_path) as log_file, contextlib.ExitStack() as stack:
         log = CappedLog(_written_at_once(log_file), log_bytes)
         stack.callback(log.finish)
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
@@ -111,21 +111,22 @@ def run(
                 raise
             return ProcessResult(None, 0.0, error=f"{error.strerror}: {error.filename}")
         stack.callback(_close, child)
-        with watchdog.guarding(child.pid, marker, container.cgroup):
+        try:
+            # A machine that is too busy to start the watchdog has started the child already.
+            stack.enter_context(watchdog.guarding(child.pid, marker, container.cgroup))
             if stdin:
                 _feed(child, stdin)
             deadline = started + timeout if timeout is not None else None
-            try:
-                reason = _pump(child, log, deadline, cancel)
-                check(cancel)
-            except BaseException:
-                container.kill()
-                proctree.kill(child.pid, marker)
-                child.wait()
-                raise
-            _end_all(child, marker, container, grace_seconds if reason else 0.0)
+            reason = _pump(child, log, deadline, cancel)
+            check(cancel)
+        except BaseException:
+            container.kill()
+            proctree.kill(child.pid, marker)
             child.wait()
-            _drain(child, log)
+            raise
+        _end_all(child, marker, container, grace_seconds if reason else 0.0)
+        child.wait()
+        _drain(child, log)
         return ProcessResult(
             returncode=child.returncode,
             seconds=time.monotonic() - started,

@@ -26,7 +26,9 @@ class Watchdog:
         try:
             yield
         finally:
-            self._tell(f"-{group}\n")
+            # A helper that died meanwhile guards nothing; a new one need not be told of this.
+            with contextlib.suppress(OSError):
+                self._tell(f"-{group}\n")
 
     def close(self) -> None:
         """Ends the helper; for tests that count processes."""

@@ -7,13 +7,14 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import artifacts, atomic
+from treewright.kernel import artifacts, atomic, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import simulation, sweep
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.git import git
-from treewright.tree.results import read_results
+from treewright.tree.preflight import Preflight
+from treewright.tree.results import parse_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.wording import explain_end, some_of
 from treewright.tree.worktrees import Worktrees, protected_changes
@@ -26,7 +27,8 @@ _log = logging.getLogger("treewright")
 
 @dataclass(frozen=True, slots=True)
 class RootBaseline:
-    """Where a new run gets its baseline from. `make` is --make-baseline."""
+    """Where a new run gets its baseline from. `make` is --make-baseline, `preflight` whether
+    the sweep is tried on the root where it need not be swept."""
 
     repo: Path
     run_dir: Path
@@ -37,6 +39,7 @@ class RootBaseline:
     heldout: int
     dry_run: bool
     make: bool
+    preflight: bool = True
 
     def obtain(
         self, root_commit: str, owner: str, cancel: threading.Event | None
@@ -46,7 +49,8 @@ class RootBaseline:
         doubt = stale_because(self.repo, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._invented(), None
-        if self.make and (doubt is not None or not source.is_file()):
+        swept = self.make and (doubt is not None or not source.is_file())
+        if swept:
             self._sweep_root(root_commit, source, owner, cancel)
             doubt = None
         elif not source.is_file():
@@ -54,20 +58,35 @@ class RootBaseline:
                 f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
                 "commit, or set baseline_csv"
             )
-        kept = artifacts.keep(source, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
-        check_baseline(self.run_dir / kept.path, self.config, self.limit, source)
+        data = self._read(source)
+        check_baseline(data, self.config, self.limit, source)
+        kept = artifacts.keep(data, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
+        if not self.dry_run and not swept and self.preflight:
+            self._try_sweep(root_commit, data, owner, cancel)
         if doubt is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", doubt)
         return kept, doubt
 
+    def _try_sweep(
+        self, root_commit: str, baseline: bytes, owner: str, cancel: threading.Event | None
+    ) -> None:
+        """A sweep that does not work would fail every candidate; better to say it before."""
+        names = [metric.name for metric in self.config.metrics]
+        first = min(parse_results(baseline, names).sound_ids)
+        trees = Worktrees(self.repo, self.run_dir, self.run_id)
+        Preflight(self.config, trees, owner, cancel).check(root_commit, first)
+
     def _invented(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN
-        path = self.run_dir / "invented_baseline.csv"
-        atomic.write_text(path, simulation.baseline_csv(range(count), self.config.metrics))
+        text = simulation.baseline_csv(range(count), self.config.metrics)
+        return artifacts.keep(text.encode(), self.run_dir, ROOT_BASELINE, "invented for a dry run")
+
+    def _read(self, source: Path) -> bytes:
+        """The user's own file: a link to it is as good as the file."""
         try:
-            return artifacts.keep(path, self.run_dir, ROOT_BASELINE, "invented for a dry run")
-        finally:
-            path.unlink()
+            return untrusted.read(source.resolve(), untrusted.LARGEST_RESULTS)
+        except OSError as error:
+            raise UsageError(f"{source}: not usable as a baseline: {error}") from None
 
     def _sweep_root(
         self, root_commit: str, target: Path, owner: str, cancel: threading.Event | None
@@ -95,13 +114,10 @@ class RootBaseline:
             log = log_dir / "sweep.log"
             if not done.ok:
                 raise TreewrightError(explain_end(done, "the baseline sweep", log))
-            if not results.is_file():
-                raise TreewrightError(
-                    "the baseline sweep wrote no results to TREEWRIGHT_RESULTS_CSV"
-                )
-            check_baseline(results, self.config, self.limit, Path("the baseline sweep"))
+            data = measured_by(self.config, results, context, "the baseline sweep")
+            check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
             atomic.make_directory(target.parent)
-            atomic.write_bytes(target, results.read_bytes())
+            atomic.write_bytes(target, data)
             _log.info("wrote %s; commit it, so that later runs can use it", target)
         finally:
             trees.remove_candidate("root_baseline")
@@ -138,10 +154,21 @@ def _older_than_head(repo: Path, config: Config) -> str | None:
     return f"{config.baseline_csv} is not committed and older than the root commit"
 
 
-def check_baseline(path: Path, config: Config, limit: int | None, source: Path) -> None:
+def measured_by(config: Config, results: Path, context: CommandContext, what: str) -> bytes:
+    """What a sweep of our own commit wrote; that it wrote nothing usable is an error."""
+    try:
+        data = sweep.read_results_file(config.sweep, results, context)
+    except untrusted.NotPlain as problem:
+        raise TreewrightError(f"{what} wrote results that cannot be read: {problem}") from None
+    if data is None:
+        raise TreewrightError(f"{what} wrote no results to TREEWRIGHT_RESULTS_CSV")
+    return data
+
+
+def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
     """A baseline that is itself incomplete would make every candidate look better or worse."""
-    results = read_results(
-        path, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
+    results = parse_results(
+        data, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
     )
     if limit is not None:
         missing = [i for i in range(limit) if i not in results.sound_ids]

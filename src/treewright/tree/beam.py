@@ -16,16 +16,18 @@ from treewright.tree.model import Confirmation, Decision, Evaluation, Fate
 
 
 def rank(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Those that pass the gate, best first; ties go to the parent gain, then the older id."""
+    """Those that pass the gate, best first; ties go to the balance over all metrics, then to
+    the gain on the parent, then to the older id."""
     return sorted(
         (e for e in evaluations if gate.decide(e.parent_relative, e.error).passed), key=_rank_key
     )
 
 
-def _rank_key(evaluation: Evaluation) -> tuple[float, float, str]:
+def _rank_key(evaluation: Evaluation) -> tuple[float, float, float, str]:
     root, parent = evaluation.root_relative, evaluation.parent_relative
     return (
         -(root.score if root else float("-inf")),
+        -((root.balance or 0.0) if root else 0.0),
         -(parent.score if parent else float("-inf")),
         evaluation.eval_id,
     )

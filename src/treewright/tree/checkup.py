@@ -197,7 +197,7 @@ def _baseline(repo: Path, config: Config) -> Check:
             "`treewright tree --make-baseline` sweeps the root commit to make it",
         )
     try:
-        baseline.check_baseline(path, config, None, path)
+        baseline.check_baseline(path.read_bytes(), config, None, path)
     except TreewrightError as error:
         return Check("repository", "baseline_csv", "failed", str(error))
     return Check("repository", "baseline_csv", "ok", f"{config.baseline_csv} is complete")

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from treewright.tree import scoring
 from treewright.tree.config import Config
 from treewright.tree.model import Comparison
-from treewright.tree.results import Results, read_results
+from treewright.tree.results import Results, parse_results
 
 
-def score_files(
-    results: Path,
-    parent_baseline: Path,
-    root_baseline: Path,
+def score_results(
+    candidate: bytes | None,
+    parent: bytes | None,
+    root: bytes | None,
     expected_ids: list[int],
     config: Config,
     seed: int,
+    rule: int,
 ) -> tuple[Comparison, Comparison]:
-    """Parent-relative and root-relative comparison of a results CSV."""
+    """Parent-relative and root-relative comparison of a results CSV, by a scoring rule.
+
+    Takes bytes, not paths: what is compared is what was hashed.
+    """
     expected = set(expected_ids)
     names = [metric.name for metric in config.metrics]
 
-    def read(path: Path) -> Results:
-        return read_results(path, names, expected.__contains__)
+    def read(data: bytes | None) -> Results:
+        return parse_results(data, names, expected.__contains__)
 
-    candidate, parent = read(results), read(parent_baseline)
-    root = parent if root_baseline == parent_baseline else read(root_baseline)
-    compare = [
-        scoring.compare(baseline, candidate, expected_ids, config.metrics, seed)
-        for baseline in (parent, root)
+    measured, baseline = read(candidate), read(parent)
+    baselines = (baseline, baseline if root == parent else read(root))
+    compared = [
+        scoring.compare(before, measured, expected_ids, config.metrics, seed, rule)
+        for before in baselines
     ]
-    return compare[0], compare[1]
+    return compared[0], compared[1]

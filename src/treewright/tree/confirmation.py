@@ -14,15 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts, atomic
-from treewright.kernel.artifacts import Artifact
+from treewright.kernel import artifacts, untrusted
 from treewright.tree import events as ev
 from treewright.tree import gate, scoring, simulation, sweep
 from treewright.tree.config import Config
 from treewright.tree.creation import heldout_ids
+from treewright.tree.deciding import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
 from treewright.tree.evaluation import PROTECTED_PATH_CHANGED, EvalRequest
 from treewright.tree.model import Manifest, Recommendation
-from treewright.tree.results import Results, read_results
+from treewright.tree.results import UNREADABLE_RESULTS, Results, parse_results
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.worktrees import Worktrees, tampered
 
@@ -36,6 +36,7 @@ class Confirmer:
     run_dir: Path
     config: Config
     worktrees: Worktrees
+    deciding: DecidingFiles
     owner: str = ""
     cancel: threading.Event | None = None
 
@@ -45,27 +46,28 @@ class Confirmer:
         ids = heldout_ids(manifest)
         baseline = node.artifacts.baseline
         if baseline is not None:
-            found = self._read(self.run_dir / baseline.path, manifest)
+            found = self._parse(self.deciding.read(baseline).data, manifest)
             if all(i in found.sound_ids for i in ids):
                 return ev.HeldoutMeasured(node_id=node_id, artifact=baseline)
         name = f"{node_id}_heldout"
         if manifest.dry_run:
             text = simulation.baseline_csv(ids, self.config.metrics)
-            return ev.HeldoutMeasured(node_id=node_id, artifact=self._keep_text(name, text))
+            kept = self._keep(name, text.encode(), "simulated")
+            return ev.HeldoutMeasured(node_id=node_id, artifact=kept.artifact)
         started = time.monotonic()
         _log.info("measuring %s on the held-out configs", node_id)
         log_dir = self.run_dir / "eval" / name
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
             worktree = self.worktrees.add_candidate(name, node.commit)
-            artifact, problem = self._sweep(manifest, worktree, node.commit, log_dir, name)
+            swept, problem = self._sweep(manifest, worktree, node.commit, log_dir, name)
         finally:
             self.worktrees.remove_candidate(name)
-        if artifact is None:
+        if swept is None:
             raise sweep.SweepError(
                 f"the held-out sweep of node {node_id} failed ({problem}); see {log_dir}"
             )
-        found = self._read(self.run_dir / artifact.path, manifest)
+        found = self._parse(swept.data, manifest)
         missing = [i for i in ids if i not in found.sound_ids]
         if missing:
             raise sweep.SweepError(
@@ -74,7 +76,7 @@ class Confirmer:
                 "no such config, or let it honour TREEWRIGHT_SWEEP_CONFIG_START and _LIMIT"
             )
         return ev.HeldoutMeasured(
-            node_id=node_id, artifact=artifact, seconds=time.monotonic() - started
+            node_id=node_id, artifact=swept.artifact, seconds=time.monotonic() - started
         )
 
     def confirm(self, manifest: Manifest, request: EvalRequest) -> ev.Confirmed:
@@ -84,46 +86,49 @@ class Confirmer:
         assert evaluation.parent_relative is not None
         assert evaluation.candidate_commit is not None
         assert parent.artifacts.heldout is not None
-        baseline = self.run_dir / parent.artifacts.heldout.path
+        baseline = self.deciding.read(parent.artifacts.heldout).data
         ids = heldout_ids(manifest)
         name = f"{request.eval_id}_heldout"
         started = time.monotonic()
         if manifest.dry_run:
             text = simulation.heldout_csv(request, baseline, ids)
-            artifact, problem = self._keep_text(name, text), ""
+            swept, problem = self._keep(name, text.encode(), "simulated"), ""
         else:
             _log.info("  %s  measured again on the held-out configs", request.eval_id)
             worktree = self.worktrees.pristine_candidate(
                 request.eval_id, evaluation.candidate_commit
             )
             log_dir = self.run_dir / evaluation.experiment_dir
-            artifact, problem = self._sweep(
+            swept, problem = self._sweep(
                 manifest, worktree, evaluation.candidate_commit, log_dir, name
             )
-        heldout = self._compare(manifest, artifact, baseline, problem)
+        heldout = self._compare(manifest, swept, baseline, problem)
         confirmation = gate.confirm(evaluation.parent_relative, heldout, ids[0], ids[-1] + 1)
         confirmation = msgspec.structs.replace(
-            confirmation, results_csv=artifact, baseline_csv_path=parent.artifacts.heldout.path
+            confirmation,
+            results_csv=swept.artifact if swept else None,
+            baseline_csv_path=parent.artifacts.heldout.path,
         )
         seconds = time.monotonic() - started
         return ev.Confirmed(eval_id=request.eval_id, confirmation=confirmation, seconds=seconds)
 
     def _compare(
-        self, manifest: Manifest, artifact: Artifact | None, baseline: Path, problem: str
+        self, manifest: Manifest, swept: KeptFile | None, baseline: bytes, problem: str
     ) -> Recommendation:
-        if artifact is None:
+        if swept is None:
             return scoring.rejection([problem], manifest.confirm_configs)
         return scoring.compare(
-            self._read(baseline, manifest),
-            self._read(self.run_dir / artifact.path, manifest),
+            self._parse(baseline, manifest),
+            self._parse(swept.data, manifest),
             heldout_ids(manifest),
             self.config.metrics,
             manifest.seed,
+            manifest.scoring_rule,
         ).recommendation
 
     def _sweep(
         self, manifest: Manifest, worktree: Path, commit: str, log_dir: Path, name: str
-    ) -> tuple[Artifact | None, str]:
+    ) -> tuple[KeptFile | None, str]:
         ids = heldout_ids(manifest)
         context = CommandContext(
             worktree,
@@ -138,23 +143,26 @@ class Confirmer:
         done, results = sweep.run_sweep(self.config.sweep, context, configs, name)
         if done.cancelled:
             raise KeyboardInterrupt
-        if not done.ok or not results.is_file():
+        if not done.ok:
             return None, "sweep_timeout" if done.timed_out else "sweep_failed"
         if tampered(self.worktrees.repo, worktree, commit, manifest.protected_paths):
             return None, PROTECTED_PATH_CHANGED
-        kept = artifacts.keep(results, self.run_dir, f"{name}.csv", f"held-out sweep {name}")
+        if self.deciding.put_back():
+            return None, DECIDING_FILE_CHANGED
+        try:
+            data = sweep.read_results_file(self.config.sweep, results, context)
+        except untrusted.NotPlain:
+            return None, UNREADABLE_RESULTS
+        if data is None:
+            return None, "sweep_failed"
+        kept = self._keep(name, data, "held-out sweep")
         results.unlink()
         return kept, ""
 
-    def _read(self, path: Path, manifest: Manifest) -> Results:
+    def _parse(self, data: bytes, manifest: Manifest) -> Results:
         ids = heldout_ids(manifest)
         names = [metric.name for metric in self.config.metrics]
-        return read_results(path, names, ids.__contains__)
+        return parse_results(data, names, ids.__contains__)
 
-    def _keep_text(self, name: str, text: str) -> Artifact:
-        path = self.run_dir / f"{name}.csv"
-        atomic.write_text(path, text)
-        try:
-            return artifacts.keep(path, self.run_dir, f"{name}.csv", f"simulated {name}")
-        finally:
-            path.unlink()
+    def _keep(self, name: str, data: bytes, how: str) -> KeptFile:
+        return KeptFile(artifacts.keep(data, self.run_dir, f"{name}.csv", f"{how} {name}"), data)

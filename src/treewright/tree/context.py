@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.tree.expansion import ancestors, last_summary
-from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.node_context import measured
 from treewright.tree.model import Manifest, Node
+from treewright.tree.report.facts import read_title
 
 
 def describe_node(run_dir: Path, manifest: Manifest, node: Node) -> str:
@@ -19,6 +19,6 @@ def describe_node(run_dir: Path, manifest: Manifest, node: Node) -> str:
     for ancestor in reversed(list(ancestors(manifest, node))):
         if ancestor.idea_chain:
             path = run_dir / ancestor.idea_chain[-1]
-            lines.append(f"- {idea_text.title(path.read_text(encoding='utf-8'))}")
+            lines.append(f"- {read_title(path)}")
     lines += ["", *measured(last_summary(run_dir, manifest, node))]
     return "\n".join(lines).rstrip("\n")

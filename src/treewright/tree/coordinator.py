@@ -8,6 +8,8 @@ expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,25 +17,34 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel import untrusted
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.deadline import Fence
+from treewright.kernel.errors import StorageError
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.tree import beam, housekeeping
+from treewright.tree import beam, housekeeping, usage_log
 from treewright.tree import events as ev
 from treewright.tree.config import Config
 from treewright.tree.confirmation import Confirmer
 from treewright.tree.context import describe_node
-from treewright.tree.creation import expected_ids
+from treewright.tree.creation import ROOT_NODE, expected_ids
+from treewright.tree.deciding import DecidingFiles, KeptFile
 from treewright.tree.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.expansion import Expander
+from treewright.tree.faults import OF_THE_SWEEP, QUARANTINED, Paused
 from treewright.tree.housekeeping import Retention
-from treewright.tree.model import Evaluation, Manifest, Node
+from treewright.tree.model import EvalError, EvalOutcome, Evaluation, Manifest, Node
+from treewright.tree.preflight import Preflight
 from treewright.tree.promotion import new_node, stop_reason
 from treewright.tree.simulation import simulate
 from treewright.tree.store import RunStore
+from treewright.tree.sweep import SweepError
 from treewright.tree.worktrees import Worktrees
+
+_MOST_LOSSES = 2
+_log = logging.getLogger("treewright")
 
 
 @dataclass(slots=True)
@@ -52,9 +63,17 @@ class Coordinator:
     _expander: Expander = field(init=False)
     _contexts: dict[str, str] = field(default_factory=dict, init=False)
     _fence: Fence = field(init=False)
+    _deciding: DecidingFiles = field(init=False)
+    _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
+    _swept_at: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._expected = expected_ids(self.store.run_dir, self.manifest, self.config)
+        self._deciding = DecidingFiles(
+            self.store.run_dir, self.repo, self.manifest.tree_run_id, self.manifest.dry_run
+        )
+        root = self.manifest.nodes[ROOT_NODE].artifacts.baseline
+        assert root is not None
+        self._expected = expected_ids(self.manifest, self.config, self._deciding.read(root).data)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
         self._fence = Fence(self.cancel, self.store.lease.check)
         self._expander = Expander(
@@ -75,10 +94,34 @@ class Coordinator:
         housekeeping.end_orphans(self.store.run_dir, self.store.lease.epoch)
         running = [e for e in self._of_depth() if e.status == "running"]
         if running:
-            self.store.record(
-                *(ev.Requeued(eval_id=e.eval_id, attempt=e.attempt, reason="lost") for e in running)
-            )
+            died = self.store.lease.owner.takeover == "dead"
+            company = len(running) - 1 if died else None
+            self.store.record(*(self._after_loss(e, company) for e in running))
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
+        self._deciding.hold_all(self.manifest)
+
+    def _after_loss(self, evaluation: Evaluation, company: int | None) -> ev.Requeued | ev.Failed:
+        """What was running when the owner before us died goes back to the queue. Once: one
+        with which, and with which alone, an owner died before is not tried a third time."""
+        spent = usage_log.total(self.store.run_dir / evaluation.experiment_dir)
+        if company == 0 and evaluation.lost_alone + 1 >= _MOST_LOSSES:
+            error = EvalError(
+                QUARANTINED,
+                f"the search died {_MOST_LOSSES} times while only this candidate ran; it is not "
+                "tried again",
+            )
+            return ev.Failed(
+                eval_id=evaluation.eval_id,
+                attempt=evaluation.attempt,
+                outcome=EvalOutcome(error=error, usage=spent),
+            )
+        return ev.Requeued(
+            eval_id=evaluation.eval_id,
+            attempt=evaluation.attempt,
+            reason="lost",
+            usage=spent,
+            company=company,
+        )
 
     def advance(self) -> bool:
         """Does one depth, or what is left of it; False if the search had stopped before."""
@@ -87,12 +130,13 @@ class Coordinator:
         depth = self.manifest.current_depth + 1
         self._expand(depth)
         self._queue(depth)
+        self.store.snapshot()
         if not any(self._of_depth()):
             self.store.record(ev.Stopped(reason="no_new_ideas"))
-            return True
-        self._evaluate()
-        self._decide(depth)
-        self.store.snapshot_if_due()
+        else:
+            self._evaluate()
+            self._decide(depth)
+        self.store.snapshot()
         return True
 
     def _stop_if_cancelled(self) -> None:
@@ -156,15 +200,31 @@ class Coordinator:
         pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
         if not pending:
             return
-        work = simulate if self.manifest.dry_run else Evaluator(self._fence)
+        self._ideas = {e.idea_path: self._read_idea(e) for e in self._of_depth()}
+        work = simulate if self.manifest.dry_run else Evaluator(self._fence, self._deciding)
         executor = self.make_executor(work)
         try:
-            Dispatcher(self.store, executor, self._request, self.cancel, self.policy).run(pending)
+            Dispatcher(
+                self.store, executor, self._request, self.cancel, self.policy, self._sweep_works
+            ).run(pending)
         except BaseException:
             self.cancel.set()
             raise
         finally:
             executor.close()
+
+    def _sweep_works(self) -> bool:
+        """Whether the sweep still does what it did when the run began; looked at once a depth."""
+        if self.manifest.dry_run or self._swept_at == self.manifest.current_depth:
+            return True
+        preflight = Preflight(self.config, self._worktrees, self.owner, self._fence)
+        try:
+            preflight.check(self.manifest.root_commit, self._expected[0])
+        except SweepError as error:
+            _log.warning("%s", error)
+            return False
+        self._swept_at = self.manifest.current_depth
+        return True
 
     def _request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
         manifest, run_dir = self.manifest, self.store.run_dir
@@ -176,6 +236,7 @@ class Coordinator:
             parent_node_id=parent.node_id,
             parent_commit=parent.commit,
             idea_path=evaluation.idea_path,
+            idea=self._ideas.get(evaluation.idea_path) or self._read_idea(evaluation),
             parent_context=self._context(parent),
             repo=str(self.repo),
             run_dir=str(run_dir),
@@ -183,14 +244,34 @@ class Coordinator:
             protected_paths=manifest.protected_paths,
             expected_ids=self._expected,
             sweep_config_limit=manifest.sweep_config_limit,
-            parent_baseline=str(run_dir / parent.baseline_results_csv_path),
-            root_baseline=str(run_dir / manifest.root_baseline_csv_path),
+            parent_baseline=self._baseline(parent),
+            root_baseline=self._baseline(manifest.nodes[ROOT_NODE]),
+            scoring_rule=manifest.scoring_rule,
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,
             timeout_seconds=self.policy.timeout_seconds,
             root_commit=manifest.root_commit,
         )
+
+    def _baseline(self, node: Node) -> KeptFile:
+        assert node.artifacts.baseline is not None
+        return self._deciding.read(node.artifacts.baseline)
+
+    def _read_idea(self, evaluation: Evaluation) -> bytes:
+        """Before any candidate's code of this depth has run: it could change the next one's.
+        As bytes, because text mode would change the line endings of a patch."""
+        path = self.store.run_dir / evaluation.idea_path
+        try:
+            data = untrusted.read(path, untrusted.LARGEST_TEXT)
+        except OSError as error:
+            raise StorageError(f"cannot read the idea of {evaluation.eval_id}: {error}") from None
+        if hashlib.sha256(data).hexdigest() != evaluation.idea_sha256:
+            raise StorageError(
+                f"{path} is not the idea that was recorded for {evaluation.eval_id}; restore it "
+                "from a backup, or start a new run"
+            )
+        return data
 
     def _context(self, node: Node) -> str:
         """Made once a node: its children are told the same."""
@@ -207,7 +288,11 @@ class Coordinator:
         """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
         manifest = self.manifest
         evaluations = list(self._of_depth())
-        selection = self._select(evaluations)
+        unsettled = [e.eval_id for e in evaluations if e.status not in ("completed", "failed")]
+        if unsettled:
+            raise StorageError(f"depth {depth} cannot be decided: {unsettled[0]} has no outcome")
+        self._deciding.hold_all(manifest)  # also what came from other machines
+        selection = self._select(depth, evaluations)
         now = timestamp()
         nodes = [
             new_node(manifest, manifest.evaluations[eval_id], len(manifest.nodes) + place, now)
@@ -234,14 +319,20 @@ class Coordinator:
         if not manifest.dry_run:
             for node in nodes:
                 self._worktrees.add_node(node.node_id, node.commit)
+        self._deciding.hold_all(manifest)
         trees = None if manifest.dry_run else self._worktrees
         housekeeping.prune(self.store.run_dir, evaluations, trees, self.retention)
 
-    def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
+    def _select(self, depth: int, evaluations: list[Evaluation]) -> beam.Selection:
         manifest = self.manifest
         trees = {node.tree for node in manifest.nodes.values()}
         confirmer = Confirmer(
-            self.store.run_dir, self.config, self._worktrees, self.owner, self._fence
+            self.store.run_dir,
+            self.config,
+            self._worktrees,
+            self._deciding,
+            self.owner,
+            self._fence,
         )
         while True:
             confirmations = None
@@ -257,4 +348,12 @@ class Coordinator:
             if manifest.nodes[evaluation.parent_node_id].artifacts.heldout is None:
                 self.store.record(confirmer.measure_node(manifest, evaluation.parent_node_id))
             request = self._request(evaluation, evaluation.attempt)
-            self.store.record(confirmer.confirm(manifest, request))
+            confirmed = confirmer.confirm(manifest, request)
+            failed_there = OF_THE_SWEEP.intersection(confirmed.confirmation.reasons)
+            if failed_there and not self._sweep_works():
+                raise Paused(
+                    f"paused at depth {depth}: the sweep does not work on the root commit either, "
+                    f"so {evaluation.eval_id} was not judged by it; put that right and run the "
+                    "same command again"
+                )
+            self.store.record(confirmed)

@@ -13,12 +13,12 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import RunEnvironment
 from treewright.tree import config as configuration
-from treewright.tree import worktrees
+from treewright.tree import scoring, worktrees
 from treewright.tree.baseline import RootBaseline
 from treewright.tree.config import Config
 from treewright.tree.git import git, head_commit, require_clean
 from treewright.tree.model import DedupeScope, Manifest, Node, NodeArtifacts
-from treewright.tree.results import Results, read_results
+from treewright.tree.results import Results, parse_results
 from treewright.tree.worktrees import Worktrees
 
 ROOT_NODE = "n0000"
@@ -78,6 +78,7 @@ class NewRun:
     config_path: Path
     shape: Shape
     make_baseline: bool = False
+    preflight: bool = True
 
     def check(self) -> None:
         """What can be said before anything is written."""
@@ -112,6 +113,7 @@ class NewRun:
             heldout=self.shape.confirm_configs or 0,
             dry_run=bool(self.shape.dry_run),
             make=self.make_baseline,
+            preflight=self.preflight,
         )
         baseline, doubt = source.obtain(root.commit, owner, cancel)
         merged = {
@@ -146,6 +148,7 @@ class NewRun:
             root_commit_time=int(git(self.repo, "show", "-s", "--format=%ct", root.commit)),
             root_baseline_csv_path=baseline.path,
             baseline_doubt=doubt,
+            scoring_rule=scoring.RULE,
             protected_paths=self._protected_paths(),
             agent_config=msgspec.to_builtins(self.config),
             environment=RunEnvironment.here(),
@@ -165,13 +168,11 @@ class NewRun:
         return sorted({*self.config.protected_paths, *inside, *_ALWAYS_PROTECTED})
 
 
-def expected_ids(run_dir: Path, manifest: Manifest, config: Config) -> list[int]:
+def expected_ids(manifest: Manifest, config: Config, root_baseline: bytes | None) -> list[int]:
     """The configs a candidate must have, all of them: below the limit, or the root's."""
     if manifest.sweep_config_limit is not None:
         return list(range(manifest.sweep_config_limit))
-    results: Results = read_results(
-        run_dir / manifest.root_baseline_csv_path, [m.name for m in config.metrics]
-    )
+    results: Results = parse_results(root_baseline, [m.name for m in config.metrics])
     return sorted(results.sound_ids)
 
 

@@ -7,7 +7,6 @@ apply, failing tests, a cheat) are outcomes; only our own faults raise.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -16,18 +15,20 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts, atomic
+from treewright.kernel import artifacts, atomic, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
 from treewright.tree import scoring, summary, sweep, worktrees
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
-from treewright.tree.comparison import score_files
+from treewright.tree.comparison import score_results
 from treewright.tree.config import Config
+from treewright.tree.deciding import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
 from treewright.tree.git import GitError
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Comparison, EvalError, EvalOutcome, Usage
+from treewright.tree.results import UNREADABLE_RESULTS
 from treewright.tree.sweep import CommandContext, ConfigRange
 from treewright.tree.wording import explain_end, some_of
 from treewright.tree.worktrees import Commit, Worktrees
@@ -46,6 +47,7 @@ class EvalRequest(msgspec.Struct, frozen=True):
     parent_node_id: str
     parent_commit: str
     idea_path: str
+    idea: bytes
     parent_context: str
     repo: str
     run_dir: str
@@ -53,8 +55,9 @@ class EvalRequest(msgspec.Struct, frozen=True):
     protected_paths: list[str]
     expected_ids: list[int]
     sweep_config_limit: int | None
-    parent_baseline: str
-    root_baseline: str
+    parent_baseline: KeptFile
+    root_baseline: KeptFile
+    scoring_rule: int
     commit_time: int
     seed: int
     owner: str
@@ -73,17 +76,25 @@ class _Rejected(Exception):
 class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
-    def __init__(self, cancel: threading.Event | None = None) -> None:
-        """`cancel` may be a fence: it raises when the run has another owner."""
+    def __init__(
+        self, cancel: threading.Event | None = None, deciding: DecidingFiles | None = None
+    ) -> None:
+        """`cancel` may be a fence: it raises when the run has another owner. `deciding` are
+        the files near the candidate that its code must leave alone."""
         self._cancel = cancel or threading.Event()
+        self._deciding = deciding
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
-        return _Evaluation(request, Deadline(self._cancel, request.timeout_seconds)).run()
+        deadline = Deadline(self._cancel, request.timeout_seconds)
+        return _Evaluation(request, deadline, self._deciding).run()
 
 
 class _Evaluation:
-    def __init__(self, request: EvalRequest, deadline: Deadline) -> None:
+    def __init__(
+        self, request: EvalRequest, deadline: Deadline, deciding: DecidingFiles | None
+    ) -> None:
         self._request = request
+        self._deciding = deciding
         self._cancel = deadline
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
@@ -143,7 +154,7 @@ class _Evaluation:
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
             )
-            shutil.rmtree(aside, ignore_errors=True)
+            untrusted.remove_tree(aside)
             atomic.sweep_temporaries(self._experiment)
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)
@@ -168,8 +179,7 @@ class _Evaluation:
         self._rounds, self._approved = done.review_rounds, done.approved
 
     def _idea(self) -> str:
-        """Read as bytes: text mode would change the line endings of a patch."""
-        return (self._run_dir / self._request.idea_path).read_bytes().decode("utf-8")
+        return self._request.idea.decode("utf-8")
 
     def _commit_changes(self) -> None:
         self._cancel.check()
@@ -201,6 +211,7 @@ class _Evaluation:
             log = self._experiment / "tests.log"
             raise _Rejected(code, explain_end(done, "the test command", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while the tests ran")
+        self._check_deciding("while the tests ran")
         # The sweep starts from the commit, whatever the tests left.
         self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
 
@@ -215,6 +226,7 @@ class _Evaluation:
             log = self._experiment / "sweep.log"
             raise _Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while it was swept")
+        self._check_deciding("while it was swept")
         return results
 
     @property
@@ -233,27 +245,48 @@ class _Evaluation:
         if changed:
             raise _Rejected(PROTECTED_PATH_CHANGED, message.format(some_of(changed)))
 
+    def _check_deciding(self, when: str) -> None:
+        """A candidate whose code reached for a baseline is not measured by it."""
+        if self._deciding is None:
+            return
+        changed = self._deciding.put_back()
+        if changed:
+            raise _Rejected(
+                DECIDING_FILE_CHANGED,
+                f"{some_of(changed)}, by which candidates are judged, changed {when} and was "
+                "put back",
+            )
+
     def _score(self, results: Path) -> None:
         request = self._request
         with self._timed("score"):
-            if results.is_file():
-                self._cancel.check()
-                self._results = artifacts.keep(
-                    results,
-                    self._run_dir,
-                    f"{request.eval_id}_results.csv",
-                    f"sweep of {request.eval_id}",
-                )
-                results.unlink()
-                results = self._run_dir / self._results.path
-            self._comparisons = score_files(
-                results,
-                Path(request.parent_baseline),
-                Path(request.root_baseline),
+            self._comparisons = score_results(
+                self._keep_results(results),
+                request.parent_baseline.data,
+                request.root_baseline.data,
                 request.expected_ids,
                 request.config,
                 request.seed,
+                request.scoring_rule,
             )
+
+    def _keep_results(self, results: Path) -> bytes | None:
+        """The bytes that are hashed, kept and compared: the file itself is read once."""
+        request = self._request
+        try:
+            data = sweep.read_results_file(request.config.sweep, results, self._context())
+        except untrusted.NotPlain as problem:
+            raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
+        if data is None:
+            return None
+        self._cancel.check()
+        self._results = artifacts.keep(
+            data, self._run_dir, f"{request.eval_id}_results.csv", f"sweep of {request.eval_id}"
+        )
+        if self._deciding is not None:
+            self._deciding.hold(KeptFile(self._results, data))
+        results.unlink()
+        return data
 
     def _outcome(self, error: EvalError | None) -> EvalOutcome:
         if self._comparisons is not None:

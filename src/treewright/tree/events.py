@@ -76,12 +76,15 @@ class Started(_Event, tag="started"):
 class Requeued(_Event, tag="requeued"):
     """The evaluation goes back to the queue; `reason` is `interrupted`, `lost` (with its
     coordinator), or the code of the failure that is tried again. `usage` is what the
-    attempt had cost."""
+    attempt had cost. `company`: how many others ran when the coordinator died. `paused`: an
+    outage that ends the invocation."""
 
     eval_id: str
     attempt: int
     reason: str
     usage: Usage = Usage()
+    company: int | None = None
+    paused: bool = False
 
 
 class Completed(_Event, tag="completed"):

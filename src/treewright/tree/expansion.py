@@ -6,23 +6,23 @@ recorded (we were killed in between) are removed and the choice is made again.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, untrusted
 from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
 from treewright.tree import events as ev
-from treewright.tree import summary
+from treewright.tree import summary, usage_log
 from treewright.tree.config import Config
 from treewright.tree.git import git
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.factory import make_source
-from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea, Usage
+from treewright.tree.ideas.rehearsal import rehearsed_source
+from treewright.tree.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,16 @@ class Expander:
         seen = self._seen(manifest, lineage)
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
-        usage = Usage()
-        for source in map(make_source, self.config.ideas):
+        usage = usage_log.total(directory, usage_log.of_expansion(depth))  # of one that was lost
+        make = rehearsed_source if manifest.dry_run else make_source
+        for source in map(make, self.config.ideas):
             wanted = most - len(chosen)
             if wanted <= 0:
                 break
             context = self._context(manifest, node, depth, lineage, wanted)
             proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
             # Kept when the source failed: its error names a log in there.
-            shutil.rmtree(context.scratch, ignore_errors=True)
+            untrusted.remove_tree(context.scratch)
             check(self.cancel)
             usage += proposals.usage
             for idea in proposals.ideas:
@@ -89,12 +90,13 @@ class Expander:
         self, manifest: Manifest, node: Node, depth: int, lineage: list[Node], wanted: int
     ) -> NodeContext:
         scratch = self.run_dir / node.node_ideas_dir / ".generating"
-        shutil.rmtree(scratch, ignore_errors=True)
+        untrusted.remove_tree(scratch)
         scratch.mkdir(parents=True)
         diff_stat = git(self.repo, "diff", "--stat", manifest.root_commit, node.commit)
         return NodeContext(
             node_id=node.node_id,
-            depth=depth,
+            depth=node.depth,
+            round=depth,
             wanted=wanted,
             seed=manifest.seed,
             checkout=self.run_dir / node.worktree_path if node.worktree_path else self.repo,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from treewright.tree.model import Confirmation, EvalError, GateDecision, Recommendation
-from treewright.tree.scoring import INCOMPLETE_ROWS, OF_METRICS, PRIMARY_REGRESSED
+from treewright.tree.scoring import (
+    INCOMPLETE_ROWS,
+    OF_METRICS,
+    PRIMARY_MEAN_WORSE,
+    PRIMARY_REGRESSED,
+)
 
 NOT_RECOMMENDED = "not_recommended"
 HELDOUT_NOT_BETTER = "heldout_not_better"
 
 
 def decide(parent_relative: Recommendation | None, error: EvalError | None) -> GateDecision:
-    """Passes what is recommended, and what is `mixed` without a primary regression.
+    """Passes what is recommended, and what is `mixed` without a worse primary metric: there
+    the mean decides, because nothing else speaks for the candidate.
 
     Only complete measurements pass, whatever they recommend.
     """
@@ -22,8 +28,11 @@ def decide(parent_relative: Recommendation | None, error: EvalError | None) -> G
         return GateDecision(False, _with(INCOMPLETE_ROWS, parent_relative.reasons))
     if PRIMARY_REGRESSED in parent_relative.reasons:
         return GateDecision(False, _with(PRIMARY_REGRESSED, parent_relative.reasons))
-    if parent_relative.should_explore or parent_relative.grade == "mixed":
+    if parent_relative.should_explore:
         return GateDecision(True, parent_relative.reasons)
+    if parent_relative.grade == "mixed":
+        worse = PRIMARY_MEAN_WORSE in parent_relative.reasons
+        return GateDecision(not worse, parent_relative.reasons)
     return GateDecision(False, _with(NOT_RECOMMENDED, parent_relative.reasons))
 
 
@@ -32,8 +41,8 @@ def confirm(
 ) -> Confirmation:
     """Does what was seen on the selection configs hold on configs nobody selected on?
 
-    The held-out rows must be complete and sound on both sides, must not show a primary
-    regression, and where the primary metric's gain got the candidate selected, must show
+    The held-out rows must be complete and sound on both sides, must not show a worse
+    primary metric, and where the primary metric's gain got the candidate selected, must show
     a gain as well.
     The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
@@ -44,6 +53,8 @@ def confirm(
         reasons.append(PRIMARY_REGRESSED)
     elif selection.should_explore and not (heldout.primary_gain or 0.0) > 0:
         reasons.append(HELDOUT_NOT_BETTER)
+    elif PRIMARY_MEAN_WORSE in heldout.reasons:
+        reasons.append(PRIMARY_MEAN_WORSE)
     shrinkage = None
     if selection.primary_gain and heldout.primary_gain is not None:
         shrinkage = 1.0 - heldout.primary_gain / selection.primary_gain

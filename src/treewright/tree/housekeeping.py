@@ -6,12 +6,11 @@ Runs after the facts are recorded, and can be repeated: nothing here decides.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import atomic, proctree
+from treewright.kernel import atomic, proctree, untrusted
 from treewright.tree.model import Evaluation, Manifest
 from treewright.tree.worktrees import Worktrees
 
@@ -105,7 +104,6 @@ def _prune_failure(experiment: Path) -> None:
     if not experiment.is_dir():
         return
     for path in experiment.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif not any(path.match(pattern) for pattern in _KEPT_OF_A_FAILURE):
-            path.unlink()
+        kept = any(path.match(name) for name in _KEPT_OF_A_FAILURE)
+        if not kept or path.is_dir() or path.is_symlink():
+            untrusted.remove_tree(path)

@@ -16,6 +16,8 @@ from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
 
 FORMAT_VERSION = 1
+_MOST_USD = 1e6
+_MOST_TOKENS = 10**12
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown"]
 Grade = Literal["strong", "promising", "mixed", "weak"]
@@ -50,7 +52,8 @@ class MetricComparison(msgspec.Struct, frozen=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True):
-    """What one comparison says about a candidate. `reasons` are stable codes."""
+    """What one comparison says about a candidate. `reasons` are stable codes; `balance` is
+    the weighted gain over all metrics, by which equal scores are told apart."""
 
     should_explore: bool
     grade: Grade
@@ -61,6 +64,7 @@ class Recommendation(msgspec.Struct, frozen=True):
     primary_gain: float | None = None
     primary_gain_low: float | None = None
     primary_gain_high: float | None = None
+    balance: float | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -130,6 +134,17 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
+def sane_usage(usage: Usage) -> Usage:
+    """What an endpoint or an agent claims, as far as it can be true: nobody is paid for asking."""
+    cost = usage.cost_usd if 0 < usage.cost_usd < _MOST_USD else 0.0
+    tokens = [n if 0 < n < _MOST_TOKENS else 0 for n in _tokens(usage)]
+    return Usage(tokens[0], tokens[1], cost)
+
+
+def _tokens(usage: Usage) -> tuple[int, int]:
+    return usage.prompt_tokens, usage.completion_tokens
+
+
 class EvalOutcome(msgspec.Struct, frozen=True):
     """All that an evaluation hands back. `error` is None if and only if it was scored."""
 
@@ -159,6 +174,9 @@ class Evaluation(msgspec.Struct):
     status: EvalStatus = "pending"
     task_state: TaskState = "queued"
     attempt: int = 0
+    lost_alone: int = 0
+    lost_together: int = 0
+    pauses: int = 0
     queued_at: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
@@ -289,6 +307,7 @@ class Manifest(msgspec.Struct):
     format_version: int = FORMAT_VERSION
     kind: Literal["tree"] = "tree"
     baseline_doubt: str | None = None
+    scoring_rule: int = 1
     current_depth: int = 0
     stop_reason: StopReason | None = None
     frontier: list[str] = []

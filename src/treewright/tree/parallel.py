@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from treewright.kernel import untrusted
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import LeaseLost, UsageError
 from treewright.kernel.executors.inline import InlineExecutor
@@ -80,12 +80,12 @@ def _cluster_directory(run_dir: Path, epoch: int, fence: Fence) -> Iterator[Path
     if place.is_dir():
         for path in place.iterdir():
             if not path.name.isdecimal() or int(path.name) < epoch:
-                shutil.rmtree(path, ignore_errors=True)  # of an owner that was killed
+                untrusted.remove_tree(path)  # of an owner that was killed
     own = place / str(epoch)
     try:
         yield own
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        untrusted.remove_tree(own)
         with contextlib.suppress(OSError, LeaseLost):
             fence.check()
             place.rmdir()

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 import treewright
-from treewright.kernel import artifacts
+from treewright.kernel import artifacts, untrusted
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, WorkerLost
@@ -70,15 +70,12 @@ class RemoteExecutor:
         self._bundles: dict[str, Any] = {}
 
     def submit(self, request: EvalRequest) -> None:
-        run_dir = Path(request.run_dir)
         task = RemoteTask(
             request=request,
             dry_run=self._dry_run,
-            idea=(run_dir / request.idea_path).read_bytes(),
-            parent_baseline=Path(request.parent_baseline).read_bytes(),
-            root_baseline=Path(request.root_baseline).read_bytes(),
             remote_url=self._remote_url,
             cancel_event=self._cancel_event,
+            shallow=_shallow_boundary(Path(request.repo)),
         )
         bundle = b"" if self._dry_run else self._bundle(request)
         payload = msgspec.msgpack.encode(task)
@@ -123,6 +120,11 @@ class RemoteExecutor:
         return self._bundles[request.parent_commit]
 
 
+def _shallow_boundary(repo: Path) -> str:
+    path = repo / git(repo, "rev-parse", "--git-path", "shallow").rstrip("\n")
+    return path.read_text() if path.is_file() else ""
+
+
 def _pack(request: EvalRequest, remote: str | None) -> bytes:
     repo = Path(request.repo)
     known = ("--not", f"--remotes={remote}") if remote else ()
@@ -142,18 +144,15 @@ def receive(request: EvalRequest, result: RemoteResult, fence: Fence) -> EvalOut
     run_dir = Path(request.run_dir)
     experiment = run_dir / "eval" / request.eval_id / "experiment"
     fence.check()
-    shutil.rmtree(experiment, ignore_errors=True)
+    untrusted.remove_tree(experiment)
     experiment.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
         _unpack(tar, experiment)
     recorded = result.outcome.results_csv
     if recorded is not None and result.results_csv is not None:
-        arrived = experiment / "arrived_results.csv"
-        arrived.write_bytes(result.results_csv)
         name = Path(recorded.path).name
         fence.check()
-        kept = artifacts.keep(arrived, run_dir, name, recorded.source)
-        arrived.unlink()
+        kept = artifacts.keep(result.results_csv, run_dir, name, recorded.source)
         if kept.sha256 != recorded.sha256:
             raise OSError(f"the results of {request.eval_id} changed on their way")
     if result.bundle is not None:

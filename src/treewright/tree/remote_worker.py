@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 import treewright
-from treewright.kernel import process
+from treewright.kernel import process, untrusted
 from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
 from treewright.tree.evaluation import EvalRequest, Evaluator
 from treewright.tree.git import GitError, command, environment, git
@@ -36,15 +36,14 @@ _EXECUTING = ("executing", "long-running")
 
 
 class RemoteTask(msgspec.Struct, frozen=True):
-    """A request with the bytes of everything it names but the bundle."""
+    """A request, which holds all that it rests on but the commits, and where to get these."""
 
     request: EvalRequest
     dry_run: bool
-    idea: bytes
-    parent_baseline: bytes
-    root_baseline: bytes
     remote_url: str | None
     cancel_event: str
+    shallow: str = ""
+    """The commits behind which a shallow repository knows nothing, one a line."""
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
@@ -106,18 +105,8 @@ def _evaluate_in(
     workspace: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event
 ) -> RemoteResult:
     run_dir, repo = workspace / "run", workspace / "repo"
-    request = msgspec.structs.replace(
-        task.request,
-        repo=str(repo),
-        run_dir=str(run_dir),
-        parent_baseline=str(run_dir / "parent_baseline.csv"),
-        root_baseline=str(run_dir / "root_baseline.csv"),
-    )
-    idea = run_dir / request.idea_path
-    idea.parent.mkdir(parents=True)
-    idea.write_bytes(task.idea)
-    Path(request.parent_baseline).write_bytes(task.parent_baseline)
-    Path(request.root_baseline).write_bytes(task.root_baseline)
+    request = msgspec.structs.replace(task.request, repo=str(repo), run_dir=str(run_dir))
+    run_dir.mkdir(parents=True)
     if task.dry_run:
         outcome = simulate(request)
     else:
@@ -139,6 +128,8 @@ def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Ev
     repo.mkdir()
     kind = "sha256" if len(request.parent_commit) == 64 else "sha1"
     git(repo, "init", "-q", f"--object-format={kind}")
+    if task.shallow:  # else the bundle would be refused: it lacks what its commits name
+        (repo / ".git" / "shallow").write_text(task.shallow)
     if task.remote_url is not None:
         _fetch_remote(repo, task.remote_url, request, cancel)
     if bundle:
@@ -184,7 +175,7 @@ def _candidate_bundle(
 
 
 def _tar(directory: Path) -> bytes:
-    """Files and directories only: whatever else a candidate left there is not a log."""
+    """Plain files of a log's size: whatever else a candidate left there is not a log."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as tar:
         for path in sorted(directory.iterdir()):
@@ -193,7 +184,8 @@ def _tar(directory: Path) -> bytes:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return entry if entry.isreg() or entry.isdir() else None
+    believable = entry.isreg() and entry.size <= untrusted.LARGEST_TEXT
+    return entry if believable or entry.isdir() else None
 
 
 @contextlib.contextmanager

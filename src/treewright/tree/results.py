@@ -8,11 +8,14 @@ refuses to promote on it.
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from treewright.kernel import untrusted
 
 ProblemCode = Literal[
     "missing_column",
@@ -25,6 +28,7 @@ ProblemCode = Literal[
     "unreadable_results",
 ]
 
+UNREADABLE_RESULTS = "unreadable_results"
 _EXAMPLES_PER_CODE = 5
 _LONGEST_FIELD = 1 << 20
 
@@ -56,14 +60,30 @@ def read_results(
     path: Path, metrics: Sequence[str], wanted: Callable[[int], bool] = lambda _: True
 ) -> Results:
     """Reads the rows whose config_id is wanted; the others are not even checked."""
-    results = Results({name: {} for name in metrics}, set(), set(), Problems())
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            _read_rows(file, metrics, wanted, results)
+        data = untrusted.read(path, untrusted.LARGEST_RESULTS)
     except FileNotFoundError:
-        results.problems.add("unreadable_results", "the sweep wrote no results CSV")
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        results.problems.add("unreadable_results", str(error))
+        data = None
+    except OSError as error:
+        results = Results({name: {} for name in metrics}, set(), set(), Problems())
+        results.problems.add(UNREADABLE_RESULTS, str(error))
+        return results
+    return parse_results(data, metrics, wanted)
+
+
+def parse_results(
+    data: bytes | None, metrics: Sequence[str], wanted: Callable[[int], bool] = lambda _: True
+) -> Results:
+    """The same from the bytes of the file; None where there is none."""
+    results = Results({name: {} for name in metrics}, set(), set(), Problems())
+    if data is None:
+        results.problems.add(UNREADABLE_RESULTS, "the sweep wrote no results CSV")
+        return results
+    try:
+        text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline="")
+        _read_rows(text, metrics, wanted, results)
+    except (UnicodeDecodeError, csv.Error) as error:
+        results.problems.add(UNREADABLE_RESULTS, str(error))
     return results
 
 

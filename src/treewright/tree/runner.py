@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal, rundir
+from treewright.kernel import journal, rundir, untrusted
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -25,6 +24,7 @@ from treewright.tree.config import BackendConfig, Config
 from treewright.tree.confirmation import Confirmer
 from treewright.tree.coordinator import Coordinator
 from treewright.tree.creation import ROOT_NODE, NewRun, Shape
+from treewright.tree.deciding import DecidingFiles
 from treewright.tree.dispatch import FailurePolicy
 from treewright.tree.git import find_repository, hide_from_status
 from treewright.tree.housekeeping import Retention
@@ -48,6 +48,7 @@ class RunRequest:
     config_path: Path | None = None
     shape: Shape = field(default_factory=Shape)
     make_baseline: bool = False
+    preflight: bool = True
     retention: Retention = field(default_factory=Retention)
     policy: FailurePolicy = field(default_factory=FailurePolicy)
     parallelism: Parallelism = field(default_factory=Parallelism)
@@ -120,6 +121,7 @@ def open_run(
                 ),
             )
             coordinator.recover()
+            owned.snapshot()  # that of a killed owner was behind
             yield coordinator
         except BaseException:
             _quietly(owned.snapshot)
@@ -134,13 +136,14 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
     try:
         manifest = new_run.build(owner, cancel)
         if manifest.confirm_configs:
-            confirmer = Confirmer(owned.run_dir, new_run.config, trees, owner, cancel)
+            deciding = DecidingFiles(owned.run_dir, new_run.repo, new_run.run_id)
+            confirmer = Confirmer(owned.run_dir, new_run.config, trees, deciding, owner, cancel)
             measured = confirmer.measure_node(manifest, ROOT_NODE)
             manifest.nodes[ROOT_NODE].artifacts.heldout = measured.artifact
         owned.record(ev.RunCreated(manifest=manifest))
     except (TreewrightError, KeyboardInterrupt):
         owned.lease.check()
-        shutil.rmtree(owned.run_dir, ignore_errors=True)
+        untrusted.remove_tree(owned.run_dir)
         raise
     owned.snapshot()
 
@@ -156,6 +159,7 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> New
         config_path=config_path,
         shape=request.shape,
         make_baseline=request.make_baseline,
+        preflight=request.preflight,
     )
     new_run.check()
     if not request.shape.dry_run:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from treewright.kernel import artifacts, atomic
 from treewright.tree import summary
-from treewright.tree.comparison import score_files
+from treewright.tree.comparison import score_results
 from treewright.tree.config import MetricConfig
 from treewright.tree.evaluation import EvalRequest
 from treewright.tree.model import EvalError, EvalOutcome
-from treewright.tree.results import read_results
+from treewright.tree.results import parse_results
 from treewright.tree.scoring import rejection
 
 _SHARE_THAT_FAILS = 0.1
@@ -42,22 +42,19 @@ def simulate(request: EvalRequest) -> EvalOutcome:
         outcome = EvalOutcome(parent_relative=refused, root_relative=refused, error=error)
     else:
         names = [metric.name for metric in request.config.metrics]
-        before = read_results(Path(request.parent_baseline), names).values
-        text = _shifted(before, request.expected_ids, request.config.metrics, draw)
-        atomic.write_text(experiment / "results.csv", text)
+        before = parse_results(request.parent_baseline.data, names).values
+        text = _shifted(before, request.expected_ids, request.config.metrics, draw).encode()
         kept = artifacts.keep(
-            experiment / "results.csv",
-            run_dir,
-            f"{request.eval_id}_results.csv",
-            f"simulated for {request.eval_id}",
+            text, run_dir, f"{request.eval_id}_results.csv", f"simulated for {request.eval_id}"
         )
-        comparisons = score_files(
-            run_dir / kept.path,
-            Path(request.parent_baseline),
-            Path(request.root_baseline),
+        comparisons = score_results(
+            text,
+            request.parent_baseline.data,
+            request.root_baseline.data,
             request.expected_ids,
             request.config,
             request.seed,
+            request.scoring_rule,
         )
         outcome = EvalOutcome(
             candidate_commit=request.parent_commit,
@@ -79,12 +76,12 @@ def simulate(request: EvalRequest) -> EvalOutcome:
     return outcome
 
 
-def heldout_csv(request: EvalRequest, parent_heldout: Path, config_ids: Sequence[int]) -> str:
+def heldout_csv(request: EvalRequest, parent_heldout: bytes, config_ids: Sequence[int]) -> str:
     """A candidate's results on held-out configs: the same shift as in its selection."""
     draw = _generator(request)
     draw.random()
     names = [metric.name for metric in request.config.metrics]
-    before = read_results(parent_heldout, names).values
+    before = parse_results(parent_heldout, names).values
     return _shifted(before, config_ids, request.config.metrics, draw)
 
 
@@ -95,8 +92,7 @@ def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> 
 
 
 def _generator(request: EvalRequest) -> random.Random:
-    idea = (Path(request.run_dir) / request.idea_path).read_bytes()
-    key = b"%d:%s:" % (request.seed, request.parent_node_id.encode()) + idea
+    key = b"%d:%s:" % (request.seed, request.parent_node_id.encode()) + request.idea
     return random.Random(hashlib.sha256(key).digest())  # noqa: S311
 
 

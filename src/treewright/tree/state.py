@@ -9,7 +9,15 @@ from __future__ import annotations
 import math
 
 from treewright.tree import events as ev
-from treewright.tree.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest, Usage
+from treewright.tree.model import (
+    Dedupe,
+    DepthRecord,
+    EvalOutcome,
+    Evaluation,
+    Manifest,
+    Usage,
+    sane_usage,
+)
 
 _COST_DIGITS = 9
 
@@ -116,6 +124,10 @@ def _requeued(manifest: Manifest, event: ev.Requeued) -> None:
     evaluation = manifest.evaluations[event.eval_id]
     if evaluation.status == "running" and evaluation.attempt == event.attempt:
         _spend(manifest, event.usage)
+        if event.company is not None:
+            evaluation.lost_alone += event.company == 0
+            evaluation.lost_together += event.company > 0
+        evaluation.pauses += event.paused
         evaluation.status = "pending"
         evaluation.task_state = "queued"
         evaluation.started_at = None
@@ -178,7 +190,8 @@ def _spend_seconds(manifest: Manifest, seconds: float) -> None:
     manifest.spent.seconds = round(manifest.spent.seconds + round(seconds, 3), 3)
 
 
-def _spend(manifest: Manifest, usage: Usage) -> None:
+def _spend(manifest: Manifest, claimed: Usage) -> None:
+    usage = sane_usage(claimed)
     cost = round(usage.cost_usd, _COST_DIGITS)
     manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
     manifest.spent.prompt_tokens += usage.prompt_tokens

@@ -1,8 +1,8 @@
 """The manifest on disk: a snapshot, and the journal that it is rebuilt from.
 
-`events.jsonl` is the history; `manifest.json` is what it adds up to, written whole at
-the end of every invocation and, in between, only when enough has happened that its
-cost stays a constant share of each event. A manifest is believed if its checksum is
+`events.jsonl` is the history; `manifest.json` is what it adds up to, written whole when a
+depth begins, when it ends, and on exit; within a depth only when enough has happened that
+its cost stays a constant share of each event. A manifest is believed if its checksum is
 right and it was written under the latest lease; otherwise the journal is read from
 its beginning, so that nothing a former owner wrote late can count.
 """
@@ -13,6 +13,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -46,13 +47,30 @@ def load(run_dir: Path, before_epoch: int | None = None) -> Manifest:
     """The present state of a run, without owning it. Raises UsageError if there is none."""
     loaded = _load(run_dir, before_epoch)
     if loaded is None:
-        raise UsageError(f"no tree run at {run_dir}; check --tree-run-id and --repo")
-    return loaded[0]
+        raise _no_run(run_dir)
+    return loaded.manifest
 
 
 def exists(run_dir: Path) -> bool:
     events = run_dir / EVENTS
     return (run_dir / MANIFEST).exists() or (events.exists() and events.stat().st_size > 0)
+
+
+def refresh(run_dir: Path) -> Manifest:
+    """Writes the manifest anew from the journal, without owning the run. Whichever of two
+    writers is last: a manifest that is behind is read together with what follows it."""
+    loaded = _load(run_dir, None)
+    if loaded is None:
+        raise _no_run(run_dir)
+    old = loaded.manifest.snapshot
+    if (old.journal_offset, old.journal_epoch) != (loaded.offset, loaded.epoch):
+        loaded.manifest.snapshot = SnapshotMark(loaded.offset, loaded.epoch)
+        atomic.write_bytes(run_dir / MANIFEST, encode(loaded.manifest))
+    return loaded.manifest
+
+
+def _no_run(run_dir: Path) -> UsageError:
+    return UsageError(f"no tree run at {run_dir}; check --tree-run-id and --repo")
 
 
 class RunStore:
@@ -65,9 +83,9 @@ class RunStore:
         self._journal = Journal(run_dir / EVENTS, lease.epoch, lease.check)
         self._append(ev.LeaseTaken(owner=lease.owner))
         loaded = _load(run_dir, lease.epoch)
-        self._manifest, self._applied = loaded if loaded is not None else (None, 0)
+        self._manifest = loaded.manifest if loaded is not None else None
         self._since_snapshot = 0
-        self._size_hint = self._applied
+        self._size_hint = loaded.lines if loaded is not None else 0
         self._whole = True
 
     @property
@@ -141,8 +159,18 @@ def _with_checksum(tail: bytes, checksum: bytes) -> bytes:
     return _CHECKSUM.sub(rb"\g<1>" + checksum + rb"\g<3>", tail)
 
 
-def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | None:
-    """The state and the number of journal lines in it. `before_epoch` is the reader's own."""
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """The state, how many journal lines are in it, and where and in which epoch these end."""
+
+    manifest: Manifest
+    lines: int
+    offset: int
+    epoch: int
+
+
+def _load(run_dir: Path, before_epoch: int | None) -> _Loaded | None:
+    """The state that the files add up to. `before_epoch` is the reader's own."""
     last_epoch = latest_epoch(run_dir / LEASE_DIR) if before_epoch is None else before_epoch - 1
     manifest = _read_snapshot(run_dir / MANIFEST)
     snapshot_exists = manifest is not None
@@ -168,12 +196,13 @@ def _load(run_dir: Path, before_epoch: int | None) -> tuple[Manifest, int] | Non
                 "it was written by another version, or edited"
             ) from None
         count += 1
+        offset, epoch = line.end, line.epoch
     if manifest is None and snapshot_exists:
         raise StorageError(
             f"{events} does not have the beginning of the run that {MANIFEST} describes; "
             "restore it from a backup"
         )
-    return (manifest, count) if manifest is not None else None
+    return _Loaded(manifest, count, offset, epoch) if manifest is not None else None
 
 
 def _read_snapshot(path: Path) -> Manifest | None:

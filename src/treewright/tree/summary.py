@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import atomic, jsontext
+from treewright.kernel import atomic, jsontext, untrusted
 from treewright.tree.model import Comparison, EvalOutcome
 
 FORMAT_VERSION = 1
@@ -51,6 +51,6 @@ def write(
 def read(path: Path) -> dict[str, Any] | None:
     """The document, or None where there is none."""
     try:
-        return jsontext.decode(path.read_bytes())
+        return jsontext.decode(untrusted.read(path, untrusted.LARGEST_TEXT))
     except (OSError, msgspec.DecodeError):
         return None

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import process
+from treewright.kernel import process, untrusted
 from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
@@ -87,12 +87,21 @@ def run_sweep(
     else:
         results = context.log_dir / f"{name}_results.csv"
     results.parent.mkdir(parents=True, exist_ok=True)
-    results.unlink(missing_ok=True)
+    untrusted.remove_tree(results)
     variables = {RESULTS_CSV: str(results), CONFIG_START: str(configs.start)}
     if configs.stop is not None:
         variables[CONFIG_LIMIT] = str(configs.stop)
     done = _run(config.command, config.timeout_seconds, context, f"{name}.log", variables)
     return done, results
+
+
+def read_results_file(config: SweepConfig, results: Path, context: CommandContext) -> bytes | None:
+    """The CSV that a sweep left; None if it left none. NotPlain if that is no plain file."""
+    inside = context.log_dir if config.results_csv is None else context.worktree
+    try:
+        return untrusted.read(results, untrusted.LARGEST_RESULTS, inside)
+    except FileNotFoundError:
+        return None
 
 
 def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from treewright.kernel import untrusted
 from treewright.kernel.process import ProcessResult
 
 _LAST_BYTES = 4096
+_LARGEST_LOG = 1 << 40
 _LONGEST_QUOTE = 160
 _SHOWN = 3
 
 
 def explain_end(done: ProcessResult, what: str, log: Path) -> str:
     """How a command ended, with the last line it said."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
-        lines = file.read().decode("utf-8", "replace").split("\n")
+    try:
+        with untrusted.open_plain(log, _LARGEST_LOG) as file:
+            file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
+            lines = file.read(_LAST_BYTES).decode("utf-8", "replace").split("\n")
+    except OSError as error:  # what ran there put something else in its place
+        lines = [str(error)]
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
 

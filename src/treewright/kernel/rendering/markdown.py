@@ -26,6 +26,8 @@ def code(text: object, limit: int = 200) -> str:
     longest = max(map(len, re.findall(r"`+", line)), default=0) if "`" in line else 0
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
+    if r"\|" in line:  # in a table a backslash before a pipe is taken for its escape
+        return f"<code>{line.translate(_ESCAPES)}</code>"
     return f"{fence}{pad}{line}{pad}{fence}".replace("|", r"\|")
 
 

@@ -153,12 +153,13 @@ class ChatClient:
             if delay is not None:
                 self._limiter.hold(delay)
             raise _Passing(error, delay)
-        if reply.status in (401, 403):
+        if reply.status in (401, 402, 403):
             what += (
                 f"; set {self._endpoint.api_key_env}"
                 if self._endpoint.api_key_env
                 else ("; set `api_key_env` of the endpoint")
             )
+            raise self._error("llm_denied", what)
         if refused:
             raise _Refused(self._error("llm_failed", what), refused)
         raise self._error("llm_failed", what)

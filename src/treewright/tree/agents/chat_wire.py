@@ -11,7 +11,7 @@ import msgspec
 
 from treewright.kernel import jsontext
 from treewright.tree.config import EndpointConfig
-from treewright.tree.model import Usage
+from treewright.tree.model import Usage, sane_usage
 
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OPTIONAL_PARAMETERS = frozenset({"temperature", "seed"})
@@ -40,11 +40,12 @@ class Completion(msgspec.Struct):
 def priced(endpoint: EndpointConfig, counts: Counts | None) -> Usage:
     if counts is None:
         return Usage()
+    used = sane_usage(Usage(counts.prompt_tokens, counts.completion_tokens))
     cost = (
-        counts.prompt_tokens * (endpoint.usd_per_million_prompt_tokens or 0.0)
-        + counts.completion_tokens * (endpoint.usd_per_million_completion_tokens or 0.0)
+        used.prompt_tokens * (endpoint.usd_per_million_prompt_tokens or 0.0)
+        + used.completion_tokens * (endpoint.usd_per_million_completion_tokens or 0.0)
     ) / 1e6
-    return Usage(counts.prompt_tokens, counts.completion_tokens, cost)
+    return sane_usage(Usage(used.prompt_tokens, used.completion_tokens, cost))
 
 
 def retry_after(value: str | None) -> float | None:

@@ -10,7 +10,8 @@ import os
 import shutil
 from pathlib import Path
 
-from treewright.kernel import process
+from treewright.kernel import process, untrusted
+from treewright.tree import usage_log
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset
@@ -54,7 +55,13 @@ class CommandAgent:
             transcript.scrub(prompt_file)
             output = transcript.without_api_keys(transcript.scrub(log))
         self._clear_debris(request.worktree)
-        return self._reply(done, output, log, request.role)
+        try:
+            reply = self._reply(done, output, log, request.role)
+        except AgentFailure as failure:
+            usage_log.add(request.log_dir, failure.usage)
+            raise
+        usage_log.add(request.log_dir, reply.usage)
+        return reply
 
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
         name = Path(arguments(self._config, role)[0]).name
@@ -89,10 +96,7 @@ class CommandAgent:
                     == 0
                 ):
                     continue
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
+                untrusted.remove_tree(path)
 
 
 def arguments(config: CommandBackend, role: Role) -> list[str]:

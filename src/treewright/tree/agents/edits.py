@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from treewright.kernel import untrusted
 from treewright.tree.agents.base import AgentFailure
 
 
@@ -49,7 +50,7 @@ def write_all(edits: Sequence[FileEdit], worktree: Path) -> None:
     made: list[Path] = []
     try:
         for target, edit in targets:
-            before.append((target, target.read_bytes() if target.exists() else None))
+            before.append((target, _bytes_of(target)))
             if edit.text is None:
                 target.unlink(missing_ok=True)
                 continue
@@ -63,9 +64,15 @@ def write_all(edits: Sequence[FileEdit], worktree: Path) -> None:
                 target.unlink()
         for directory in reversed(made):
             directory.rmdir()
-        raise AgentFailure(
-            "edits_failed", f"cannot write {error.filename}: {error.strerror}"
-        ) from error
+        what = f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+        raise AgentFailure("edits_failed", f"cannot write {what}") from error
+
+
+def _bytes_of(target: Path) -> bytes | None:
+    try:
+        return untrusted.read(target, untrusted.LARGEST_TEXT)
+    except FileNotFoundError:
+        return None
 
 
 def _make_parents(target: Path, made: list[Path]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from treewright.kernel import untrusted
+
 _HUNK = ("+", "-", " ")
 
 
@@ -41,6 +43,6 @@ def _is_crlf(worktree: Path, header: str) -> bool:
     path = worktree / name.removeprefix("a/")
     try:
         inside = path.resolve().is_relative_to(worktree.resolve())
-        return inside and path.is_file() and uses_crlf(path.read_bytes())
+        return inside and uses_crlf(untrusted.read(path, untrusted.LARGEST_TEXT))
     except OSError:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from treewright.tree import usage_log
 from treewright.tree.agents import replies, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.agents.chat import Answer, ChatClient, Message
@@ -36,6 +37,7 @@ class ChatAgent:
         while True:
             answer = self._ask(messages, request)
             spent.append(answer.usage)
+            usage_log.add(request.log_dir, answer.usage)
             messages.append(Message("assistant", answer.text))
             if request.role != "coder":
                 return _noted(answer)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from treewright.kernel import untrusted
 from treewright.tree.agents import patch
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.edits import FileEdit, confine, write_all
@@ -125,10 +126,10 @@ def _resolve(edits: tuple[Replacement | FileEdit, ...], worktree: Path) -> list[
 
 
 def _read(target: Path, path: str) -> str | None:
-    if not target.exists():
-        return None
     try:
-        return target.read_bytes().decode("utf-8")
+        return untrusted.read(target, untrusted.LARGEST_TEXT).decode("utf-8")
+    except FileNotFoundError:
+        return None
     except (OSError, UnicodeDecodeError):
         raise AgentFailure("edits_failed", f"{path} is not a text file in UTF-8") from None
 

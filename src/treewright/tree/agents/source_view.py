@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from treewright.kernel import untrusted
 from treewright.tree.agents import prompts
 from treewright.tree.config import BackendConfig, OpenaiBackend
 from treewright.tree.git import git
@@ -66,10 +67,8 @@ def _rank(name: str, about: str, worktree: Path) -> tuple[int, int, str]:
 
 def _text(path: Path) -> str | None:
     """None for what is not text, too large, or not a file of the worktree itself."""
-    if path.is_symlink() or path.stat().st_size > _LARGEST_FILE:
-        return None
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = untrusted.read(path, _LARGEST_FILE).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     return None if "\0" in text else text

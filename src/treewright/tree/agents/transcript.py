@@ -12,6 +12,7 @@ import os
 import re
 from pathlib import Path
 
+from treewright.kernel import untrusted
 from treewright.kernel.atomic import storage_errors
 
 REDACTED = "[redacted]"
@@ -55,21 +56,26 @@ def write(path: Path, text: str, *names: str | None) -> None:
     """Writes a log without secrets. `names` are variables known to hold one."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(redact(text, *names).encode("utf-8", "surrogateescape"))
+        with untrusted.create(path) as file:
+            file.write(redact(text, *names).encode("utf-8", "surrogateescape"))
 
 
 def write_for_use(path: Path, text: str) -> None:
     """Writes what a child process is to read, as it is. `scrub` the file afterwards."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with untrusted.create(path) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
 
 
 def scrub(path: Path, *names: str | None) -> str:
     """Takes secrets out of a file that a child process used; returns what it said before."""
     try:
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = untrusted.read(path, untrusted.LARGEST_TEXT).decode("utf-8", "replace")
     except FileNotFoundError:
+        return ""
+    except untrusted.NotPlain:
+        write(path, "[treewright: this was no plain file any more, and was removed]\n")
         return ""
     if redact(text, *names) != text:
         write(path, text, *names)

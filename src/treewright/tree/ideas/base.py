@@ -35,6 +35,7 @@ class NodeContext:
 
     node_id: str
     depth: int
+    """The node's own: 0 for the root."""
     wanted: int
     seed: int
     checkout: Path
@@ -52,6 +53,8 @@ class NodeContext:
     protected_paths: list[str] = field(default_factory=list)
     owner: str = ""
     cancel: threading.Event | None = None
+    round: int = 1
+    """The depth that is being searched, for which the ideas are."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from treewright.kernel import untrusted
 from treewright.tree.config import DirectoryIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
 
@@ -40,14 +41,15 @@ def read_ideas(directory: Path, *, origin: str, mend: str = _MEND) -> list[Idea]
     for path in paths:
         try:
             # Bytes, because reading as text would turn CRLF in a patch into LF.
-            text = path.read_bytes().decode("utf-8")
+            # A link may be the user's own; what it leads to must be a plain file all the same.
+            text = untrusted.read(path.resolve(), untrusted.LARGEST_TEXT).decode("utf-8")
         except UnicodeDecodeError as error:
             raise IdeaSourceError(
                 f"{path} is not UTF-8 text (byte {error.start}); {mend}, "
                 "then run the same command again"
             ) from None
         except OSError as error:
-            raise IdeaSourceError(f"cannot read {path}: {error.strerror}") from error
+            raise IdeaSourceError(f"cannot read {path}: {error.strerror or error}") from error
         if text.strip():
             ideas.append(Idea(text, origin=f"{origin}/{path.name}"))
     return ideas

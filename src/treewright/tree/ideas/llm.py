@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from treewright.tree import usage_log
 from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.chat import Answer, ChatClient, Message
 from treewright.tree.agents.endpoint import ChatError
@@ -47,6 +48,8 @@ class LlmSource:
             for last in (False, True):
                 answer = self._ask(messages, context)
                 usage += answer.usage
+                name = usage_log.of_expansion(context.round)
+                usage_log.add(context.scratch.parent, answer.usage, name)
                 messages.append(Message("assistant", answer.text))
                 texts = parse(answer.text, cut_off=answer.finish_reason == "length")
                 if texts or last:
@@ -75,7 +78,7 @@ class LlmSource:
 
     def _ask(self, messages: list[Message], context: NodeContext) -> Answer:
         # Nodes of one run must not get the same ideas for the same reason: the seed.
-        digest = hashlib.sha256(f"{context.seed}:{context.node_id}:{context.depth}".encode())
+        digest = hashlib.sha256(f"{context.seed}:{context.node_id}:{context.round}".encode())
         seed = int.from_bytes(digest.digest()[:4], "big") >> 1
         try:
             return self._client.ask(messages, seed=seed, cancel=context.cancel)

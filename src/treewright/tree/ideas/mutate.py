@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from treewright.kernel import untrusted
 from treewright.tree.config import MutateIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
 from treewright.tree.ideas.literals import Edit, Site, find_sites
@@ -105,7 +106,7 @@ def _read_places(
     problems: list[str] = []
     for path in paths:
         try:
-            source = (root / path).read_bytes()
+            source = untrusted.read(root / path, untrusted.LARGEST_TEXT)
             sites = find_sites(source, config.factors, config.options)
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             problems.append(f"{path}: {error}")

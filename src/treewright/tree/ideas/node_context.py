@@ -23,6 +23,7 @@ def as_json(context: NodeContext) -> dict[str, Any]:
         "format_version": 1,
         "node_id": context.node_id,
         "depth": context.depth,
+        "round": context.round,
         "count": context.wanted,
         "seed": context.seed,
         "checkout": str(context.checkout),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from treewright.kernel import untrusted
 from treewright.tree import summary
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.model import Evaluation, Manifest, Node
@@ -83,7 +84,7 @@ def lineage(manifest: Manifest, node: Node) -> list[Node]:
 def read_title(path: Path) -> str:
     """The title of an idea file; empty if the file is gone."""
     try:
-        with path.open("rb") as file:
+        with untrusted.open_plain(path, untrusted.LARGEST_TEXT) as file:
             return idea_text.title(file.read(_TITLE_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ""

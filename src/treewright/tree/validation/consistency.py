@@ -70,12 +70,13 @@ def _idea_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
 def check_nodes(subject: Subject) -> Iterator[Finding]:
     """Each node is what the evaluation that it came from says."""
     manifest = subject.manifest
+    first = _first_tried(manifest)
     for node in manifest.nodes.values():
         if node.parent_node_id is None:
             yield from _root(node, manifest)
         else:
             yield from _promoted(node, manifest)
-        for message in _expansion_problems(node, manifest):
+        for message in _expansion_problems(node, manifest, first):
             yield Finding("expansion", node.node_id, message)
 
 
@@ -123,7 +124,7 @@ def _promoted(node: Node, manifest: Manifest) -> Iterator[Finding]:
         yield Finding("node_state", node.node_id, "its held-out results are not its confirmation's")
 
 
-def _expansion_problems(node: Node, manifest: Manifest) -> Iterator[str]:
+def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterator[str]:
     paths = [idea.path for idea in node.ideas]
     expected = [f"{node.node_ideas_dir}/idea_{number:03d}.md" for number in range(len(paths))]
     if paths != expected:
@@ -136,10 +137,25 @@ def _expansion_problems(node: Node, manifest: Manifest) -> Iterator[str]:
         if count > manifest.ideas_per_node:
             yield f"{count} ideas at depth {depth}, allowed are {manifest.ideas_per_node}"
     if manifest.dedupe_scope != "none":
-        yield from _duplicates(node, manifest)
+        yield from _duplicates(node, manifest, first)
 
 
-def _duplicates(node: Node, manifest: Manifest) -> Iterator[str]:
+def _first_tried(manifest: Manifest) -> dict[str, str]:
+    """With scope `global`: the key of every idea -> the file that had it first."""
+    if manifest.dedupe_scope != "global":
+        return {}
+    chosen = [
+        (idea.depth, node.node_id, number, idea)
+        for node in manifest.nodes.values()
+        for number, idea in enumerate(node.ideas)
+    ]
+    first: dict[str, str] = {}
+    for *_, idea in sorted(chosen, key=lambda entry: entry[:3]):
+        first.setdefault(idea.key, idea.path)
+    return first
+
+
+def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterator[str]:
     """The same idea twice where the scope forbids it. Of two nodes the younger is at fault."""
     dedupe = node.dedupe or Dedupe(manifest.dedupe_scope)
     if dedupe.scope != manifest.dedupe_scope:
@@ -147,8 +163,9 @@ def _duplicates(node: Node, manifest: Manifest) -> Iterator[str]:
     elsewhere = (other for other in ancestors(manifest, node) if other is not node)
     seen = {idea.key: idea.path for other in elsewhere for idea in other.ideas}
     for idea in node.ideas:
-        if idea.key in seen:
-            yield f"{idea.path} repeats {seen[idea.key]}"
+        earlier = seen.get(idea.key) or first.get(idea.key, idea.path)
+        if earlier != idea.path:
+            yield f"{idea.path} repeats {earlier}"
         seen[idea.key] = idea.path
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from treewright.kernel import untrusted
 from treewright.tree import gate, scoring, summary
-from treewright.tree.comparison import score_files
+from treewright.tree.comparison import score_results
 from treewright.tree.creation import expected_ids, heldout_ids
 from treewright.tree.model import Comparison, Confirmation, Evaluation, Recommendation
 from treewright.tree.results import Results, read_results
@@ -26,7 +27,8 @@ class Measured:
 def measure_again(subject: Subject) -> Measured:
     """Recomputes every evaluation that has an outcome."""
     measured = Measured()
-    expected = expected_ids(subject.run_dir, subject.manifest, subject.config)
+    root = _bytes(subject, subject.manifest.root_baseline_csv_path)
+    expected = expected_ids(subject.manifest, subject.config, root)
     for evaluation in subject.manifest.evaluations.values():
         if evaluation.status in ("pending", "running"):
             measured.evaluations[evaluation.eval_id] = evaluation
@@ -56,14 +58,23 @@ def _scores(
         return refused, refused
     parent = subject.manifest.nodes[evaluation.parent_node_id]
     results = evaluation.candidate_results_csv_path or f"{evaluation.experiment_dir}/no_results.csv"
-    return score_files(
-        subject.run_dir / results,
-        subject.run_dir / parent.baseline_results_csv_path,
-        subject.run_dir / subject.manifest.root_baseline_csv_path,
+    return score_results(
+        _bytes(subject, results),
+        _bytes(subject, parent.baseline_results_csv_path),
+        _bytes(subject, subject.manifest.root_baseline_csv_path),
         expected,
         subject.config,
         subject.manifest.seed,
+        subject.manifest.scoring_rule,
     )
+
+
+def _bytes(subject: Subject, path: str) -> bytes | None:
+    """The file's bytes; None if it cannot be had, which `files` reports."""
+    try:
+        return untrusted.read(subject.run_dir / path, untrusted.LARGEST_RESULTS)
+    except OSError:
+        return None
 
 
 def _score_findings(recorded: Evaluation, again: Evaluation) -> Iterator[Finding]:
@@ -99,15 +110,29 @@ def _summary_findings(
         return
     scores = document.get("scoring_summary")
     scores = scores if isinstance(scores, dict) else {}
-    expected = {"recommendation": msgspec.to_builtins(parent.recommendation)}
+    expected: dict[str, msgspec.Struct] = {"recommendation": parent.recommendation}
     for name, comparison in (("parent_relative", parent), ("root_relative", root)):
-        whole = msgspec.to_builtins(comparison)
-        failed = evaluation.error is not None
-        expected[name] = {"recommendation": whole["recommendation"]} if failed else whole
+        expected[name] = (
+            comparison if evaluation.error is None else _Failed(comparison.recommendation)
+        )
     for name, value in expected.items():
-        if scores.get(name) != value:
+        if _differs(scores.get(name), value):
             message = f"summary.json: scoring_summary.{name} is not what the CSV files give"
             yield Finding("summary_differs", evaluation.eval_id, message)
+
+
+class _Failed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands in the place of a comparison that was not made."""
+
+    recommendation: Recommendation
+
+
+def _differs(written: object, expected: msgspec.Struct) -> bool:
+    """Compared as records, not as text: an older version wrote fewer fields."""
+    try:
+        return msgspec.convert(written, type=type(expected)) != expected
+    except msgspec.ValidationError:
+        return True
 
 
 def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
@@ -128,6 +153,7 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
             ids,
             subject.config.metrics,
             manifest.seed,
+            manifest.scoring_rule,
         ).recommendation
     selection = evaluation.parent_relative or scoring.rejection([], 0)
     start = ids[0] if ids else 0

@@ -1,0 +1,181 @@
+"""A fault is not a verdict: outages pause a run, and what they hit stays untried."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.decisions import decisions, events
+from tests.faults.running import Search, evaluations, one_line
+from tests.faults.running import search as run_search
+from tests.parallel.harness import Shuffled, search
+from tests.parallel.test_failures import ONE_DEPTH, Failing
+from tests.toy import ToyRepository, idea
+from tests.tree.test_cheats import new_file
+from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.tree import store
+from treewright.tree.dispatch import FailurePolicy
+from treewright.tree.faults import Paused
+from treewright.tree.model import EvalError, EvalOutcome
+from treewright.tree.validation import validate
+
+DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)
+POLICY = FailurePolicy(first_backoff_seconds=0.0)
+
+
+class Down(Shuffled):
+    """Every evaluation fails in the same way."""
+
+    def __init__(self, work, problem, capacity: int = 2) -> None:
+        super().__init__(work, seed=0, capacity=capacity, faults=0.0)
+        self._problem = problem
+
+    def next_done(self, timeout: float | None = None) -> Done | None:
+        if not self._waiting:
+            return None
+        request = self._waiting.pop(0)
+        if isinstance(self._problem, Exception):
+            return Done(request, None, self._problem)
+        return Done(request, EvalOutcome(error=self._problem))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        DOWN,
+        EvalError("llm_denied", "the key expired"),
+        EvalError("agent_failed", "not logged in"),
+        WorkerLost("gone"),
+        OSError("input/output error"),
+    ],
+    ids=lambda problem: getattr(problem, "code", type(problem).__name__),
+)
+def test_a_depth_that_failed_through_an_outage_is_not_decided(toy: ToyRepository, problem):
+    expected = decisions(search(toy.path, "run", ONE_DEPTH))
+    toy.run_dir("run").rename(toy.path.parent / "undisturbed")
+    with pytest.raises(Paused, match="paused at depth 1") as raised:
+        search(
+            toy.path, "run", ONE_DEPTH, make_executor=lambda work: Down(work, problem),
+            policy=POLICY,
+        )  # fmt: skip
+    assert "\n" not in str(raised.value)
+    manifest = store.load(toy.run_dir("run"))
+    assert manifest.stop_reason is None
+    assert {e.status for e in manifest.evaluations.values()} == {"pending"}
+    assert validate(toy.run_dir("run"), toy.path) == []
+    assert decisions(search(toy.path, "run", ONE_DEPTH, policy=POLICY)) == expected
+
+
+def test_an_outage_ends_the_depth_without_trying_all_of_it(toy: ToyRepository):
+    shape = ONE_DEPTH
+    with pytest.raises(Paused):
+        search(
+            toy.path, "run", shape, make_executor=lambda work: Down(work, DOWN, capacity=1),
+            policy=POLICY,
+        )  # fmt: skip
+    started = [e for e in events(toy.run_dir("run")) if e["type"] == "started"]
+    assert len(started) == 2
+
+
+def test_one_that_pauses_again_and_again_while_others_get_through_has_failed(toy: ToyRepository):
+    def once() -> None:
+        search(
+            toy.path, "run", ONE_DEPTH, make_executor=lambda work: Failing(work, DOWN),
+            policy=POLICY,
+        )  # fmt: skip
+
+    for _ in range(2):
+        with pytest.raises(Paused, match="1 evaluation could not be made"):
+            once()
+    once()
+    error = store.load(toy.run_dir("run")).evaluations["e000002"].error
+    assert error is not None
+    assert error.code == "llm_unreachable"
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_an_outcome_that_nobody_asked_to_cancel_is_tried_again_before_the_barrier(
+    toy: ToyRepository,
+):
+    """It was requeued in the journal only, and the depth decided without it."""
+    problem = EvalError("cancelled", "cancelled after 0.1 s", retryable=True)
+
+    class Once(Failing):
+        left = 2
+
+        def next_done(self, timeout=None):
+            if Once.left and any(r.eval_id == "e000002" for r in self._waiting):
+                Once.left -= 1
+                return super().next_done(timeout)
+            return Shuffled.next_done(self, timeout)
+
+    run_dir = search(
+        toy.path, "run", ONE_DEPTH, make_executor=lambda work: Once(work, problem), policy=POLICY
+    )
+    settled = {e["eval_id"] for e in events(run_dir) if e["type"] in ("completed", "failed")}
+    assert settled == set(store.load(run_dir).evaluations)
+    assert validate(run_dir, toy.path) == []
+
+
+def test_one_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
+    problem = EvalError("cancelled", "cancelled after 0.1 s", retryable=True)
+    with pytest.raises(Paused, match="cancelled"):
+        search(
+            toy.path, "run", ONE_DEPTH, make_executor=lambda work: Failing(work, problem),
+            policy=POLICY,
+        )  # fmt: skip
+    assert store.load(toy.run_dir("run")).current_depth == 0
+
+
+BROKEN = "exit 3\n"
+
+
+def test_a_sweep_that_does_not_work_makes_no_run(toy: ToyRepository):
+    toy.write("sweep.sh", BROKEN)
+    toy.commit()
+    done = run_search(toy, "--max-depth", "1", code=1)
+    assert "tried on the root commit" in one_line(done.err)
+    assert not toy.run_dir("run").exists()
+    assert toy.git("for-each-ref", "refs/heads/treewright", "refs/treewright") == ""
+    assert len(toy.git("worktree", "list").splitlines()) == 1
+    run_search(toy, "--max-depth", "1", "--no-preflight", code=1)  # the first failure looks again
+
+
+def test_a_sweep_that_stops_working_pauses_the_run(toy: ToyRepository, tmp_path):
+    """Its data is on a disk that is not there at the moment."""
+    data = tmp_path / "data"
+    data.touch()
+    sweep = (toy.path / "sweep.sh").read_text()
+    toy.write("sweep.sh", f"test -e '{data}' || exit 4\n" + sweep)
+    toy.commit()
+    flags = ("--ideas-per-node", "3", "--max-depth", "2", "--sweep-config-limit", "8")
+    run_search(toy, *flags)
+    data.unlink()
+    paused = run_search(toy, "--until-done", code=1)
+    assert "paused at depth 2" in one_line(paused.err)
+    data.touch()
+    run_search(toy, "--until-done")
+    found = evaluations(toy)
+    assert {e["status"] for e in found.values()} == {"completed"}
+
+
+def test_a_candidate_that_kills_the_search_is_not_tried_for_ever(toy: ToyRepository):
+    toy.write("sweep.sh", "[ ! -f x.sh ] || . ./x.sh\n" + (toy.path / "sweep.sh").read_text())
+    toy.write("ideas/00_help.md", idea("Kill", new_file("x.sh", 'kill -9 "$COORDINATOR"; exit 1')))
+    toy.commit()
+    flags = ("--ideas-per-node", "2", "--max-depth", "1", "--sweep-config-limit", "8")
+    for _ in range(2):
+        script = (
+            "import os, sys; os.environ['COORDINATOR'] = str(os.getpid())\n"
+            "from treewright.cli.main import main\nmain()"
+        )
+        dead = Search(toy, *flags, script=script)
+        assert dead.end() == -signal.SIGKILL
+    done = run_search(toy, *flags, env={**os.environ, "COORDINATOR": "0"})
+    assert done.err
+    found = evaluations(toy)
+    assert found["e000001"]["error"]["code"] == "quarantined"
+    assert found["e000002"]["status"] == "completed"
+    assert validate(toy.run_dir("run"), toy.path) == []

@@ -1,0 +1,151 @@
+"""What decides is out of reach of what is decided about: baselines, ideas, old results."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.decisions import decisions
+from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
+from tests.tree.runs import search
+from tests.tree.test_cheats import new_file
+from treewright.kernel.errors import StorageError
+from treewright.tree import store
+from treewright.tree.creation import Shape
+from treewright.tree.parallel import Parallelism
+from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.validation import validate
+
+SHAPE = {"ideas_per_node": 3, "beam_width": 1, "max_depth": 2, "sweep_config_limit": 8}
+WORSE_BASELINE = (
+    "for f in ../../artifacts/*.csv; do chmod u+w $f; sed -i -E 's/,ok,[0-9.]+/,ok,900.0/' $f; done"
+)
+
+
+def sweeping_the_code(toy: ToyRepository, name: str = "x.sh") -> None:
+    """The sweep runs a file that a candidate may add, as real sweeps import the code."""
+    toy.write("sweep.sh", f"[ ! -f {name} ] || . ./{name}\n" + (toy.path / "sweep.sh").read_text())
+
+
+def cheat(command: str) -> str:
+    return idea("Tidy up", new_file("x.sh", command))
+
+
+def three_ideas(toy: ToyRepository, first: str) -> None:
+    for path in (toy.path / "ideas").glob("*.md"):
+        path.unlink()
+    toy.write("ideas/00_cheat.md", first)
+    toy.write("ideas/01_help.md", set_parameter("A", 2.0))
+    toy.write("ideas/02_hurt.md", set_parameter("B", 0.5))
+    toy.commit("a cheat among others")
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
+    toy: ToyRepository, workers: int
+) -> None:
+    sweeping_the_code(toy)
+    three_ideas(toy, cheat(WORSE_BASELINE))
+    request = RunRequest(
+        toy.path, "run", shape=Shape(**SHAPE), parallelism=Parallelism(max_evals=workers)
+    )
+    with open_run(request) as coordinator:
+        while coordinator.advance():
+            pass
+    manifest = store.load(toy.run_dir("run"))
+    cheated = manifest.evaluations["e000001"]
+    assert cheated.error is not None
+    assert cheated.error.code == "deciding_file_changed"
+    assert "artifacts/root_baseline.csv" in cheated.error.message
+    honest = manifest.evaluations["e000002"]
+    assert honest.parent_relative is not None
+    assert honest.parent_relative.primary_gain == pytest.approx(1.0)
+    assert honest.decision is not None
+    assert honest.decision.fate == "promoted"
+    assert manifest.evaluations["e000003"].decision.fate == "gate_failed"  # pyright: ignore
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_a_baseline_changed_while_nobody_looked_is_put_back_from_the_repository(
+    toy: ToyRepository,
+) -> None:
+    with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
+        coordinator.advance()
+    kept = toy.run_dir("run") / "artifacts"
+    before = {path.name: path.read_bytes() for path in kept.iterdir()}
+    promoted = store.load(toy.run_dir("run")).nodes["n0001"].baseline_results_csv_path
+    for path in (kept / "root_baseline.csv", toy.run_dir("run") / promoted):
+        path.chmod(0o644)
+        path.write_text("config_id,status,loss,cost\n0,ok,900.0,1.0\n")
+    (kept / "root_baseline.csv").unlink()
+    (kept / "root_baseline.csv").mkdir()
+    toy.git("gc", "--quiet", "--prune=now")
+    with open_run(RunRequest(toy.path, "run")) as coordinator:
+        coordinator.advance()
+    assert {name: (kept / name).read_bytes() for name in before} == before
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_without_a_copy_a_changed_baseline_is_one_line(toy: ToyRepository) -> None:
+    with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
+        coordinator.advance()
+    baseline = toy.run_dir("run") / "artifacts" / "root_baseline.csv"
+    baseline.chmod(0o644)
+    baseline.write_text("config_id,status,loss,cost\n")
+    refs = toy.git("for-each-ref", "--format=delete %(refname)", "refs/treewright/")
+    subprocess.run(
+        ["git", "update-ref", "--stdin"], cwd=toy.path, input=refs, text=True, check=True
+    )
+    with (
+        pytest.raises(StorageError, match="is not the file that was recorded") as raised,
+        open_run(RunRequest(toy.path, "run")),
+    ):
+        pass
+    assert "\n" not in str(raised.value)
+
+
+def test_kept_files_are_read_only(toy: ToyRepository) -> None:
+    run_dir = search(toy.path, **SHAPE)
+    modes = {path.stat().st_mode & 0o222 for path in (run_dir / "artifacts").iterdir()}
+    assert modes == {0}
+
+
+def test_code_that_rewrites_the_ideas_after_it_changes_nothing(
+    toy: ToyRepository, tmp_path: Path
+) -> None:
+    sweeping_the_code(toy)
+    three_ideas(toy, cheat("for f in ../../node_ideas/n0000/*.md; do echo nothing > $f; done"))
+    with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
+        coordinator.advance()
+    manifest = store.load(toy.run_dir("run"))
+    assert manifest.evaluations["e000002"].error is None
+    assert manifest.evaluations["e000002"].decision.fate == "promoted"  # pyright: ignore
+
+
+def test_a_cheat_in_the_held_out_sweep_is_not_confirmed(toy: ToyRepository, treewright) -> None:
+    sweeping_the_code(toy)
+    only = f'[ "$TREEWRIGHT_SWEEP_CONFIG_START" = 0 ] || {{ {WORSE_BASELINE}; }}'
+    patch = new_file("x.sh", only) + diff_of_line("params.txt", "A 1.0", "A 2.0", 1)
+    three_ideas(toy, idea("Better, at first", patch))
+    done = treewright(
+        "tree", "--tree-run-id", "run", "--ideas-per-node", "1", "--max-depth", "1",
+        "--sweep-config-limit", "8", "--confirm-configs", "4", "--repo", str(toy.path),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((toy.run_dir("run") / "manifest.json").read_text())
+    evaluation = manifest["evaluations"]["e000001"]
+    assert evaluation["decision"]["fate"] == "not_confirmed"
+    assert evaluation["confirmation"]["reasons"] == ["deciding_file_changed"]
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_the_same_tree_with_and_without_a_cheat_beside_it(toy: ToyRepository) -> None:
+    """What an honest candidate is told does not depend on who else was there."""
+    sweeping_the_code(toy)
+    three_ideas(toy, cheat(WORSE_BASELINE))
+    cheated = decisions(search(toy.path, **SHAPE))
+    gains = cheated["evaluations"]["e000002"]["root_relative"]
+    assert gains["primary_gain"] == pytest.approx(1.0)

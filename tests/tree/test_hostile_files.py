@@ -1,0 +1,123 @@
+"""What candidates and agents may leave where a file is expected: pipes, links, abysses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository, idea
+from tests.tree.runs import search
+from tests.tree.test_cheats import new_file
+from tests.tree.test_deciding import sweeping_the_code, three_ideas
+from treewright.kernel import process, untrusted
+from treewright.tree import store
+from treewright.tree.agents import transcript
+from treewright.tree.ideas.base import IdeaSourceError
+from treewright.tree.ideas.directory import read_ideas
+from treewright.tree.validation import validate
+
+SHAPE = {"ideas_per_node": 2, "beam_width": 1, "max_depth": 1, "sweep_config_limit": 8}
+RESULTS = '"$TREEWRIGHT_RESULTS_CSV"'
+DEEP = "p=$PWD/d; i=0; while [ $i -lt 1300 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; cd"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"mkfifo {RESULTS}; exit 0", "a pipe"),
+        (f"ln -s /dev/zero {RESULTS}; exit 0", "a symbolic link"),
+        (f"truncate -s 6G {RESULTS}; exit 0", "larger than 256 MiB"),
+        (f"mkdir {RESULTS}; exit 0", "a directory"),
+        (f'mkfifo "$(dirname {RESULTS})/summary.json"; mkfifo {RESULTS}; exit 0', "a pipe"),
+    ],
+    ids=["pipe", "device", "sparse", "directory", "pipes everywhere"],
+)
+def test_only_a_plain_file_is_read_as_results(toy: ToyRepository, command: str, said: str) -> None:
+    sweeping_the_code(toy)
+    three_ideas(toy, idea("Odd", new_file("x.sh", command)))
+    run_dir = search(toy.path, **SHAPE)
+    found = store.load(run_dir).evaluations
+    error = found["e000001"].error
+    assert error is not None
+    assert error.code == "unreadable_results"
+    assert said in error.message
+    assert found["e000002"].status == "completed"
+    assert validate(run_dir, toy.path) == []
+
+
+def test_a_pipe_in_the_place_of_the_next_log_is_not_waited_for(toy: ToyRepository) -> None:
+    """The tests run the candidate's code, which knows where the logs are."""
+    toy.write("tests.sh", "[ ! -f x.sh ] || . ./x.sh\n")
+    where = "../../eval/e000001/experiment"
+    command = f"mkfifo {where}/sweep.log; ln -sf /dev/zero {where}/summary.json; exit 0"
+    three_ideas(toy, idea("Odd", new_file("x.sh", command)))
+    run_dir = search(toy.path, **SHAPE)
+    assert store.load(run_dir).evaluations["e000001"].status == "completed"
+    assert validate(run_dir, toy.path) == []
+
+
+@pytest.mark.parametrize("place", ["worktree", "experiment"])
+def test_a_candidate_cannot_dig_so_deep_that_nobody_gets_it_out(
+    toy: ToyRepository, place: str
+) -> None:
+    sweeping_the_code(toy)
+    start = "" if place == "worktree" else f"cd $(dirname {RESULTS}); "
+    three_ideas(toy, idea("Dig", new_file("x.sh", f"{start}{DEEP}; exit 1")))
+    run_dir = search(toy.path, **SHAPE)
+    manifest = store.load(run_dir)
+    assert manifest.stop_reason is not None
+    assert not (run_dir / "cand").exists() or not list((run_dir / "cand").iterdir())
+    assert not (run_dir / "eval" / "e000001" / "experiment" / "d").exists()
+    assert validate(run_dir, toy.path) == []
+
+
+def test_directories_that_nobody_may_enter_are_removed_too(tmp_path: Path) -> None:
+    locked = tmp_path / "a" / "b"
+    locked.mkdir(parents=True)
+    (locked / "file").touch()
+    locked.chmod(0)
+    (tmp_path / "a").chmod(0o555)
+    untrusted.remove_tree(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    untrusted.remove_tree(tmp_path / "never was")
+
+
+def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    untrusted.remove_tree(tmp_path / "link")
+    assert (tmp_path / "kept" / "file").exists()
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_a_link_on_the_way_may_not_lead_out(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.csv").write_text("x")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
+    with pytest.raises(untrusted.NotPlain, match="leads outside"):
+        untrusted.read(tmp_path / "in" / "link" / "results.csv", 10, tmp_path / "in")
+
+
+def test_an_agent_that_swaps_its_log_for_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    log = tmp_path / "agent.log"
+    process.run(f"rm {log}; mkfifo {log}", cwd=tmp_path, log_path=log)
+    assert transcript.scrub(log) == ""
+    assert "no plain file" in log.read_text()
+    os.mkfifo(tmp_path / "next.log")
+    transcript.write(tmp_path / "next.log", "said")
+    assert (tmp_path / "next.log").read_text() == "said"
+
+
+def test_an_idea_file_of_any_size_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "huge.md").touch()
+    os.truncate(tmp_path / "huge.md", 6 << 30)
+    with pytest.raises(IdeaSourceError, match="larger than 16 MiB"):
+        read_ideas(tmp_path, origin="ideas")
+    (tmp_path / "huge.md").unlink()
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "device.md").symlink_to("/dev/zero")
+    assert read_ideas(tmp_path, origin="ideas") == []
