@@ -37,6 +37,7 @@ from treewright.lean.wasm.manifest import home_digest
 from treewright.lean.wasm.session import WasmSession, header_of
 
 DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
+GOAL_NAME = "treewright_goal"
 RECYCLE_AFTER = 200
 RECYCLE_HEAP_BYTES = 1_200_000_000
 LONGEST_DATA = 64 << 20
@@ -85,6 +86,20 @@ class Verdict:
         return self.proved
 
 
+def theorem_texts(
+    statement: str,
+    proof: str,
+    *,
+    name: str = GOAL_NAME,
+    imports: Sequence[str] = ("Init",),
+    preamble: str = "",
+) -> tuple[str, str]:
+    """A statement as an original, and with a tactic script as a candidate."""
+    head = f"{header_of(imports)}\n{preamble}\ntheorem {name} : {statement} := by\n"
+    script = "\n".join(f"  {line}" if line.strip() else "" for line in proof.splitlines())
+    return f"{head}  sorry\n", f"{head}{script}\n"
+
+
 class _Ended(Exception):
     """The check is over before the judge was asked."""
 
@@ -131,15 +146,14 @@ class Replayer:
         statement: str,
         proof: str,
         *,
-        name: str = "treewright_goal",
+        name: str = GOAL_NAME,
         imports: Sequence[str] = ("Init",),
         preamble: str = "",
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> Verdict:
         """Whether a tactic script proves a statement."""
-        head = f"{header_of(imports)}\n{preamble}\ntheorem {name} : {statement} := by\n"
-        script = "\n".join(f"  {line}" if line.strip() else "" for line in proof.splitlines())
-        return self.text(f"{head}  sorry\n", f"{head}{script}\n", [name], timeout=timeout)
+        texts = theorem_texts(statement, proof, name=name, imports=imports, preamble=preamble)
+        return self.text(*texts, [name], timeout=timeout)
 
     def text(
         self,

@@ -14,6 +14,7 @@ from treewright.kernel.clock import timestamp
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
 from treewright.mcts import extraction
+from treewright.mcts.certifying import write_certificate
 from treewright.mcts.environment import GoalError, LeanEnvironment
 from treewright.mcts.judging import Judge, Judgement
 from treewright.mcts.prooftree import ProofTree
@@ -307,7 +308,28 @@ class Prover:
             complete=complete,
             file=self._write_copy(judge.text()),
             goals=goals,
+            certificate=self._certify(judge),
         )
+
+    def _certify(self, judge: Judge) -> str | None:
+        """Beside the proofs, if there are any; a check without an answer leaves none behind."""
+        proved = [s for s in judge.specs if self._status(s) == "proved"]
+        if not proved:
+            return None
+        text = judge.text() or self._verdicts[proved[0].number].proof
+        declarations = dict.fromkeys(s.sorry.declaration for s in proved if s.sorry is not None)
+        try:
+            path = write_certificate(
+                self.run.directory, self.replayer, self.run.record.target, text, [*declarations]
+            )
+        except (Unchecked, LeanError) as fault:
+            self.observer.fault(proved[0], f"no certificate: {fault}")
+            return None
+        return str(path) if path is not None else None
+
+    def _status(self, spec: GoalSpec) -> str:
+        line = self._verdicts.get(spec.number)
+        return line.status if line is not None else ""
 
     def _goal_result(self, spec: GoalSpec) -> GoalResult | None:
         line = self._verdicts.get(spec.number)

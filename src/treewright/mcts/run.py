@@ -59,6 +59,7 @@ class RunResult(msgspec.Struct, frozen=True):
     complete: bool
     file: str | None
     goals: tuple[GoalResult, ...]
+    certificate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,44 @@
+"""The certificate beside a run's proofs: one check of everything that was proved, written down.
+
+Beside it stand the two texts it is about, so that `treewright lean verify` can make it again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel import atomic
+from treewright.lean.replay import GOAL_NAME, Replayer, theorem_texts
+from treewright.mcts.settings import StatementTarget, Target
+from treewright.mcts.verification import answered
+
+DIRECTORY = "proved"
+
+
+def write_certificate(
+    directory: Path,
+    replayer: Replayer,
+    target: Target,
+    candidate: str,
+    declarations: list[str],
+) -> Path | None:
+    """Checks the candidate once more, as a whole; None if that is not what was proved piecewise.
+
+    `candidate` is the file with its scripts, or the script of a statement. Raises `Unchecked`.
+    """
+    if isinstance(target, StatementTarget):
+        stem, targets = "statement", [GOAL_NAME]
+        original, text = theorem_texts(target.statement, candidate, imports=target.imports)
+    else:
+        stem, targets = Path(target.path).stem, declarations
+        original, text = target.source, candidate
+    verdict = answered(lambda: replayer.text(original, text, targets))
+    if verdict.certificate is None:
+        return None
+    place = directory / DIRECTORY
+    atomic.make_directory(place)
+    atomic.write_bytes(place / f"{stem}.lean", text.encode())
+    atomic.write_bytes(place / f"{stem}.original.lean", original.encode())
+    certificate = place / f"{stem}.certificate.json"
+    atomic.write_bytes(certificate, verdict.certificate.to_json())
+    return certificate
