@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.output import echo, rewrite
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ class _Progress:
             width = 30
             filled = width * done // total
             megabytes = f"{done / 1e6:.0f}/{total / 1e6:.0f} MB"
-            line = f"\r  {what:<24} [{'#' * filled}{'.' * (width - filled)}] {megabytes}"
-            click.echo(f"{line:<79}", err=True, nl=done >= total)
+            line = f"  {what:<24} [{'#' * filled}{'.' * (width - filled)}] {megabytes}"
+            rewrite(f"{line:<78}", end=done >= total)
         elif what != self._what:
-            click.echo(f"  {what} ...", err=True)
+            echo(f"  {what} ...", err=True)
         self._what = what
 
 
@@ -56,7 +57,7 @@ def announced_progress() -> _Progress:
     from treewright.lean.wasm.install import find_installed
 
     if find_installed() is None:
-        click.echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
+        echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
     return _Progress()
 
 
@@ -78,7 +79,7 @@ def install(from_file: Path | None, force: bool) -> None:
         installer.remove_installed()
     present = installer.find_installed() is not None
     home = installer.ensure_installed(_Progress(), from_file=from_file)
-    click.echo(f"Lean is {'already there' if present else 'installed'}: {home.path}")
+    echo(f"Lean is {'already there' if present else 'installed'}: {home.path}")
 
 
 @lean.command()
@@ -93,7 +94,7 @@ def doctor(requested: str, as_json: bool) -> None:
     from treewright.lean.wasm.install import find_installed
 
     choice = choose(requested)
-    click.echo(f"Lean backend: {choice}", err=True)
+    echo(f"Lean backend: {choice}", err=True)
     progress = announced_progress() if choice.backend == "wasm" else _Progress()
     session = open_session(choice, progress=progress)
     try:
@@ -103,17 +104,17 @@ def doctor(requested: str, as_json: bool) -> None:
     finally:
         session.close()
     if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
+        echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
         return
-    click.echo(f"backend     {report.backend} ({report.reason})")
-    click.echo(f"Lean        {report.lean}")
-    click.echo(f"runs on     {report.detail}")
-    click.echo(f"start-up    {report.startup_seconds:.2f} s")
-    click.echo(
+    echo(f"backend     {report.backend} ({report.reason})")
+    echo(f"Lean        {report.lean}")
+    echo(f"runs on     {report.detail}")
+    echo(f"start-up    {report.startup_seconds:.2f} s")
+    echo(
         f"steps       {report.steps_per_second:.0f} per second, "
         f"median {report.median_step_ms:.1f} ms"
     )
-    click.echo(f"replay      {report.replay}: {report.proof}")
+    echo(f"replay      {report.replay}: {report.proof}")
 
 
 @lean.command()
@@ -129,7 +130,7 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
         raise UsageError("--timeout must be positive")
     sources = [(path, _read(path)) for path in files]
     choice = choose(requested, files[0].resolve().parent)
-    click.echo(f"Lean backend: {choice}", err=True)
+    echo(f"Lean backend: {choice}", err=True)
     progress = announced_progress() if choice.backend == "wasm" else _Progress()
     session = open_session(choice, progress=progress)
     documents = []
@@ -144,11 +145,11 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
             documents.append(document)
             if not as_json:
                 for line in _lines(str(path), result):
-                    click.echo(line)
+                    echo(line)
     finally:
         session.close()
     if as_json:
-        click.echo(json.dumps({"backend": choice.backend, "files": documents}, ensure_ascii=False))
+        echo(json.dumps({"backend": choice.backend, "files": documents}, ensure_ascii=False))
     if not good:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
@@ -174,6 +175,7 @@ def _document(name: str, result: CheckResult | Timeout | SessionLost) -> dict[st
         "ok": result.ok,
         "diagnostics": msgspec.to_builtins(result.diagnostics),
         "error": result.stopped,
+        "sorry": list(result.unproved),
         "ms": result.ms,
     }
 
@@ -194,4 +196,6 @@ def _lines(name: str, result: CheckResult | Timeout | SessionLost) -> list[str]:
     lines = [diagnostic.format(name) for diagnostic in result.diagnostics]
     if result.stopped:
         lines.append(f"{name}:1:1: error: {result.stopped}")
+    if result.unproved:
+        lines.append(f"{name}:1:1: error: rests on sorry: {', '.join(result.unproved)}")
     return lines

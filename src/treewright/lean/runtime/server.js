@@ -22,6 +22,7 @@ const { createEnvironment } = require('./environment.js');
 const { createSorries } = require('./sorries.js');
 const { createGuard } = require('./guard.js');
 const { createReading } = require('./reading.js');
+const { createUnproved } = require('./unproved.js');
 
 function createServer(host) {
   const heap = createHeap(host);
@@ -37,6 +38,7 @@ function createServer(host) {
   const environment = createEnvironment(heap, calls, names, messages, terms, goals, elaborator);
   const sorries = createSorries(heap, calls, names, syntax);
   const guard = createGuard(heap, syntax);
+  const { warnAlways, unproved } = createUnproved(heap, calls, names, terms, environment, syntax);
 
   const environments = new Map(); // id -> { state (command state), base (id of what it was imported as) }
   const imported = new Map(); // key of a header's imports -> id
@@ -82,9 +84,10 @@ function createServer(host) {
 
     /**
      * Elaborates a text: a whole file with its header (`env` absent) or commands on top of an
-     * environment. `keep` keeps the result; `sorries` collects them; `policy` guards.
+     * environment. `keep` keeps the result; `sorries` collects them; `policy` guards; `audit` says what
+     * rests on sorry.
      */
-    elaborate({ text, env, keep, sorries: wantSorries, policy }) {
+    elaborate({ text, env, keep, sorries: wantSorries, policy, audit }) {
       let base = env;
       let options = {};
       let notes = [];
@@ -97,6 +100,7 @@ function createServer(host) {
       }
       const start = findEnvironment(base);
       if (policy) options.inspect = guard.inspector(policy);
+      else if (audit) options.inspect = warnAlways;
       const found = new Map(); // range -> { …, states }
       const result = wantSorries ? heap.inc(elaborator.withInfo(start.state, true)) : start.state;
       if (wantSorries) {
@@ -116,6 +120,7 @@ function createServer(host) {
         messages: notes.concat(more), stopped, env: null,
         sorries: [...found.values()].map((s) => ({ ...s, states: s.states.map((id) => proofs.report(id, [])) })),
       };
+      if (audit) reply.unproved = unproved(heap.field(state, COMMAND_STATE.env));
       if (keep && !stopped) {
         reply.env = keepEnvironment(wantSorries ? elaborator.withInfo(state, false) : heap.inc(state), start.base);
       }

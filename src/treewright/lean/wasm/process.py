@@ -84,6 +84,7 @@ class Reply(msgspec.Struct):
     envs: int = 0
     lean: str = ""
     node: str = ""
+    unproved: tuple[str, ...] = ()
     root: SyntaxNode | None = None
     problem: str = ""
     known: bool = False
