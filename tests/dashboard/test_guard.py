@@ -48,15 +48,30 @@ def test_head_is_answered(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", ""]
+    "host",
+    [
+        *("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", ""),
+        *("127.0.0.1:{0}.evil.com", "127.0.0.1:evil.com", "localhost:{0}@evil.com", "[::1].evil"),
+        *("evil.com@localhost", "localhost/evil", "[::1", "[::1]{0}", "localhost:{0}:1", "::1"),
+        *(
+            "localhost,evil.com",
+            "localhost:123456",
+            "localhost..",
+            "[::1%25eth0]",
+            "localhost evil",
+        ),
+    ],
 )
 def test_another_host_name_gets_nothing(server: Server, host: str) -> None:
+    host = host.format(server.port)
     answer = raw(server, f"GET /api/runs HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
     assert answer.startswith(("HTTP/1.1 421", "HTTP/1.1 400"))
     assert "roots" not in answer
 
 
-@pytest.mark.parametrize("host", ["localhost:{0}", "127.0.0.1:{0}", "[::1]:{0}", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["localhost:{0}", "127.0.0.1:{0}", "[::1]:{0}", "LOCALHOST", "localhost.:{0}"]
+)
 def test_our_own_names_are_answered(server: Server, host: str) -> None:
     host = host.format(server.port)
     answer = raw(server, f"GET /api/runs HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
@@ -74,10 +89,19 @@ def test_requests_of_other_sites_are_refused(server: Server) -> None:
     assert server.get("/api/runs", headers=other).status_code == 403
     followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert server.get("/", headers=followed).status_code == 200, "a link may lead here"
-    assert (
-        "access-control-allow-origin"
-        not in server.get("/api/runs", headers={"Origin": "https://evil.example"}).headers
-    )
+    for origin in ("https://evil.example", "null", f"{server.base}.evil.example", "file://"):
+        refused = server.get("/api/runs", headers={"Origin": origin})
+        assert refused.status_code == 403, origin
+        assert "access-control-allow-origin" not in refused.headers
+    assert server.get("/api/runs", headers={"Origin": server.base}).status_code == 200
+
+
+def test_the_target_of_a_request_does_not_name_another_host(server: Server) -> None:
+    asked = "GET http://evil.example/api/runs HTTP/1.1"
+    answer = raw(server, f"{asked}\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(("HTTP/1.1 421", "HTTP/1.1 400"))
+    answer = raw(server, f"{asked}\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert "roots" not in answer
 
 
 def test_an_open_server_asks_for_its_token(tmp_path: Path) -> None:
@@ -111,7 +135,18 @@ def test_a_given_token_is_asked_for_on_loopback_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("header", "name"),
-    [("a.b:80", "a.b"), ("[::1]:80", "::1"), ("LocalHost", "localhost"), ("a.", "a"), ("", "")],
+    [
+        ("a.b:80", "a.b"),
+        ("[::1]:80", "::1"),
+        ("LocalHost", "localhost"),
+        ("a.", "a"),
+        ("", ""),
+        ("a:80.b", ""),
+        ("a@b", ""),
+        ("[::1]b", ""),
+        ("a b", ""),
+        ("a:", "a"),
+    ],
 )
 def test_the_name_in_a_host_header(header: str, name: str) -> None:
     assert host_name(header) == name

@@ -30,6 +30,12 @@ def test_check_prints_positions_and_exits_1(
     document = json.loads(good.stdout)
     assert document["backend"] == "wasm"
     assert document["files"][0]["ok"] is True
+    (tmp_path / "quiet.lean").write_text(
+        "set_option warn.sorry false\ntheorem quiet : 1 = 2 := sorry\n"
+    )
+    quiet = treewright("lean", "check", "quiet.lean")
+    assert quiet.returncode == 1
+    assert "quiet.lean:1:1: error: rests on sorry: quiet\n" in quiet.stdout
 
 
 def test_check_says_what_is_wrong_with_the_call(treewright: Run, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treewright.cli.orchestrator_options import ledger_option, portfolio_options
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_INTERRUPTED, UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def bank(
         ledger_path = stub_ledger(ledger_path)
     goals = read_bank(bank_file)
     for problem in goals.problems[:10]:
-        click.echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)
+        echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)
     with Ledger(ledger_path) as ledger:
         run = asyncio.run(
             bench.run_bank(
@@ -79,7 +80,7 @@ def bank(
                 timeout=timeout,
                 fresh=fresh,
                 on_result=_Progress(len(goals.goals)),
-                announce=lambda text: click.echo(text, err=True),
+                announce=lambda text: echo(text, err=True),
             )
         )
         path = bench.write_results(run.results, results)
@@ -88,12 +89,12 @@ def bank(
         )
         atomic.write_bytes(path.with_suffix(".svg"), picture.encode())
     if as_json:
-        click.echo(msgspec.json.encode(run.results).decode())
+        echo(msgspec.json.encode(run.results).decode())
     else:
-        click.echo(bank_report.table(run.results))
-    click.echo(f"results: {path}", err=True)
+        echo(bank_report.table(run.results))
+    echo(f"results: {path}", err=True)
     if run.interrupted:
-        click.echo("interrupted; run the same command again to continue", err=True)
+        echo("interrupted; run the same command again to continue", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
 
 
@@ -109,4 +110,4 @@ class _Progress:
         if self._total > _MANY and self._done % _MANY:
             return
         what = f"proved by {result.strategy}" if result.success else "not proved"
-        click.echo(f"[{self._done}/{self._total}] {goal.id}: {what}", err=True)
+        echo(f"[{self._done}/{self._total}] {goal.id}: {what}", err=True)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from treewright.cli.orchestrator_options import portfolio_options
+from treewright.cli.output import echo
 
 
 @click.command()
@@ -53,7 +54,7 @@ def bg(
 
     async def work(ledger: Ledger) -> Background:
         background = Background(
-            project, ledger, config, in_place, lambda text: click.echo(text, err=True)
+            project, ledger, config, in_place, lambda text: echo(text, err=True)
         )
         loop = asyncio.get_running_loop()
         numbers = (signal.SIGINT, signal.SIGTERM)
@@ -74,7 +75,7 @@ def bg(
         done = asyncio.run(work(ledger))
     if as_json:
         document = {"run_id": done.run_id, "proved": done.proved}
-        click.echo(msgspec.json.encode(document).decode())
-    click.echo(f"{len(done.proved)} declarations proved", err=True)
+        echo(msgspec.json.encode(document).decode())
+    echo(f"{len(done.proved)} declarations proved", err=True)
     if done.proved:
-        click.echo(f"proofs: {done.directory}", err=True)
+        echo(f"proofs: {done.directory}", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.orchestrator_options import ledger_option
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def blueprint(
     root = project or find_project(entry.parent) or (path if path.is_dir() else path.parent)
     read = latex.read(entry)
     wanted = sync.declarations(read)
-    click.echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
+    echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
     home = ensure_installed()
     with WasmSession(home) as session, Replayer(home) as replayer:
         states, problems = inspect(session, replayer, root, wanted, timeout=timeout)
     assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)
     changed = sync.write(read, assessment) if write else []
     for problem in (*assessment.problems, *problems):
-        click.echo(f"treewright: {problem}", err=True)
+        echo(f"treewright: {problem}", err=True)
     if as_json:
         document = {
             "entries": msgspec.to_builtins(assessment.entries),
@@ -62,15 +63,15 @@ def blueprint(
             "edits": len(assessment.edits),
             "written": [str(file) for file in changed],
         }
-        click.echo(json.dumps(document, ensure_ascii=False))
+        echo(json.dumps(document, ensure_ascii=False))
     else:
         for entry_ in assessment.drifted:
             name = entry_.label or ", ".join(entry_.lean) or entry_.environment
-            click.echo(f"{entry_.file}:{entry_.line}: {name}: {'; '.join(entry_.drift)}")
+            echo(f"{entry_.file}:{entry_.line}: {name}: {'; '.join(entry_.drift)}")
         agreed = len(assessment.entries) - len(assessment.drifted)
-        click.echo(f"{agreed} of {len(assessment.entries)} statements agree", err=True)
+        echo(f"{agreed} of {len(assessment.entries)} statements agree", err=True)
         for file in changed:
-            click.echo(f"updated {file}", err=True)
+            echo(f"updated {file}", err=True)
     if assessment.drifted and not (write and _only_marks(assessment)):
         raise click.exceptions.Exit(EXIT_FAILURE)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.output import echo
+
 
 @click.command()
 @click.option(
@@ -40,7 +42,7 @@ def dashboard(runs: tuple[Path, ...], port: int, host: str, token: str | None) -
     from treewright.dashboard.server import Address, serve
 
     def announce(url: str) -> None:
-        click.echo(url)
-        click.echo("Ctrl-C ends it; runs go on.", err=True)
+        echo(url)
+        echo("Ctrl-C ends it; runs go on.", err=True)
 
     serve(runs or (Path("."),), Address(host, port, token), announce)

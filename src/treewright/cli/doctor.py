@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
+from treewright.kernel.rendering.terminal import visible
 
 if TYPE_CHECKING:
     from treewright.kernel.checkup import Check
@@ -44,7 +46,7 @@ def doctor(repo: Path, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode({"ok": ok, "checks": found}).decode())
+        echo(msgspec.json.encode({"ok": ok, "checks": found}).decode())
     else:
         _print(found, ok)
     sys.exit(0 if ok else EXIT_FAILURE)
@@ -80,8 +82,9 @@ def _print(found: list[Check], ok: bool) -> None:
             if check.group != group:
                 continue
             mark, colour = _MARKS[check.status]
-            click.echo(f"  {click.style(mark, fg=colour)} {check.name:<{width}}  {check.detail}")
+            shown = visible(f"{check.name:<{width}}  {check.detail}")
+            click.echo(f"  {click.style(mark, fg=colour)} {shown}")
             if check.hint:
-                click.echo(f"     {'':<{width}}  {check.hint}")
-    click.echo()
-    click.echo("Everything required is there." if ok else "Something required is missing: see XX.")
+                echo(f"     {'':<{width}}  {check.hint}")
+    echo()
+    echo("Everything required is there." if ok else "Something required is missing: see XX.")

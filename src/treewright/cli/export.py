@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.output import echo
+
 
 @click.command()
 @click.argument("run")
@@ -27,6 +29,6 @@ def export(run: str, file: Path, repo: Path) -> None:
     if not file.absolute().parent.is_dir():
         raise UsageError(f"no directory {file.absolute().parent}; make it first")
     total, kept = exporting.write(exporting.find(run, repo), file)
-    click.echo(str(file))
+    echo(str(file))
     if kept < total:
-        click.echo(f"details of {kept:,} of {total:,} are in it, the best first", err=True)
+        echo(f"details of {kept:,} of {total:,} are in it, the best first", err=True)

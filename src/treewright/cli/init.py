@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.output import echo
 from treewright.kernel.errors import UsageError
 
 
@@ -36,17 +37,17 @@ def init(repo: Path, force: bool) -> None:
     text = render(found)
     atomic.write_text(path, text)
     config.load(path)
-    click.echo(f"Wrote {path}")
+    echo(f"Wrote {path}")
     steps = [
         f"line {number}: {line.strip()}"
         for number, line in enumerate(text.splitlines(), start=1)
         if config.FILL_IN in line and not line.startswith("#")
     ]
-    click.echo("\nNext:")
+    echo("\nNext:")
     if steps:
-        click.echo(f"  fill in what {config.DEFAULT_NAME} does not know yet:")
+        echo(f"  fill in what {config.DEFAULT_NAME} does not know yet:")
         for step in steps:
-            click.echo(f"    {step}")
+            echo(f"    {step}")
     baseline = "" if found.results_csv else "--make-baseline "
     for command, purpose in (
         ("treewright doctor", "what is ready, what is missing"),
@@ -54,4 +55,4 @@ def init(repo: Path, force: bool) -> None:
         ("treewright tree --dry-run", "the search with made-up results"),
         (f"treewright tree {baseline}--until-done", "the search"),
     ):
-        click.echo(f"  {command:<45}  {purpose}".rstrip())
+        echo(f"  {command:<45}  {purpose}".rstrip())

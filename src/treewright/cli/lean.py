@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.output import echo, rewrite
 from treewright.cli.verify import verify
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
@@ -46,10 +47,10 @@ class _Progress:
             width = 30
             filled = width * done // total
             megabytes = f"{done / 1e6:.0f}/{total / 1e6:.0f} MB"
-            line = f"\r  {what:<24} [{'#' * filled}{'.' * (width - filled)}] {megabytes}"
-            click.echo(f"{line:<79}", err=True, nl=done >= total)
+            line = f"  {what:<24} [{'#' * filled}{'.' * (width - filled)}] {megabytes}"
+            rewrite(f"{line:<78}", end=done >= total)
         elif what != self._what:
-            click.echo(f"  {what} ...", err=True)
+            echo(f"  {what} ...", err=True)
         self._what = what
 
 
@@ -57,7 +58,7 @@ def announced_progress() -> _Progress:
     from treewright.lean.wasm.install import is_installed
 
     if not is_installed():
-        click.echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
+        echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
     return _Progress()
 
 
@@ -85,10 +86,10 @@ def install(from_file: Path | None, force: bool, repair: bool) -> None:
         done = "as it should be"
         if problem:
             done = "installed again"
-            click.echo(f"treewright: {problem}", err=True)
+            echo(f"treewright: {problem}", err=True)
     else:
         home = installer.ensure_installed(_Progress(), from_file=from_file)
-    click.echo(f"Lean is {done}: {home.path}")
+    echo(f"Lean is {done}: {home.path}")
 
 
 @lean.command()
@@ -103,7 +104,7 @@ def doctor(requested: str, as_json: bool) -> None:
     from treewright.lean.wasm.install import find_installed
 
     choice = choose(requested)
-    click.echo(f"Lean backend: {choice}", err=True)
+    echo(f"Lean backend: {choice}", err=True)
     progress = announced_progress() if choice.backend == "wasm" else _Progress()
     session = open_session(choice, progress=progress)
     try:
@@ -113,19 +114,19 @@ def doctor(requested: str, as_json: bool) -> None:
     finally:
         session.close()
     if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
+        echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
         return
-    click.echo(f"backend     {report.backend} ({report.reason})")
-    click.echo(f"Lean        {report.lean}")
-    click.echo(f"runs on     {report.detail}")
-    click.echo(f"start-up    {report.startup_seconds:.2f} s")
-    click.echo(
+    echo(f"backend     {report.backend} ({report.reason})")
+    echo(f"Lean        {report.lean}")
+    echo(f"runs on     {report.detail}")
+    echo(f"start-up    {report.startup_seconds:.2f} s")
+    echo(
         f"steps       {report.steps_per_second:.0f} per second, "
         f"median {report.median_step_ms:.1f} ms"
     )
-    click.echo(f"replay      {report.replay}: {report.proof}")
+    echo(f"replay      {report.replay}: {report.proof}")
     if report.home_files_verified:
-        click.echo(f"files       {report.home_files_verified} verified")
+        echo(f"files       {report.home_files_verified} verified")
 
 
 @lean.command()
@@ -141,7 +142,7 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
         raise UsageError("--timeout must be positive")
     sources = [(path, read_source(path)) for path in files]
     choice = choose(requested, files[0].resolve().parent)
-    click.echo(f"Lean backend: {choice}", err=True)
+    echo(f"Lean backend: {choice}", err=True)
     progress = announced_progress() if choice.backend == "wasm" else _Progress()
     session = open_session(choice, progress=progress)
     documents = []
@@ -156,11 +157,11 @@ def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool
             documents.append(document)
             if not as_json:
                 for line in _lines(str(path), result):
-                    click.echo(line)
+                    echo(line)
     finally:
         session.close()
     if as_json:
-        click.echo(json.dumps({"backend": choice.backend, "files": documents}, ensure_ascii=False))
+        echo(json.dumps({"backend": choice.backend, "files": documents}, ensure_ascii=False))
     if not good:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
@@ -187,6 +188,7 @@ def _document(name: str, result: CheckResult | Timeout | SessionLost) -> dict[st
         "ok": result.ok,
         "diagnostics": msgspec.to_builtins(result.diagnostics),
         "error": result.stopped,
+        "sorry": list(result.unproved),
         "ms": result.ms,
     }
 
@@ -207,6 +209,8 @@ def _lines(name: str, result: CheckResult | Timeout | SessionLost) -> list[str]:
     lines = [diagnostic.format(name) for diagnostic in result.diagnostics]
     if result.stopped:
         lines.append(f"{name}:1:1: error: {result.stopped}")
+    if result.unproved:
+        lines.append(f"{name}:1:1: error: rests on sorry: {', '.join(result.unproved)}")
     return lines
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from treewright.cli.orchestrator_options import ledger_option
+from treewright.cli.output import Visible, echo
 from treewright.kernel.errors import UsageError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -37,17 +38,17 @@ def stats(ledger_path: Path, as_json: bool) -> None:
     with _open(ledger_path) as opened:
         found = collect(opened)
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        echo(json.dumps(found, ensure_ascii=False, indent=2))
         return
     goals = found["goals"]
-    click.echo(f"{goals['total']} goals: {goals['proved']} proved, {goals['open']} open")
-    click.echo(f"{'strategy':<10} {'attempts':>9} {'proved':>7} {'cancelled':>10} {'avg s':>8}")
+    echo(f"{goals['total']} goals: {goals['proved']} proved, {goals['open']} open")
+    echo(f"{'strategy':<10} {'attempts':>9} {'proved':>7} {'cancelled':>10} {'avg s':>8}")
     for name, row in found["strategies"].items():
-        click.echo(
+        echo(
             f"{name:<10} {row['attempts']:>9} {row['successes']:>7} {row['cancelled']:>10} "
             f"{row['avg_time']:>8.2f}"
         )
-    click.echo(
+    echo(
         f"Lean's CPU time {found['cpu_seconds']:.1f} s, "
         f"{found['wasted_cpu_seconds']:.1f} s of it in cancelled attempts"
     )
@@ -69,12 +70,12 @@ def attempts(
     with _open(ledger_path) as opened:
         rows = find_attempts(opened, limit=limit, goal=goal, strategy=strategy, status=status)
     if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     for row in rows:
         name = row["goal_id"] or row["goal_text"]
         detail = "; ".join(row["tactics"]) if row["success"] else row["error"] or ""
-        click.echo(
+        echo(
             f"{row['timestamp']}  {row['strategy']:<9} {row['status']:<10} "
             f"{row['time_seconds']:7.2f} s  {name}  {' '.join(detail.split())[:100]}"
         )
@@ -94,8 +95,9 @@ def export(kind: str, output: Path | None, ledger_path: Path) -> None:
 
     with _open(ledger_path) as opened:
         if output is None:
-            export_attempts(opened, kind, sys.stdout)
+            stdout = sys.stdout
+            export_attempts(opened, kind, Visible(stdout) if stdout.isatty() else stdout)
             return
         with output.open("w", encoding="utf-8", newline="") as target:
             count = export_attempts(opened, kind, target)
-    click.echo(f"{count} attempts: {output}", err=True)
+    echo(f"{count} attempts: {output}", err=True)

@@ -8,6 +8,7 @@ import sys
 import click
 
 import treewright
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 
 # name -> (module, attribute, help line shown in `treewright --help` without importing it)
@@ -81,14 +82,14 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        click.echo(f"treewright: {_one_line(error)}", err=True)
+        echo(f"treewright: {_one_line(error)}", err=True)
         sys.exit(error.exit_code)
     except TreewrightError as error:
-        click.echo(f"treewright: {error}", err=True)
+        echo(f"treewright: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        click.echo(f"treewright: {error.strerror or error}: {error.filename or ''}", err=True)
+        echo(f"treewright: {error.strerror or error}: {error.filename or ''}", err=True)
         sys.exit(EXIT_FAILURE)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("treewright: interrupted; run the same command again to continue", err=True)
+        echo("treewright: interrupted; run the same command again to continue", err=True)
         sys.exit(EXIT_INTERRUPTED)

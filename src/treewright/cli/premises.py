@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.output import echo, rewrite
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,14 +55,17 @@ class _Progress:
         if what == self._what and not finished and now - self._last < self._every:
             return
         if self._terminal and self._what and what != self._what:
-            click.echo(err=True)
+            echo(err=True)
         self._what, self._last = what, now
         line = f"  {what}: {done}{f' of {total}' if total else ''}"
-        click.echo(f"\r{line:<60}" if self._terminal else line, err=True, nl=not self._terminal)
+        if self._terminal:
+            rewrite(f"{line:<60}")
+        else:
+            echo(line, err=True)
 
     def close(self) -> None:
         if self._terminal and self._what:
-            click.echo(err=True)
+            echo(err=True)
 
 
 @premises.command()
@@ -94,7 +98,7 @@ def build(
         encoder = SentenceEncoder(workers=os.cpu_count() or 1)
     target = path or default_path(imports)
     progress = _Progress()
-    click.echo(f"index: {target}", err=True)
+    echo(f"index: {target}", err=True)
     with WasmSession(ensure_installed(), imports) as session:
         report = build_lexical(session, target, module=module, limit=limit, progress=progress)
     if encoder is not None:
@@ -102,9 +106,9 @@ def build(
         report = msgspec.structs.replace(report, embedded=embedded)
     progress.close()
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(report), ensure_ascii=False))
+        echo(json.dumps(msgspec.to_builtins(report), ensure_ascii=False))
         return
-    click.echo(
+    echo(
         f"{report.premises} premises: {report.added} new, {report.changed} changed, "
         f"{report.removed} gone; "
         + ("no embeddings" if report.embedded is None else f"{report.embedded} embedded")
@@ -138,15 +142,15 @@ def search(
     with PremiseIndex.open(path or default_path(imports)) as index:
         found = index.lexical(text, count) if lexical else index.search(text, count)
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
+        echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
     else:
         _show(found)
     if not found:
-        click.echo("treewright: no premise has any of these words", err=True)
+        echo("treewright: no premise has any of these words", err=True)
         raise click.exceptions.Exit(1)
 
 
 def _show(found: tuple[Premise, ...]) -> None:
     for premise in found:
-        click.echo(f"{premise.score:8.3f}  {premise.name} : {' '.join(premise.type.split())}")
-        click.echo(f"          {premise.kind} of {premise.module}")
+        echo(f"{premise.score:8.3f}  {premise.name} : {' '.join(premise.type.split())}")
+        echo(f"          {premise.kind} of {premise.module}")

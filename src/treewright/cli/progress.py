@@ -22,6 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from treewright.kernel.rendering.terminal import visible
 from treewright.tree import events as ev
 from treewright.tree.model import EvalOutcome, Manifest
 from treewright.tree.report.facts import read_title
@@ -110,7 +111,7 @@ class SearchProgress:
         logging.getLogger("treewright").handlers = []
 
     def say(self, line: str) -> None:
-        self._bars.console.print(escape(line))
+        self._bars.console.print(escape(visible(line)))
 
     def __call__(self, event: ev.Event) -> None:
         match event:
@@ -170,7 +171,7 @@ class SearchProgress:
         self._count()
 
     def _started(self, event: ev.Started) -> None:
-        label = escape(f"  {event.eval_id} {self._title(event)}")
+        label = escape(visible(f"  {event.eval_id} {self._title(event)}"))
         task = self._bars.add_task(label, total=None, done="")
         self._running[event.eval_id] = (task, time.monotonic())
         self._pace.most_at_once = max(self._pace.most_at_once, len(self._running))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 
 if TYPE_CHECKING:
@@ -107,16 +108,16 @@ def prove(**given: Any) -> None:
     result, stopped = _prove(directory, session, flags)
     if flags.get("in_place") and result.complete:
         _write_in_place(directory, result)
-    click.echo(f"report: {directory / 'report.md'}", err=True)
+    echo(f"report: {directory / 'report.md'}", err=True)
     _print(result, flags)
     if not result.complete and not stopped:
-        click.echo(
+        echo(
             "treewright: a check came to no answer, which is no verdict; "
             f"try it again with --resume {result.run_id}",
             err=True,
         )
     elif not result.complete:
-        click.echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
+        echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if result.proved < result.total:
         raise click.exceptions.Exit(EXIT_FAILURE)
@@ -228,7 +229,7 @@ def _prove(
         opened_source(run.record) as source,
         cancel_on_signals() as cancel,
     ):
-        click.echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
+        echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
         narration = narrator(sys.stderr)
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         result = prover.prove()
@@ -266,23 +267,23 @@ def _write_in_place(directory: Path, result: RunResult) -> None:
     mode = path.stat().st_mode
     atomic.write_bytes(path, Path(result.file).read_bytes())
     path.chmod(mode)
-    click.echo(f"written into {target.path}", err=True)
+    echo(f"written into {target.path}", err=True)
 
 
 def _print(result: RunResult, flags: dict[str, Any]) -> None:
     import msgspec
 
     if flags.get("as_json"):
-        click.echo(msgspec.json.encode(result).decode())
+        echo(msgspec.json.encode(result).decode())
         return
     for goal in result.goals:
         suffix = f": {goal.detail}" if goal.detail else ""
-        click.echo(f"{goal.name}: {goal.status}{suffix}")
+        echo(f"{goal.name}: {goal.status}{suffix}")
         for line in goal.proof.splitlines():
-            click.echo(f"  {line}")
-    click.echo(f"{result.proved} of {result.total} proved")
+            echo(f"  {line}")
+    echo(f"{result.proved} of {result.total} proved")
     if result.file is not None:
-        click.echo(f"file with the proofs: {result.file}")
+        echo(f"file with the proofs: {result.file}")
 
 
 def _only(flags: dict[str, Any], allowed: tuple[str, ...], why: str) -> None:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from treewright.cli.lean import announced_progress
+from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
 from treewright.kernel.rundir import validate_run_id
@@ -38,14 +39,14 @@ def experiment(flags: dict[str, Any]) -> None:
             outcome = run_experiment(plan, base / name, prover, _say, force=force)
     _print(name, outcome, flags)
     if not outcome.complete:
-        click.echo("treewright: stopped; the same command goes on", err=True)
+        echo("treewright: stopped; the same command goes on", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
 
 
 def _say(progress: Progress) -> None:
     if progress.result is not None and not progress.earlier:
         result = progress.result
-        click.echo(
+        echo(
             f"[{progress.done}/{progress.total}] {progress.cell.cell_id}: {result.status} after "
             f"{result.steps} steps",
             err=True,
@@ -63,7 +64,7 @@ def _print(name: str, outcome: Outcome, flags: dict[str, Any]) -> None:
             "solved": outcome.solved,
             "complete": outcome.complete,
         }
-        click.echo(msgspec.json.encode(shown).decode())
+        echo(msgspec.json.encode(shown).decode())
         return
-    click.echo(f"{outcome.finished} of {outcome.total} runs finished, {outcome.solved} proved")
-    click.echo(f"report: {outcome.report}")
+    echo(f"{outcome.finished} of {outcome.total} runs finished, {outcome.solved} proved")
+    echo(f"report: {outcome.report}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from treewright.kernel.rendering.terminal import visible
 from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.prove import Observer
 from treewright.mcts.records import Iteration, VerdictReached
@@ -17,6 +18,7 @@ def narrator(stream: TextIO) -> Observer:
     begun = [0]
 
     def say(text: str, end: str = "\n") -> None:
+        text = visible(text)
         stream.write(f"\r{text:<78}{end}" if terminal else f"{text}\n")
         stream.flush()
 

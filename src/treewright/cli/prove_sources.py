@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
+from treewright.cli.output import echo
 from treewright.kernel.errors import UsageError
 from treewright.mcts.settings import FileTarget, RunRecord
 from treewright.mcts.sources.base import TacticSource
@@ -40,7 +39,7 @@ def opened_source(record: RunRecord) -> Iterator[TacticSource]:
 
 
 def _warn(text: str) -> None:
-    click.echo(f"treewright: no tactics from the model: {text}", err=True)
+    echo(f"treewright: no tactics from the model: {text}", err=True)
 
 
 def _existing(path: str) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
 
 
@@ -37,12 +38,12 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
             with Replayer(bundled_home()) as replayer:
                 report = replay_live(directory, bundled_session(), source, replayer)
     if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+        echo(json.dumps(asdict(report), ensure_ascii=False))
     elif report.difference:
-        click.echo(f"differs after {report.iterations} iterations: {report.difference}")
+        echo(f"differs after {report.iterations} iterations: {report.difference}")
     else:
-        click.echo(f"the same: {report.goals} goals, {report.iterations} iterations")
+        echo(f"the same: {report.goals} goals, {report.iterations} iterations")
         for what in report.unchecked:
-            click.echo(f"not checked: {what}")
+            echo(f"not checked: {what}")
     if report.difference:
         raise click.exceptions.Exit(EXIT_FAILURE)

@@ -7,8 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-import click
-
+from treewright.cli.output import echo
 from treewright.kernel import process
 
 
@@ -22,7 +21,7 @@ def cancel_on_signals() -> Iterator[threading.Event]:
             process.no_grace.set()
             raise KeyboardInterrupt
         cancel.set()
-        click.echo("stopping; once more to stop at once", err=True)
+        echo("stopping; once more to stop at once", err=True)
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from treewright.cli.lean import backend_option
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 
@@ -30,7 +31,7 @@ def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> Non
         raise UsageError("--timeout must be positive")
     files = lean_files(project)
     choice = choose(requested, project.resolve())
-    click.echo(f"Lean backend: {choice}", err=True)
+    echo(f"Lean backend: {choice}", err=True)
     found, problems = [], []
     session = open_session(choice) if files else None
     try:
@@ -40,9 +41,9 @@ def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> Non
             result = extract_file(session, path, timeout=timeout)
             if result.error:
                 problems.append({"file": str(path), "error": result.error})
-                click.echo(f"{path}: {result.error}", err=True)
+                echo(f"{path}: {result.error}", err=True)
             for error in (d for d in result.diagnostics if d.severity == "error"):
-                click.echo(error.format(str(path)), err=True)
+                echo(error.format(str(path)), err=True)
             found += records(result, project)
             session.free([state for sorry in result.sorries for state in sorry.states])
     finally:
@@ -50,14 +51,14 @@ def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> Non
             session.close()
     if as_json:
         document = {"backend": choice.backend, "sorries": found, "problems": problems}
-        click.echo(msgspec.json.encode(document).decode())
+        echo(msgspec.json.encode(document).decode())
     else:
         for record in found:
             context = "".join(f"    {line}\n" for line in record.context)
-            click.echo(
+            echo(
                 f"{record.file}:{record.line}:{record.column}: {record.declaration or '(no name)'} "
                 f"[difficulty {record.difficulty:.2f}]\n{context}    ⊢ {record.goal}"
             )
-        click.echo(f"{len(found)} sorries in {len(files)} files", err=True)
+        echo(f"{len(found)} sorries in {len(files)} files", err=True)
     if problems:
         raise click.exceptions.Exit(EXIT_FAILURE)

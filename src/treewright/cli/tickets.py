@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.orchestrator_options import ledger_option
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def _login() -> str:
 def _emit(found: Ticket | list[Ticket]) -> None:
     import msgspec
 
-    click.echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
+    echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
 
 
 def _tell(ticket: Ticket, done: bool) -> None:
     """The ticket as it is now; on stderr, with exit code 1, if it was not ours to change."""
-    click.echo(_line(ticket), err=not done)
+    echo(_line(ticket), err=not done)
     if not done:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
@@ -97,9 +98,9 @@ def list_tickets(
         return
     for ticket in found:
         near = f"{ticket.similarity:.2f}  " if ticket.similarity is not None else ""
-        click.echo(near + _line(ticket))
+        echo(near + _line(ticket))
     if not found:
-        click.echo("no tickets", err=True)
+        echo("no tickets", err=True)
 
 
 @tickets.command()
@@ -115,12 +116,12 @@ def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
     if as_json:
         _emit(ticket)
         return
-    click.echo(_line(ticket), err=True)
+    echo(_line(ticket), err=True)
     for name in ("constraints", "hints", "last_error"):
         value = getattr(ticket, name)
         if value:
-            click.echo(f"{name}: {value if isinstance(value, str) else ', '.join(value)}", err=True)
-    click.echo(heading(ticket) + (ticket.completed_proof or lemma_text(ticket, "sorry")), nl=False)
+            echo(f"{name}: {value if isinstance(value, str) else ', '.join(value)}", err=True)
+    echo(heading(ticket) + (ticket.completed_proof or lemma_text(ticket, "sorry")), nl=False)
 
 
 @tickets.command()
@@ -168,9 +169,9 @@ def request(
     if as_json:
         _emit(ticket)
     else:
-        click.echo(_line(ticket))
+        echo(_line(ticket))
         if ticket.hints:
-            click.echo(f"the library has: {', '.join(ticket.hints)}", err=True)
+            echo(f"the library has: {', '.join(ticket.hints)}", err=True)
 
 
 @tickets.command()
@@ -224,7 +225,7 @@ def complete(
     if as_json:
         _emit(ticket)
     else:
-        click.echo(_line(ticket))
+        echo(_line(ticket))
 
 
 def _read(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FINDINGS, TreewrightError, UsageError
 
 _positive = click.IntRange(min=1)
@@ -208,7 +209,7 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
     if flags["validate_only"]:
         findings = validate(run_dir, repo)
         path = write_validation(run_dir, findings)
-        click.echo(f"{len(findings)} findings: {path}", err=True)
+        echo(f"{len(findings)} findings: {path}", err=True)
     try:
         manifest = store.load(run_dir)
     except TreewrightError:
@@ -218,7 +219,7 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
     else:
         if flags["report_only"]:
             manifest = store.refresh(run_dir)
-            click.echo(f"report: {write_report(run_dir, manifest)}", err=True)
+            echo(f"report: {write_report(run_dir, manifest)}", err=True)
         document = outcome.describe(manifest, run_dir)
     if flags["validate_only"]:
         document["findings"] = [
@@ -243,4 +244,4 @@ def _refuse_other_flags(ctx: click.Context) -> None:
 def _print_json(document: dict[str, Any]) -> None:
     import msgspec
 
-    click.echo(msgspec.json.encode(document).decode())
+    echo(msgspec.json.encode(document).decode())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 
@@ -57,18 +58,18 @@ def verify(
     texts = (read_source(original), read_source(candidate))
     home = ensure_installed(announced_progress())
     if paranoid:
-        click.echo(f"{verify_home(home, full=True)} files of the Lean home verified", err=True)
+        echo(f"{verify_home(home, full=True)} files of the Lean home verified", err=True)
     with Replayer(home, axioms=DEFAULT_AXIOMS | set(axioms)) as replayer:
         verdict = replayer.text(*texts, targets, declarations=True, timeout=timeout)
     if verdict.certificate is None:
         kind = "no verdict" if verdict.is_fault else "not proved"
-        click.echo(f"{kind} ({verdict.reason}): {verdict.detail}", err=True)
+        echo(f"{kind} ({verdict.reason}): {verdict.detail}", err=True)
         raise click.exceptions.Exit(EXIT_FAILURE)
     document = verdict.certificate.to_json()
     if place is not None:
         atomic.write_bytes(place, document)
-    click.echo(document.decode(), nl=False)
+    echo(document.decode(), nl=False)
     proved = ", ".join(verdict.certificate.targets)
-    click.echo(f"proved: {proved}", err=True)
+    echo(f"proved: {proved}", err=True)
     for warning in verdict.certificate.warnings:
-        click.echo(f"treewright: {warning}", err=True)
+        echo(f"treewright: {warning}", err=True)

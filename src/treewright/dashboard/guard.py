@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -48,7 +49,7 @@ class Policy:
     def allows_host(self, header: str) -> bool:
         """An address cannot be rebound, so on an open server any address will do."""
         name = host_name(header)
-        return name in self.hosts or (self.any_address and _is_address(name))
+        return bool(name) and (name in self.hosts or (self.any_address and _is_address(name)))
 
     @property
     def cookie(self) -> str:
@@ -92,6 +93,11 @@ class Guard:
         navigation = headers.get(b"sec-fetch-mode") == b"navigate"
         if site not in (b"none", b"same-origin") and not navigation:
             return PlainTextResponse("not for other sites\n", 403)
+        # Browsers that do not send the former still say where a page that asks comes from.
+        origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+        host = hosts[0].decode("latin-1").lower()
+        if any(_origin_host(origin).lower() != host for origin in origins):
+            return PlainTextResponse("not for other sites\n", 403)
         if self._policy.token is None:
             return None
         return self._ask_for_token(scope, headers, self._policy.token)
@@ -118,12 +124,21 @@ class Guard:
         return response
 
 
+_AUTHORITY = re.compile(
+    r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?)(?::[0-9]{0,5})?"
+)
+
+
 def host_name(header: str) -> str:
-    """The name in a Host header, without the port."""
-    header = header.strip().lower()
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0].rstrip(".")
+    """The name in a Host header, without the port; '' if it is anything but a name and a port."""
+    found = _AUTHORITY.fullmatch(header.strip(" \t").lower())
+    return (found["six"] or found["name"]) if found else ""
+
+
+def _origin_host(origin: str) -> str:
+    """The host and port of an Origin header, as a Host header has them; '' if there is none."""
+    scheme, _, authority = origin.partition("://")
+    return authority if scheme in ("http", "https") else ""
 
 
 def _is_address(name: str) -> bool:

@@ -167,7 +167,11 @@ StepResult = ProofState | TacticError | Timeout | Cancelled | SessionLost
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """What Lean says about a text. `env` is its environment, if it was asked to keep it."""
+    """What Lean says about a text. `env` is its environment, if it was asked to keep it.
+
+    `unproved` are its declarations that rest on `sorry`, whatever the warnings say; an `example`
+    has no name and shows as a warning only.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     stopped: str = ""
@@ -175,6 +179,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     sorries: tuple[SorryPlace, ...] = ()
     imports: tuple[str, ...] = ()
     ms: float = 0.0
+    unproved: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -187,7 +192,7 @@ class CheckResult(msgspec.Struct, frozen=True):
 
     @property
     def has_sorry(self) -> bool:
-        return any(d.is_sorry for d in self.diagnostics)
+        return bool(self.unproved) or any(d.is_sorry for d in self.diagnostics)
 
 
 class SorryPlace(msgspec.Struct, frozen=True):

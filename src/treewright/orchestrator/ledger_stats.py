@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-from typing import IO, Any
+from typing import Any, Protocol
 
 from treewright.kernel import jsontext
 from treewright.orchestrator.counting import total
@@ -48,7 +48,13 @@ def find_attempts(
     return [_as_dict(row) for row in rows]
 
 
-def export_attempts(ledger: Ledger, kind: str, target: IO[str]) -> int:
+class Target(Protocol):
+    """What can be written to."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+def export_attempts(ledger: Ledger, kind: str, target: Target) -> int:
     """Writes every attempt, oldest first; returns how many."""
     count = 0
     writer = None

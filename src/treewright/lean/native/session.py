@@ -174,6 +174,8 @@ class NativeSession:
             env=reply.env,
             sorries=tuple(p for p in places if p is not None),
             ms=ms,
+            # The REPL finds these in what was elaborated, whatever warnings a text turns off.
+            unproved=tuple(f"line {s.start_pos.line}" for s in reply.sorries if s.start_pos),
         )
 
     def audit(self, name: str) -> AuditReport | TacticError:

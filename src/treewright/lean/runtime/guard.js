@@ -88,4 +88,4 @@ function createGuard(heap, syntax) {
   return { inspector };
 }
 
-module.exports = { createGuard };
+module.exports = { createGuard, OPTION_KINDS };

@@ -198,11 +198,17 @@ function createHeap(host) {
     return views().HEAPU32[symbol.value >> 2];
   }
 
+  /** Puts an owned object into a field of a borrowed one, for those that nobody else has seen yet. */
+  function setField(o, i, value) {
+    const before = field(o, i);
+    views().HEAPU32[(o + HEADER + 4 * i) >> 2] = value;
+    dec(before);
+  }
+
   return {
     TAG, box, isBox, unbox, inc, dec, isPersistent, tag, fieldCount, field, scalar8, scalar32, setScalar8, setScalar32,
-    constructor,
-    copyWith, withCString, string, readString, takeString, array, arraySize, arrayItem, readArray, list,
-    readList, readPersistentArray, eachOfPersistentMap, option, some, refValue, closure, global,
+    setField, constructor, copyWith, withCString, string, readString, takeString, array, arraySize, arrayItem, readArray,
+    list, readList, readPersistentArray, eachOfPersistentMap, option, some, refValue, closure, global,
   };
 }
 

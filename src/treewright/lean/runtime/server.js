@@ -26,6 +26,7 @@ const { createKernel } = require('./kernel.js');
 const { createJudge } = require('./judge.js');
 const { createSnapshot } = require('./snapshot.js');
 const { createReading } = require('./reading.js');
+const { createUnproved } = require('./unproved.js');
 
 function createServer(host) {
   const heap = createHeap(host);
@@ -44,6 +45,7 @@ function createServer(host) {
   const data = createDeclarations(heap, environment, terms);
   const judge = createJudge(heap, calls, names, environment, data, createKernel(heap, calls, watchdog));
   const snapshot = createSnapshot(host);
+  const { warnAlways, unproved } = createUnproved(heap, calls, names, terms, environment, syntax);
 
   const environments = new Map(); // id -> { state (command state), base (id of what it was imported as) }
   const imported = new Map(); // key of a header's imports -> id
@@ -109,9 +111,10 @@ function createServer(host) {
 
     /**
      * Elaborates a text: a whole file with its header (`env` absent) or commands on top of an
-     * environment. `keep` keeps the result; `sorries` collects them; `policy` guards.
+     * environment. `keep` keeps the result; `sorries` collects them; `policy` guards; `audit` says what
+     * rests on sorry.
      */
-    elaborate({ text, env, keep, sorries: wantSorries, policy }) {
+    elaborate({ text, env, keep, sorries: wantSorries, policy, audit }) {
       let base = env;
       let options = {};
       let notes = [];
@@ -126,6 +129,7 @@ function createServer(host) {
       }
       const start = findEnvironment(base);
       if (policy) options.inspect = guard.inspector(policy);
+      else if (audit) options.inspect = warnAlways;
       const found = new Map(); // range -> { …, states }
       const result = wantSorries ? heap.inc(elaborator.withInfo(start.state, true)) : start.state;
       if (wantSorries) {
@@ -145,6 +149,7 @@ function createServer(host) {
         messages: notes.concat(more), stopped, env: null, imports,
         sorries: [...found.values()].map((s) => ({ ...s, states: s.states.map((id) => proofs.report(id, [])) })),
       };
+      if (audit) reply.unproved = unproved(heap.field(state, COMMAND_STATE.env));
       if (keep && !stopped) {
         reply.env = keepEnvironment(wantSorries ? elaborator.withInfo(state, false) : heap.inc(state), start.base);
       }

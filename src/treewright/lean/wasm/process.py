@@ -96,6 +96,7 @@ class Reply(msgspec.Struct):
     lean: str = ""
     commit: str = ""
     node: str = ""
+    unproved: tuple[str, ...] = ()
     root: SyntaxNode | None = None
     problem: str = ""
     known: bool = False

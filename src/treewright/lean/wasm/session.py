@@ -33,7 +33,7 @@ from treewright.lean.wasm.process import LeanProcess, ProcessLost, Reply
 
 # How much longer than its limit a request may take before the process is killed.
 GRACE_SECONDS = 3.0
-GRACE_FACTOR = 1.5
+GRACE_FACTOR = 1.25
 IMPORT_SECONDS = 60.0
 _PAGE = 2000
 
@@ -132,7 +132,7 @@ class WasmSession:
     def check(
         self, source: str, *, sorries: bool = False, timeout: float = DEFAULT_CHECK_SECONDS
     ) -> CheckResult | Timeout | SessionLost:
-        return self._elaborate(timeout, text=source, sorries=sorries)
+        return self._elaborate(timeout, text=source, sorries=sorries, audit=True)
 
     def check_file(
         self,
@@ -165,10 +165,15 @@ class WasmSession:
         )
 
     def _elaborate(self, timeout: float, **fields: Any) -> CheckResult | Timeout | SessionLost:
-        # A text with a header imports, on top of the time for the text itself.
-        hard = hard_limit(timeout) + (0.0 if "env" in fields else IMPORT_SECONDS)
         try:
-            reply = self._process.request("elaborate", soft=timeout, hard=hard, fields=fields)
+            if "env" not in fields:
+                # What the header names is imported first: that takes its own time, and the limit
+                # for the text, which may loop where Lean cannot be interrupted, stays the text's.
+                text = {"text": fields["text"]}
+                self._process.request("open", soft=None, hard=IMPORT_SECONDS, fields=text)
+            reply = self._process.request(
+                "elaborate", soft=timeout, hard=hard_limit(timeout), fields=fields
+            )
         except ProcessLost as lost:
             return SessionLost(str(lost))
         if reply.kind in ("timeout", "cancelled"):
@@ -178,7 +183,13 @@ class WasmSession:
         if reply.stopped == "header":
             raise missing_module([d.text for d in reply.messages])
         return CheckResult(
-            reply.messages, reply.stopped, reply.env, reply.sorries, reply.imports, reply.ms
+            reply.messages,
+            reply.stopped,
+            reply.env,
+            reply.sorries,
+            reply.imports,
+            reply.ms,
+            reply.unproved,
         )
 
     def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:

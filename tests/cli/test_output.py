@@ -1,0 +1,63 @@
+"""Nothing that comes from outside steers a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from treewright.cli.output import Visible
+from treewright.kernel.rendering.terminal import visible
+from treewright.orchestrator.tickets import NewTicket, TicketTable
+
+HOSTILE = "p \x1b]0;owned\x07\x1b[2J\x9b31m\r\u202eq\u2066 \x00 \U000e0041"
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]"
+)
+
+
+def test_what_steers_a_terminal_is_shown() -> None:
+    assert visible("a\x1b[2Jb\r") == "a\\u001b[2Jb\\u000d"
+    assert not STEERING.search(visible(HOSTILE))
+    plain = "∀ x : ℕ, x ≤ x\n\tdone «é» 👩\u200d🔬"
+    assert visible(plain) == plain
+
+
+def test_json_stays_the_same_json() -> None:
+    for indent in (None, 2):
+        text = json.dumps([HOSTILE], ensure_ascii=False, indent=indent)
+        assert not STEERING.search(visible(text))
+        assert json.loads(visible(text)) == [HOSTILE]
+
+
+def test_streams_keep_their_line_ends() -> None:
+    target = io.StringIO()
+    Visible(target).write("a\rb\x1b,c\r\n")
+    assert target.getvalue() == "a\\u000db\\u001b,c\r\n"
+
+
+def test_commands_print_nothing_raw(
+    treewright: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """The row is anybody's: written past the checks of a request."""
+    table = TicketTable(tmp_path / "l.db")
+    name = table.request(NewTicket(HOSTILE, (f"x : {HOSTILE}",), HOSTILE, (HOSTILE,)), 1.0)
+    table.close()
+    claim = ["claim", name, "--as", "\x1b[2J"]
+    for arguments in (["list"], ["list", "--json"], ["show", name], claim):
+        done = treewright("tickets", *arguments, "--ledger", "l.db")
+        assert not STEERING.search(done.stdout + done.stderr), arguments
+        assert "u001b" in done.stdout + done.stderr
+    refused = treewright("tickets", "show", "\x1b[2J", "--ledger", "l.db")
+    assert refused.returncode == 2
+    assert not STEERING.search(refused.stderr)
+
+
+def test_no_command_prints_past_the_one_function() -> None:
+    """`click.echo` is for what is styled by us."""
+    cli = Path(__file__).parents[2] / "src" / "treewright" / "cli"
+    users = {path.name for path in cli.glob("*.py") if "click.echo(" in path.read_text()}
+    assert users <= {"output.py", "doctor.py"}
