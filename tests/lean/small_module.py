@@ -7,7 +7,8 @@ from treewright.lean.wasm.module import unsigned
 
 ARRAY_SIZE = bytes.fromhex("4102744110 6a")  # i32.const 2; i32.shl; i32.const 16; i32.add
 FLOAT_ARRAY_SIZE = bytes.fromhex("4103744110 6a")
-ONE, TWO, FOUR = 1, 2, 4  # numbers of i32 parameters, which are the types as well
+# Types: the number of i32 parameters of functions with a result; and of those with nothing.
+ONE, TWO, FOUR, NOTHING = 1, 2, 4, 5
 
 
 def get(local: int) -> bytes:
@@ -15,7 +16,7 @@ def get(local: int) -> bytes:
 
 
 def functions() -> dict[str, tuple[int, bytes]]:
-    """By exported name: the number of parameters, and the body."""
+    """By exported name: the type, and the body."""
     arrays = get(0) + ARRAY_SIZE
     more = (get(0) + ARRAY_SIZE + b"\x1a") * (wasm_patcher.ARRAY_SITES - 1)
     floats = get(0) + FLOAT_ARRAY_SIZE
@@ -24,6 +25,7 @@ def functions() -> dict[str, tuple[int, bytes]]:
     return {
         "array": (ONE, b"\0" + more + arrays + b"\x0b"),
         "floats": (ONE, b"\0" + float_sites + floats + b"\x0b"),
+        "lean_internal_panic_out_of_memory": (NOTHING, b"\0\x00\x0b"),
         "mi_malloc": (ONE, b"\0" + get(0) + b"\x0b"),
         "mi_malloc_small": (ONE, b"\0" + get(0) + b"\x41\x01\x6a\x0b"),  # its argument and one
         "lean_mk_array": (TWO, b"\x01\x03\x7f" + replicate + b"\x0b"),
@@ -56,9 +58,9 @@ def module(leave_out: str = "", **changes: bytes) -> bytes:
     ]
     return b"\0asm\1\0\0\0" + b"".join(
         [
-            _section(1, [_type(1, 0), _type(1), _type(2), _type(3), _type(4)]),
+            _section(1, [_type(1, 0), _type(1), _type(2), _type(3), _type(4), _type(0, 0)]),
             _section(2, [b"\x03env\x05other\x00\x01"]),  # a function of type 1
-            _section(3, [bytes([parameters]) for parameters, _ in found.values()]),
+            _section(3, [bytes([kind]) for kind, _ in found.values()]),
             _section(4, [b"\x70\x00\x04"]),
             _section(6, [b"\x7f\x00\x41\x07\x0b"]),
             _section(7, exports),

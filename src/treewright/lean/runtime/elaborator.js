@@ -15,7 +15,7 @@ const INFO_TREES = 2;
 
 const SETUP = 'set_option Elab.async false\n'; // there are no other threads to elaborate on
 
-function createElaborator(heap, calls, names, messages, syntax, watchdog) {
+function createElaborator(heap, calls, names, messages, syntax, watchdog, codegen) {
   const { box, inc, dec, field, refValue, constructor, copyWith } = heap;
   const { call, run, truth, makeRef, LeanException } = calls;
   const emptyOptions = heap.global('l_Lean_Options_empty');
@@ -80,14 +80,16 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog) {
   /**
    * Elaborates `text` from `parserState` (or its beginning) on top of a borrowed command state.
    *   inspect(stx)             looks at a command before it runs; a string it returns stops everything
+   *   isGenerated(stx)         whether a command gets no code; see codegen.js
    *   after(trees, before)     looks at a command's info trees and the state before it
    * Returns { state, messages, stopped }.
    */
-  function commands(start, text, { input = inputContext(text), parserState, inspect, after }) {
+  function commands(start, text, { input = inputContext(text), parserState, inspect, isGenerated, after }) {
     let parser = parserState || constructor(0, [box(0)], 1);
     let state = inc(start);
     const notes = [];
     let stopped = '';
+    let mode = codegen.MODE.all;
     while (!stopped) {
       const scope = field(field(state, COMMAND_STATE.scopes), 0);
       const context = constructor(0, [
@@ -112,7 +114,9 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog) {
         break;
       }
       const before = state;
-      state = elaborate(command, before, input, notes);
+      if (isGenerated && isGenerated(command)) mode = codegen.MODE.data;
+      else if (mode === codegen.MODE.data) mode = codegen.MODE.quiet;
+      state = codegen.during(mode, () => elaborate(command, before, input, notes));
       if (after) {
         after(heap.readPersistentArray(field(field(state, COMMAND_STATE.infoState), INFO_TREES)), before, notes);
       }

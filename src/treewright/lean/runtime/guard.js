@@ -42,7 +42,9 @@ function createGuard(heap, syntax) {
     return problem;
   }
 
-  /** A function for `commands({ inspect })`: a string if the command breaks the policy. */
+  /**
+   * For `commands`: { inspect(command), a string if it breaks the policy, isGenerated(command) }.
+   */
   function inspector(policy) {
     const lists = Object.fromEntries(
       ['commands', 'kinds', 'atoms', 'options', 'attributes'].map((key) => [key, new Set(policy[key])]),
@@ -51,7 +53,9 @@ function createGuard(heap, syntax) {
       && policy.ranges.some(([start, end]) => range.start < end && range.end > start);
     const begins = (range) => policy.ranges.some(([start, end]) => range.start >= start && range.start < end);
 
-    return (command) => {
+    const isGenerated = (command) => generated(syntax.range(command));
+
+    function inspect(command) {
       const whole = syntax.range(command);
       if (!generated(whole)) return '';
       const kind = syntax.kind(command);
@@ -82,7 +86,9 @@ function createGuard(heap, syntax) {
         }
       });
       return violation;
-    };
+    }
+
+    return { inspect, isGenerated };
   }
 
   return { inspector };

@@ -14,6 +14,7 @@ const { createMessages } = require('./messages.js');
 const { createTerms } = require('./terms.js');
 const { createSyntax } = require('./syntax.js');
 const { createWatchdog } = require('./watchdog.js');
+const { createCodegen } = require('./codegen.js');
 const { createElaborator, COMMAND_STATE } = require('./elaborator.js');
 const { createGoals } = require('./goals.js');
 const { createProofs, RequestError } = require('./proofs.js');
@@ -36,7 +37,8 @@ function createServer(host) {
   const terms = createTerms(heap, calls, names);
   const syntax = createSyntax(heap, calls, names);
   const watchdog = createWatchdog(host, heap, calls);
-  const elaborator = createElaborator(heap, calls, names, messages, syntax, watchdog);
+  const codegen = createCodegen(host, heap, calls, names);
+  const elaborator = createElaborator(heap, calls, names, messages, syntax, watchdog, codegen);
   const goals = createGoals(heap, calls, names, terms);
   const proofs = createProofs(heap, calls, names, messages, terms, goals, elaborator, watchdog);
   const environment = createEnvironment(heap, calls, names, messages, terms, goals, elaborator);
@@ -128,7 +130,7 @@ function createServer(host) {
         options = { input: header.parsed.input, parserState: header.parsed.parserState };
       }
       const start = findEnvironment(base);
-      if (policy) options.inspect = guard.inspector(policy);
+      if (policy) Object.assign(options, guard.inspector(policy));
       else if (audit) options.inspect = warnAlways;
       const found = new Map(); // range -> { …, states }
       const result = wantSorries ? heap.inc(elaborator.withInfo(start.state, true)) : start.state;
@@ -165,11 +167,12 @@ function createServer(host) {
         if (!found) throw new RequestError(`there is no declaration ${declaration}`, 'statement');
         return proofs.report(proofs.startType(env, state, environment.typeOf(found.info)), []);
       }
-      return proofs.report(proofs.startStatement(env, state, envOf(env), statement), []);
+      const opened = codegen.during(codegen.MODE.data, () => proofs.startStatement(env, state, envOf(env), statement));
+      return proofs.report(opened, []);
     },
 
     tactic({ state, text }) {
-      const result = proofs.runTactic(state, text);
+      const result = codegen.during(codegen.MODE.data, () => proofs.runTactic(state, text));
       if (result.error !== undefined) return { ok: false, error: result.error, kind: result.kind, messages: result.messages };
       const reply = proofs.report(result.id, result.messages);
       return reply.goals.length === 0 ? { ...reply, ...proofs.completeness(result.id) } : reply;

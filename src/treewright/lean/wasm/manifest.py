@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "3da7420f82da8690e659b7e87a3282e817456762736acc172d04bf7432a133b3"
+CONTENTS = "eb1594fdeeb1108ee3718fc5ccc33e7425bd8fc4584d2ae89e4b7f083e4964d6"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

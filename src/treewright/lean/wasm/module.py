@@ -155,7 +155,7 @@ class Module:
 
     def append(self, parameters: list[int], results: list[int], body: bytes) -> int:
         """A new function; its index."""
-        self._appended.append((self._type(parameters, results), body))
+        self._appended.append((self.type_of(parameters, results), body))
         return self._imported + len(self._bodies) + len(self._appended) - 1
 
     def append_global(self) -> int:
@@ -171,7 +171,7 @@ class Module:
         entry = unsigned(len(name)) + name.encode() + bytes([_FUNCTION_KIND]) + unsigned(function)
         self._replace_section(_EXPORT, unsigned(count + 1) + self._section(_EXPORT)[at:] + entry)
 
-    def _type(self, parameters: list[int], results: list[int]) -> int:
+    def type_of(self, parameters: list[int], results: list[int]) -> int:
         """The index of a type of functions, which some function of the module must have."""
         data = self._section(_TYPE)
         count, at = read_unsigned(data, 0)

@@ -1,4 +1,4 @@
-"""Makes `lean.wasm` trap where 32-bit arithmetic on sizes would wrap around.
+"""Makes `lean.wasm` trap where sizes would wrap around, and ask before it compiles declarations.
 
 Lean computes the size of an array as `capacity * 4 + 16`. On a 32-bit heap a capacity of 2^30
 gives 16 bytes, and total, error-free Lean code then reads and writes all of the memory. The
@@ -9,6 +9,9 @@ Sizes are computed from two sorts of counts. Counts that a program names (capaci
 bytes to read) are checked where they enter. Counts of what is in memory already (strings that are
 appended, arrays that grow, digits of big numbers) are at most 2^29 once no block may be larger
 than that, and nothing computed from two of them wraps.
+
+`Lean.compileDecls`, through which every declaration gets its code, asks a function of the server
+first, if one is set (runtime/codegen.js). Which one is in a global of the module, not in memory.
 
 Each patch says how often it applies; on any other package the build stops.
 """
@@ -22,6 +25,7 @@ LARGEST_BLOCK = 1 << 29
 LARGEST_SMALL_BLOCK = 512  # mimalloc's table of small sizes ends here where pointers have 32 bits
 ARRAY_SITES = 624
 FLOAT_ARRAY_SITES = 2
+GATE = "treewright_gate_code_generation"
 
 _HEADER_BYTES = 16
 _ADD, _SUB, _SHL, _GT_U, _IF, _END, _UNREACHABLE = 0x6A, 0x6B, 0x74, 0x4B, 0x04, 0x0B, 0x00
@@ -58,10 +62,15 @@ def _expect(found: int, expected: int, what: str) -> None:
         )
 
 
+def _fail(module: Module) -> bytes:
+    """Ends the program as Lean does when there is no memory."""
+    return _call(module.exported("lean_internal_panic_out_of_memory")) + bytes([_UNREACHABLE])
+
+
 def _checked_size(module: Module, shift: int) -> int:
     """A function from a count to a size, which traps if the size has more than 32 bits."""
     largest = (0xFFFFFFFF - _HEADER_BYTES) >> shift
-    check = _above(0, largest, bytes([_UNREACHABLE]))
+    check = _above(0, largest, _fail(module))
     body = b"\0" + check + _get(0) + _shifted(shift) + bytes([_END])
     return module.append([I32], [I32], body)
 
@@ -92,7 +101,7 @@ def _check_replicate(module: Module, checked_size: int) -> None:
 
 def _bound_blocks(module: Module) -> None:
     malloc = module.exported("mi_malloc")
-    module.insert(malloc, _above(0, LARGEST_BLOCK, bytes([_UNREACHABLE])))
+    module.insert(malloc, _above(0, LARGEST_BLOCK, _fail(module)))
     # It has a table by size and no check: a constructor of 130 fields was given a block of another
     # size. What is not small is for the other function.
     small = module.exported("mi_malloc_small")
@@ -100,8 +109,21 @@ def _bound_blocks(module: Module) -> None:
     module.insert(small, _above(0, LARGEST_SMALL_BLOCK, instead))
     # These add a header to a number of bytes that the program names.
     for name, parameter in (("lean_io_prim_handle_read", 1), ("lean_io_get_random_bytes", 0)):
-        check = _above(parameter, LARGEST_BLOCK, bytes([_UNREACHABLE]))
+        check = _above(parameter, LARGEST_BLOCK, _fail(module))
         module.insert(module.exported(name), check)
+
+
+def _gate_code_generation(module: Module) -> None:
+    gate = unsigned(module.append_global())
+    setter = b"\0" + _get(0) + b"\x24" + gate + bytes([_END])
+    module.export(GATE, module.append([I32], [], setter))
+    arguments = b"".join(_get(local) for local in range(4))
+    kind = unsigned(module.type_of([I32] * 4, [I32]))
+    ask = arguments + b"\x23" + gate + b"\x11" + kind + b"\0"
+    # The answer takes the place of "log errors", 0 or 1, unless it is a result.
+    answer = b"\x21" + unsigned(1) + _above(1, 1, _get(1) + b"\x0f")
+    code = b"\x23" + gate + bytes([_IF, _NO_RESULT]) + ask + answer + bytes([_END])
+    module.insert(module.exported("l_Lean_compileDecls"), code)
 
 
 def patch(data: bytes) -> bytes:
@@ -110,6 +132,7 @@ def patch(data: bytes) -> bytes:
         module = Module(data)
         _check_array_sizes(module)
         _bound_blocks(module)
+        _gate_code_generation(module)
         return module.encode()
     except ModuleError as error:
         raise PatchError(

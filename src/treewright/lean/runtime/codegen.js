@@ -1,0 +1,132 @@
+'use strict';
+/**
+ * Which declarations get code that the interpreter could run.
+ *
+ * A proof needs no compiled code, and code of generated declarations is run by whoever writes
+ * `Lean.reduceNat` or has a constant evaluated. So while generated text is elaborated, the
+ * patched `Lean.compileDecls` asks here first, and all but plain data is passed over as if it
+ * had been compiled. Plain data has to be: tactics evaluate their configurations.
+ */
+const MODE = {
+  all: 0, // compile
+  quiet: 1, // compile, but say nothing of what cannot be: it may rest on something without code
+  data: 2, // compile plain data only
+};
+const EXPR = { bvar: 0, sort: 3, const: 4, app: 5, let: 8, lit: 9, mdata: 10, proj: 11 };
+const INFO = { def: 1, inductive: 5, constructor: 6 };
+const CORE_STATE_ENV = 0;
+const MAX_NODES = 20000; // a configuration has some dozens, a quoted tactic some hundreds
+
+// Functions that may be applied in data: arithmetic of natural numbers, as in `2 ^ 20`, and what
+// quoted syntax is put together with (a tactic given as the default of a parameter).
+const FUNCTIONS = new Set([
+  'Inhabited.default', 'OfNat.ofNat', 'instOfNatNat', 'instOfNat', 'HAdd.hAdd', 'HSub.hSub', 'HMul.hMul', 'HPow.hPow',
+  'instHAdd', 'instHSub', 'instHMul', 'instHPow', 'instPowNat', 'instNatPowNat',
+  'Array.empty', 'Array.push', 'Lean.mkAtom', 'String.toRawSubstring', 'Lean.Name.mkStr', 'Lean.Name.mkNum',
+  ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `Lean.Name.mkStr${n}`),
+]);
+
+function createCodegen(host, heap, { call }, names) {
+  const { box, isBox, inc, dec, field, tag, readArray } = heap;
+  let mode = MODE.all;
+
+  function find(env, name) {
+    const result = call('l_Lean_Environment_find_x3f', inc(env), inc(name), box(0));
+    if (isBox(result)) return 0;
+    const info = inc(field(result, 0));
+    dec(result);
+    return info;
+  }
+
+  function isImported(env, name) {
+    const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
+    dec(result);
+    return !isBox(result);
+  }
+
+  /** What kind of ConstantInfo a borrowed name has, or -1. */
+  function kindOf(env, name) {
+    const info = find(env, name);
+    if (!info) return -1;
+    const kind = tag(info);
+    dec(info);
+    return kind;
+  }
+
+  /** Whether a name is a field of a structure; methods of classes are functions in disguise. */
+  function isField(env, name) {
+    const result = call('l_Lean_Environment_getProjectionFnInfo_x3f', inc(env), inc(name));
+    const found = !isBox(result) && heap.scalar8(field(result, 0), 0) === 0;
+    dec(result);
+    return found;
+  }
+
+  /** May this constant stand in data? If it is not applied, it may be anything imported. */
+  function mayStand(env, name, applied) {
+    const kind = kindOf(env, name);
+    if (kind === INFO.constructor || kind === INFO.inductive) return true;
+    return isImported(env, name) && (!applied || FUNCTIONS.has(names.show(name)) || isField(env, name));
+  }
+
+  /** Whether a borrowed expression is made of constructors, literals and types. */
+  function isData(env, root) {
+    const pending = [[root, false]];
+    for (let count = 0; pending.length > 0; count += 1) {
+      if (count > MAX_NODES) return false;
+      const [e, applied] = pending.pop();
+      switch (tag(e)) {
+        case EXPR.lit: case EXPR.sort: break;
+        case EXPR.bvar: // only `let` binds here, so it stands for data
+          if (applied) return false;
+          break;
+        case EXPR.let: pending.push([field(e, 2), false], [field(e, 3), applied]); break;
+        case EXPR.mdata: pending.push([field(e, 1), applied]); break;
+        case EXPR.proj: pending.push([field(e, 2), false]); break;
+        case EXPR.app: pending.push([field(e, 0), true], [field(e, 1), false]); break;
+        case EXPR.const:
+          if (!mayStand(env, field(e, 0), applied)) return false;
+          break;
+        default: return false;
+      }
+    }
+    return true;
+  }
+
+  function declaresData(env, name) {
+    const info = find(env, name);
+    if (!info) return false;
+    const plain = tag(info) === INFO.def && isData(env, field(field(info, 0), 1));
+    dec(info);
+    return plain;
+  }
+
+  /**
+   * Called by `Lean.compileDecls` with its arguments: gives whether errors are to be logged, and
+   * it goes on, or an owned result that it returns at once (then the arguments are ours).
+   */
+  function decide(declarations, logErrors, context, coreRef) {
+    if (mode === MODE.all) return logErrors;
+    if (mode === MODE.quiet) return 0;
+    const env = field(heap.refValue(coreRef), CORE_STATE_ENV);
+    if (readArray(declarations).every((name) => declaresData(env, name))) return logErrors;
+    for (const argument of [declarations, context, coreRef]) dec(argument);
+    return heap.constructor(0, [box(0)]);
+  }
+
+  host.exports.treewright_gate_code_generation(host.addFunction(decide, 'iiiii'));
+
+  /** Runs body in a mode. */
+  function during(wanted, body) {
+    const before = mode;
+    mode = wanted;
+    try {
+      return body();
+    } finally {
+      mode = before;
+    }
+  }
+
+  return { during, MODE };
+}
+
+module.exports = { createCodegen };
