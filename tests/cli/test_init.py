@@ -12,6 +12,7 @@ from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
 from treewright.tree.creation import NewRun, Shape
+from treewright.tree.ideas import mutate
 from treewright.tree.starter import render, survey
 
 
@@ -68,6 +69,25 @@ def tunable_files(config: configuration.Config) -> list[str]:
     (source,) = config.ideas
     assert isinstance(source, configuration.MutateIdeas)
     return list(source.files)
+
+
+@pytest.mark.parametrize("name", ["evaluator.py", "score_model.py", "metrics.py", "run_eval.py"])
+def test_what_judges_is_protected_and_not_mutated(tmp_path: Path, name: str) -> None:
+    repo = repository(tmp_path / "r", {"model.py": "RATE = 0.1\n", name: "LIMIT = 3\n"})
+    config = written(repo)
+    assert tunable_files(config) == ["model.py"]
+    assert name in config.protected_paths
+
+
+def test_what_judges_inside_a_package_is_protected(tmp_path: Path) -> None:
+    files = {"pkg/__init__.py": "", "pkg/model.py": "RATE = 0.1\n", "pkg/metrics.py": "K = 3\n"}
+    repo = repository(tmp_path / "r", files)
+    config = written(repo)
+    assert "pkg/metrics.py" in config.protected_paths
+    (source,) = config.ideas
+    assert isinstance(source, configuration.MutateIdeas)
+    assert "pkg/metrics.py" not in mutate.tunable_files(source, repo, config.protected_paths)
+    assert "pkg/model.py" in mutate.tunable_files(source, repo, config.protected_paths)
 
 
 def test_metrics_come_from_measured_columns_of_a_results_file(tmp_path: Path) -> None:

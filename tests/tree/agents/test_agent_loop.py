@@ -157,6 +157,55 @@ def test_commits_and_branch_switches_of_an_agent_are_undone(
     assert (worktree / "model.py").read_text() == "RATE = 9\n"
 
 
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "git stash -q; echo 'RATE = 9' > model.py",
+        "git stash -q; git stash pop -q",
+        "git tag mine; git branch other; git update-ref refs/heads/main HEAD~0; git tag -d v1",
+        "git config user.name Somebody; git config core.bare true; git remote add evil /x",
+        "git branch -D kept; git update-ref -d refs/stash; git worktree add -q ../stray",
+    ],
+)
+def test_nothing_that_an_agent_does_to_shared_refs_reaches_the_repository(
+    commands: str, worktree: Path, tmp_path: Path, make_config, run_git
+):
+    repo = tmp_path / "the repo"
+    run_git(repo, "tag", "v1")
+    run_git(repo, "branch", "kept")
+    (repo / "model.py").write_text("RATE = 5\n")
+    run_git(repo, "stash", "-q")
+
+    def shared() -> tuple[str, ...]:
+        return (
+            run_git(repo, "for-each-ref"),
+            run_git(repo, "stash", "list"),
+            (repo / ".git" / "config").read_text(),
+            run_git(repo, "worktree", "list"),
+        )
+
+    before = shared()
+    script = f"echo 'RATE = 9' > model.py; git log --oneline main kept v1 -- && {{ {commands}; }}"
+    coder = CommandBackend(command=["sh", "-c", f"{script}; true"])
+    config = make_config(AgentsConfig(coder=coder))
+    implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
+    assert shared() == before
+    assert (worktree / "model.py").read_text() == "RATE = 9\n"
+    assert run_git(worktree, "status", "--porcelain") == "M model.py"
+    private = run_git(worktree, "rev-parse", "--absolute-git-dir")
+    assert not (Path(private) / "treewright-private").exists()
+
+
+def test_ignored_files_that_an_agent_staged_stay_staged(
+    worktree: Path, tmp_path: Path, make_config, run_git
+):
+    script = "echo '*.dat' > .gitignore; echo 1 > table.dat; git add -f table.dat; git commit -qm x"
+    coder = CommandBackend(command=["sh", "-c", script])
+    config = make_config(AgentsConfig(coder=coder))
+    implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
+    assert run_git(worktree, "diff", "--cached", "--name-only", "HEAD") == "table.dat"
+
+
 def test_a_branch_of_an_agent_that_failed_is_removed_too(
     worktree: Path, tmp_path: Path, make_config, run_git
 ):

@@ -17,6 +17,7 @@ from treewright.tree.agents import prompts, rounds, transcript, verdict
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
+from treewright.tree.agents.private_git import private_repository
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
 from treewright.tree.model import Usage
@@ -167,8 +168,15 @@ class _Loop:
             owner=self._owner,
             cancel=self._cancel,
         )
+        moved = False
         try:
-            reply = backend.run(request)
+            if isinstance(config, CommandBackend):
+                place = self._checkout.worktree
+                with private_repository(place, self._checkout.base_commit) as seen:
+                    reply = backend.run(request)
+                moved = seen.moved
+            else:
+                reply = backend.run(request)
         except AgentFailure as failure:
             check(self._cancel)
             failure.message = transcript.redact(failure.message)  # it is recorded, not used
@@ -179,7 +187,7 @@ class _Loop:
         check(self._cancel)
         self._usage += reply.usage
         notes = ""  # in front of the reply, because a review's last line is its verdict
-        if self._checkout.take_back_head():
+        if self._checkout.take_back_head() or moved:
             notes += "[treewright: commits or branch switches were undone, the files kept]\n\n"
         if before is not None and self._checkout.restore(before):
             notes += f"[treewright: edits made by the {role} were undone]\n\n"

@@ -6,6 +6,7 @@ check, so a plain rule that is easy to predict beats a clever one.
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -14,7 +15,17 @@ from pathlib import Path, PurePosixPath
 from treewright.tree.git import git
 from treewright.tree.starter.columns import Column, columns_of_csv, columns_of_script
 
-_SWEEP_STEMS = ("sweep", "run_sweep", "benchmark", "bench", "evaluate", "eval", "experiment")
+_SWEEP_STEMS = (
+    "sweep", "run_sweep", "benchmark", "bench", "evaluate", "evaluator", "eval", "run_eval",
+    "measure", "score", "experiment",
+)  # fmt: skip
+_JUDGING_WORDS = frozenset({
+    "bench", "benchmark", "eval", "evaluate", "evaluation", "evaluator", "grade", "grader",
+    "harness", "judge", "measure", "metric", "metrics", "oracle", "score", "scorer", "scoring",
+    "sweep", "validate", "validator", "verifier", "verify",
+})  # fmt: skip
+"""A file with one of these words in its name decides; it is protected and never mutated."""
+_CODE = frozenset({".py", ".sh", ".js", ".ts", ".rb", ".pl", ".r", ".jl", ".lua", ".awk"})
 _SCRIPT_RUNNERS = {".py": "", ".sh": "sh"}
 _TEST_DIRECTORIES = ("tests", "test")
 _DATA_DIRECTORIES = ("data", "datasets", "fixtures")
@@ -156,7 +167,14 @@ def _tunable(files: list[str], script: str | None) -> list[str]:
         and not _is_test(f)
         and f != script
         and f not in _NOT_TUNABLE
+        and not _is_judge(f)
     ]
+
+
+def _is_judge(path: str) -> bool:
+    pure = PurePosixPath(path)
+    words = re.split(r"[^a-z0-9]+", pure.stem.lower())
+    return pure.suffix.lower() in _CODE and not _JUDGING_WORDS.isdisjoint(words)
 
 
 def _protected(repo: Path, files: list[str], script: str | None, ideas: str | None) -> list[str]:
@@ -166,7 +184,8 @@ def _protected(repo: Path, files: list[str], script: str | None, ideas: str | No
     settings = [f for f in ("conftest.py", "pytest.ini", "tox.ini", ".gitignore") if f in files]
     if "pyproject.toml" in files and "[tool.pytest" in _text(repo, "pyproject.toml"):
         settings.append("pyproject.toml")
-    found = [script, *directories, *single, *settings, ideas]
+    judges = [f for f in files if _is_judge(f) and f.split("/")[0] not in directories]
+    found = [script, *judges, *directories, *single, *settings, ideas]
     return list(dict.fromkeys(path for path in found if path))
 
 
