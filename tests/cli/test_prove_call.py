@@ -21,10 +21,8 @@ from treewright.kernel.errors import UsageError
         (["--statement", "True", "--in-place"], "there is none with --statement"),
         (["--statement", "True", "--agents", "3"], "--agents means something only with"),
         (["--statement", "True", "--block-permanent"], "--block-permanent means something only"),
-        (
-            ["--statement", "True", "--mcts-mode", "distributed", "--backup", "min"],
-            "--backup means something only with --mcts-mode centralized",
-        ),
+        (["--statement", "True", "--axioms", "propext,sorryAx"], "cannot allow sorryAx"),
+        (["--statement", "True", "--discount", "nan"], "--discount must be a number"),
         (["--statement", "True", "--llm-url", "http://x"], "--llm-url and --llm-model go together"),
         (["--statement", "True", "--llm-key-env", "K"], "--llm-key-env is for --llm-url"),
         (
@@ -86,8 +84,13 @@ def test_flags_become_settings() -> None:
     assert settings.cells.block_fraction == 0.5
 
 
-def test_a_mode_does_not_take_the_flags_of_the_other() -> None:
-    with pytest.raises(UsageError, match="--exploration"):
-        settings_of({"mode": "distributed", "exploration": 1.0})
+def test_the_policy_is_that_of_both_modes_and_cells_are_of_one() -> None:
+    chosen = {"exploration": 1.0, "discount": 0.9, "widen_base": 2.0, "axioms": "propext, Magic"}
+    for mode in ("centralized", "distributed"):
+        settings = settings_of({"mode": mode, "backup": "min", **chosen})
+        policy = settings.policy
+        assert (policy.exploration, policy.backup, policy.widen_base) == (1.0, "min", 2.0)
+        assert settings.axioms == ("Magic", "propext")
+    assert set(settings_of({}).axioms) == {"propext", "Classical.choice", "Quot.sound"}
     with pytest.raises(UsageError, match="--reroute-max"):
         settings_of({"reroute_max": 1})

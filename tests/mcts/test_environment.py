@@ -107,6 +107,15 @@ def test_advice_is_written_down_instead_of_the_question(on: Kept) -> None:
     environment.release()
 
 
+def test_states_of_advice_that_does_not_close_are_not_kept(on: Kept) -> None:
+    environment = on("∀ n m : Nat, n + 0 = m", step_seconds=60.0)
+    environment.root()
+    outcome = environment.apply(0, "simp?")
+    assert (outcome.kind, outcome.detail) == ("error", "found nothing that closes it")
+    assert environment._pending == {}
+    environment.release()
+
+
 def test_a_wrong_goal_is_an_error_of_its_own(on: Kept) -> None:
     environment = on("∀ n : Nat, n = nonsense")
     with pytest.raises(GoalError, match="nonsense"):

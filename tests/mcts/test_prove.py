@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,10 +17,13 @@ import pytest
 from tests.mcts.proving import Lender, Proving
 from tests.waiting import until
 from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanSession
+from treewright.lean.types import ProofState
+from treewright.mcts import targets
 from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.records import Iteration
 from treewright.mcts.replay import replay_live, replay_offline
-from treewright.mcts.settings import Settings
+from treewright.mcts.settings import FileTarget, Settings
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.targets import parse
 from treewright.mcts.trace import read_trace, without_clock
@@ -144,6 +148,35 @@ def test_every_sorry_of_a_file(prove: Proving, tmp_path: Path) -> None:
     verdicts = [json.loads(x) for x in (directory / "trace.jsonl").read_text().splitlines()]
     second = [v["status"] for v in verdicts if v["type"] == "verdict" and v["goal"] == 1]
     assert second == ["partial", "proved"]
+
+
+def test_a_file_is_elaborated_once_for_all_its_sorries(sessions: Lender, tmp_path: Path) -> None:
+    path = tmp_path / "Many.lean"
+    path.write_text("".join(f"theorem t{i} : {i} = {i} := by\n  sorry\n" for i in range(4)))
+    target = parse(str(path), None)
+    session = sessions()
+    checked: list[str] = []
+    real = session.check
+
+    class Counted:
+        def __getattr__(self, name: str) -> object:
+            return getattr(session, name)
+
+        def check(self, source: str, **kwargs: Any) -> object:
+            checked.append(source)
+            return real(source, **kwargs)
+
+    counted = cast("LeanSession", Counted())
+    specs = targets.file_goals(cast("FileTarget", target), counted)
+    opened = [spec.opening(counted) for spec in specs]
+    assert [state.goals[0].target for state in opened if isinstance(state, ProofState)] == [
+        f"{i} = {i}" for i in range(4)
+    ]
+    assert len(checked) == 1
+    assert isinstance(specs[2].opening(counted), ProofState), "a second time it is made again"
+    assert len(checked) == 2
+    other = sessions()
+    assert isinstance(specs[0].opening(other), ProofState), "so it is in another session"
 
 
 def test_a_goal_of_a_file_is_not_refuted_out_of_its_context(prove: Proving, tmp_path: Path) -> None:

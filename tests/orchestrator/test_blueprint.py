@@ -163,12 +163,16 @@ def test_what_the_kernel_refuses_is_not_verified(
 def test_drift_and_marks_that_become_true(lean: WasmSession, project: Path) -> None:
     blueprint = read(project)
     states, _ = inspect(lean, project, sync.declarations(blueprint))
-    assessment = sync.assess(blueprint, states, {"Demo.open_end"}, project)
+    held = sync.assess(blueprint, states, {"Demo.open_end"}, project)
+    (entry,) = [entry for entry in held.entries if entry.label == "lem:open"]
+    assert entry.drift == ("proved_in_ledger:Demo.open_end",), "its mark stays"
+    assessment = sync.assess(blueprint, states, (), project)
+    assert len(held.edits) == len(assessment.edits) - 1
     drift = {entry.label or "corollary": entry.drift for entry in assessment.entries}
     assert drift == {
         "def:double": ("statement_not_marked",),
         "thm:sum": ("statement_not_marked", "proof_not_marked", "uses_undefined:thm:nowhere"),
-        "lem:open": ("proof_marked_but_open", "proved_in_ledger:Demo.open_end"),
+        "lem:open": ("proof_marked_but_open",),
         "corollary": ("absent:Demo.gone", "statement_marked_but_absent"),
     }
     assert len(sync.write(blueprint, assessment)) == 2

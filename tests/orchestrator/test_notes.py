@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.ledger import Ledger
-from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
+from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
+from treewright.orchestrator.throttle import Throttle
 from treewright.orchestrator.types import DEFAULT_TIMEOUTS
 
 
@@ -77,6 +79,47 @@ def test_the_ledger_by_text(tmp_path: Path) -> None:
         assert cached is not None
         assert cached["success_rate"] > 0.7
         assert cached["tactics"] == ["simp [*]", "aesop"]
+
+
+def test_a_goal_with_a_context_is_found_by_its_text(tmp_path: Path) -> None:
+    goal = Goal(id="g", text="n ≠ 0", context=("n : Nat", "h : n > 0"))
+    worker = FakeWorker(StrategyType.MICRO, lambda _: True)
+
+    async def main(ledger: Ledger) -> None:
+        idle = Throttle(1.0, read_load=lambda: 0.0)
+        async with Scheduler(
+            ledger=ledger, workers=[worker], verify=accept, throttle=idle
+        ) as scheduler:
+            assert (await scheduler.run_goal(goal)).success
+            assert scheduler.trials == {StrategyType.MICRO: 1}
+            assert scheduler.success_rate[StrategyType.MICRO] == pytest.approx(0.55)
+            assert scheduler.cpu_ema >= 0
+
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        asyncio.run(main(ledger))
+        assert ledger.check_duplicate(goal.text, StrategyType.MICRO)
+        cached = ledger.get_cached_tactics(goal.text)
+        assert cached is not None
+        assert cached["tactics"] == ["by_micro"]
+        # A goal is asked for by its context too.
+        bare = Goal(id="b", text=goal.text)
+        assert not ledger.check_duplicate(bare, StrategyType.MICRO)
+        assert ledger.get_cached_tactics(bare) is None
+
+
+def test_a_result_without_a_strategy_is_the_workers(tmp_path: Path) -> None:
+    class Brief(FakeWorker):
+        async def run(self, goal: Goal, timeout: float) -> Result:
+            return Result(success=False, error="timeout")
+
+    async def main(ledger: Ledger) -> Result:
+        async with Scheduler(ledger=ledger, workers=[Brief(StrategyType.MICRO)]) as scheduler:
+            return await scheduler.try_strategy(Goal(id="g", text="x"), StrategyType.MICRO)
+
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        assert asyncio.run(main(ledger)).strategy is StrategyType.MICRO
+        (row,) = ledger.query("SELECT strategy, status FROM attempts")
+        assert tuple(row) == ("micro", "timeout")
 
 
 def test_the_default_time_limits() -> None:

@@ -17,6 +17,21 @@ def test_one_thread_inside_and_as_before_outside() -> None:
     assert getter() == before
 
 
+def test_threads_that_overlap_put_back_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first leaves while the second is inside; then the second leaves."""
+    threads = [4]
+    monkeypatch.setattr(
+        blas, "_library", lambda: (lambda: threads[-1], lambda number: threads.append(number))
+    )
+    first, second = blas.one_thread(), blas.one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads[-1] == 1, "the second is still inside"
+    second.__exit__(None, None, None)
+    assert threads[-1] == 4
+
+
 def test_without_openblas_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "_library", lambda: None)
     with blas.one_thread():

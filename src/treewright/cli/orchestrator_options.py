@@ -28,6 +28,7 @@ _OPTIONS = (
     click.option("--max-heavy", type=int, help="Hard goals at once (2)."),
     click.option("--max-light", type=int, help="Easy goals at once (8)."),
     click.option("--cpu-target", type=float, help="Load per core above which to wait (0.5)."),
+    click.option("--cpu-alpha", type=float, help="Weight of a new reading of the load (0.1)."),
     click.option("--profile", type=int, help="0 stubs, 1 shared machine, 2 all of it (1)."),
     click.option("--speculation", type=int, help="Strategies side by side on one goal (3)."),
     click.option("--lean-sessions", type=int, help="Lean processes that try tactics (2)."),
@@ -72,6 +73,9 @@ def make_config(
         value = settings.get(name)
         if value is not None and not 0 <= value < float("inf"):
             raise UsageError(f"--{name.replace('_', '-')} must be a number, 0 or more")
+    alpha = settings.get("cpu_alpha")
+    if alpha is not None and not 0 < alpha <= 1:
+        raise UsageError("--cpu-alpha must be above 0 and at most 1")
     unknown = [name for name in strategies if name not in ARMS]
     if unknown:
         raise UsageError(f"there is no strategy {unknown[0]!r}; there are {', '.join(ARMS)}")

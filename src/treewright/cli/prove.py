@@ -25,7 +25,9 @@ _share = click.FloatRange(0.0, 1.0)
 _seconds = click.FloatRange(min=0.0, min_open=True)
 _file = click.Path(path_type=Path, dir_okay=False)
 
-_CENTRALIZED_ONLY = ("exploration", "first_play", "backup")
+_POLICY = (
+    "exploration", "first_play", "backup", "discount", "widen_base", "widen_scale", "widen_power",
+)  # fmt: skip
 _DISTRIBUTED_ONLY = (
     "agents", "inflight", "algotypes", "view", "radius", "stride", "stay", "refresh",
     "depth_limit", "give_up", "block_fraction", "block_target",
@@ -59,11 +61,14 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
 @click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")
 @click.option("--seed", type=int, help="Of everything that is drawn. [0]")
-@click.option("--exploration", type=click.FloatRange(min=0), help="Centralized: constant. [1.2]")
-@click.option("--first-play", type=_share, help="Centralized: first-play urgency. [0.5]")
-@click.option(
-    "--backup", type=click.Choice(["product", "min"]), help="Centralized: AND value. [product]"
-)
+@click.option("--exploration", type=click.FloatRange(min=0), help="Exploration constant. [1.2]")
+@click.option("--first-play", type=_share, help="First-play urgency. [0.5]")
+@click.option("--backup", type=click.Choice(["product", "min"]), help="AND value. [product]")
+@click.option("--discount", type=_share, help="What a step leaves of a goal's value. [0.97]")
+@click.option("--widen-base", type=click.FloatRange(min=0), help="Live edges at first. [0]")
+@click.option("--widen-scale", type=click.FloatRange(min=0), help="More with visits. [1]")
+@click.option("--widen-power", type=_share, help="To this power of visits. [0.5]")
+@click.option("--axioms", help="What a proof may rest on, by commas. [the three of Lean]")
 @click.option("--agents", type=_positive, help="Distributed: cells. [4]")
 @click.option("--inflight", type=_positive, help="Distributed: reservations at once. [2]")
 @click.option("--algotypes", help="Distributed: mix of policies, as ucb:2,depth_first:1. [puct]")
@@ -156,14 +161,15 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
 
     mode = flags.get("mode", "centralized")
-    foreign = _DISTRIBUTED_ONLY if mode == "centralized" else _CENTRALIZED_ONLY
-    for name in foreign:
+    for name in _DISTRIBUTED_ONLY if mode == "centralized" else ():
         if name in flags:
-            other = "distributed" if mode == "centralized" else "centralized"
-            raise UsageError(f"{_flag(name)} means something only with --mcts-mode {other}")
+            raise UsageError(f"{_flag(name)} means something only with --mcts-mode distributed")
     for name in ("time_limit", "step_timeout"):
         if not math.isfinite(flags.get(name, 1.0)):
             raise UsageError(f"{_flag(name)} must be a number of seconds")
+    for name in _POLICY:
+        if isinstance(flags.get(name), float) and not math.isfinite(flags[name]):
+            raise UsageError(f"{_flag(name)} must be a number")
     if ("llm_url" in flags) != ("llm_model" in flags):
         raise UsageError("--llm-url and --llm-model go together")
     key_env = flags.get("llm_key_env")
@@ -184,14 +190,23 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
     )
-    policy = Policy(**_some(flags, "exploration", "first_play", "backup"))
+    policy = Policy(**_some(flags, *_POLICY))
     return Settings(
         mode=mode,
         policy=policy,
         sources=sources,
         cells=_cells(flags) if mode == "distributed" else None,
+        axioms=_axioms(flags["axioms"]) if "axioms" in flags else Settings().axioms,
         **_some(flags, "simulations", "time_limit", "step_timeout", "seed", "batch", "refute"),
     )
+
+
+def _axioms(text: str) -> tuple[str, ...]:
+    """The names in `--axioms`, in order."""
+    names = {name.strip() for name in text.split(",")} - {""}
+    if "sorryAx" in names:
+        raise UsageError("--axioms cannot allow sorryAx: a proof with sorry is none")
+    return tuple(sorted(names))
 
 
 def _cells(flags: dict[str, Any]) -> Any:
@@ -225,7 +240,7 @@ def _prove(
 
     with (
         opened(directory, force=bool(flags.get("force"))) as run,
-        Replayer(bundled_home()) as replayer,
+        Replayer(bundled_home(), axioms=frozenset(run.record.settings.axioms)) as replayer,
         opened_source(run.record) as source,
         cancel_on_signals() as cancel,
     ):

@@ -31,11 +31,13 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
     from treewright.mcts.settings import read_run
 
     directory = locate(run, Path.cwd())
-    with opened_source(read_run(directory / "run.json")) as source:
+    record = read_run(directory / "run.json")
+    with opened_source(record) as source:
         if offline:
             report = replay_offline(directory, source)
         else:
-            with Replayer(bundled_home()) as replayer:
+            axioms = frozenset(record.settings.axioms)
+            with Replayer(bundled_home(), axioms=axioms) as replayer:
                 report = replay_live(directory, bundled_session(), source, replayer)
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False))

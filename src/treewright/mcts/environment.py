@@ -110,6 +110,7 @@ class LeanEnvironment:
             case ProofState():
                 outcome = self._opened(node, tactic, result)
                 if outcome.kind == "goals" and _ASKS_LEAN.match(tactic):
+                    self.bind(node, tactic, ())  # nobody will: its states are not needed
                     return Outcome("error", ms=result.ms, detail="found nothing that closes it")
                 if outcome.kind == "closed" and _ASKS_LEAN.match(tactic):
                     return self._follow_advice(state, result)

@@ -11,6 +11,7 @@ import msgspec
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
+from treewright.lean.replay import DEFAULT_AXIOMS
 from treewright.mcts.cellview.settings import CellSettings
 from treewright.mcts.policy import Policy
 
@@ -79,7 +80,10 @@ class SourceSettings(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Everything a search depends on but its target. `cells` are for the distributed mode."""
+    """Everything a search depends on but its target. `cells` are for the distributed mode.
+
+    `axioms` are those that a proof may rest on.
+    """
 
     mode: Mode = "centralized"
     simulations: int = 200
@@ -91,6 +95,7 @@ class Settings(msgspec.Struct, frozen=True):
     policy: Policy = Policy()
     sources: SourceSettings = SourceSettings()
     cells: CellSettings | None = None
+    axioms: tuple[str, ...] = tuple(sorted(DEFAULT_AXIOMS))
 
 
 class LeanRecord(msgspec.Struct, frozen=True):

@@ -163,6 +163,8 @@ def _wrong_words(verdict: VerdictReached, evidence: Evidence) -> str:
     if (verdict.status == "proved") == bool(verdict.detail):
         why = "an objection" if verdict.detail else "no reason"
         return f"the verdict is {verdict.status}, with {why}: {verdict.detail}"
+    if outside := set(verdict.axioms) - set(evidence.run.settings.axioms):
+        return f"it rests on {', '.join(sorted(outside))}, which the run does not allow"
     if verdict.axioms and verdict.status not in ("proved", "false"):
         return f"the verdict is {verdict.status}, with axioms of a proof"
     return ""

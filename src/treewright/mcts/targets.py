@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from treewright.lean import sorries
 from treewright.lean.inputs import check_closed
 from treewright.lean.session import LeanSession
 from treewright.lean.sorries import Sorry
-from treewright.lean.types import CheckResult, StepResult, TacticError
+from treewright.lean.types import CheckResult, ProofState, StepResult, TacticError
 from treewright.mcts.settings import FileTarget, StatementTarget, Target
 
 _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
@@ -74,7 +74,8 @@ def negation_of(target: StatementTarget) -> str:
 
 def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:
     found = _sorries(target, session)
-    return [_spec(number, target, sorry) for number, sorry in enumerate(found)]
+    places = _Places(target.source, session, found)
+    return [_spec(number, places, sorry) for number, sorry in enumerate(found)]
 
 
 def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
@@ -115,15 +116,38 @@ def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
     return inside
 
 
-def _spec(number: int, target: FileTarget, sorry: Sorry) -> GoalSpec:
-    place = (sorry.start, sorry.end)
+class _Places:
+    """The goals of a file's sorries in a session: one elaboration of the file gives them all.
 
-    def opening(session: LeanSession) -> StepResult:
-        for again in sorries.extract(session, target.source):
-            if (again.start, again.end) == place and again.states:
-                return again.states[0]
-        return TacticError(f"the sorry at line {sorry.line} is not there any more", "statement")
+    Each is handed out once, because whoever got it frees it. In another session, or for a goal
+    that is opened a second time, the file is elaborated again.
+    """
 
-    goal = sorry.goal
+    def __init__(self, source: str, session: LeanSession, found: list[Sorry]) -> None:
+        self._source = source
+        self._session = session
+        self._states = _by_place(found)
+
+    def open(self, session: LeanSession, sorry: Sorry) -> StepResult:
+        place = (sorry.start, sorry.end)
+        if session is not self._session or place not in self._states:
+            self._session = session
+            self._states = _by_place(sorries.extract(session, self._source))
+        state = self._states.pop(place, None)
+        gone = f"the sorry at line {sorry.line} is not there any more"
+        return TacticError(gone, "statement") if state is None else state
+
+
+def _by_place(found: Iterable[Sorry]) -> dict[tuple[int, int], ProofState]:
+    return {(sorry.start, sorry.end): sorry.states[0] for sorry in found if sorry.states}
+
+
+def _spec(number: int, places: _Places, sorry: Sorry) -> GoalSpec:
     name = f"{sorry.declaration}:{sorry.line}"
-    return GoalSpec(number, name, goal.pretty, opening, sorry=sorry)
+    return GoalSpec(
+        number,
+        name,
+        sorry.goal.pretty,
+        lambda session: places.open(session, sorry),
+        sorry=sorry,
+    )

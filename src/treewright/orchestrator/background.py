@@ -198,7 +198,13 @@ class Background:
             assert goal.place is not None
             place = goal.place
             self.proved.append(
-                Proved(place.file, place.declaration, result.strategy, result.tactics, timestamp())
+                Proved(
+                    place.file,
+                    place.declaration,
+                    str(result.strategy),
+                    result.tactics,
+                    timestamp(),
+                )
             )
             self.announce(f"proved {place.file}: {place.declaration} ({result.strategy})")
         self._write_summary()

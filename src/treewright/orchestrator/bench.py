@@ -165,6 +165,7 @@ def _results(
             "max_heavy": config.max_heavy,
             "max_light": config.max_light,
             "cpu_target": config.cpu_target,
+            "cpu_alpha": config.cpu_alpha,
             "profile": config.profile,
             "speculation": config.speculation,
             "lean_sessions": config.lean_sessions,

@@ -2,7 +2,8 @@
 
 `assess` compares what was read with what Lean and the ledger know; `marked` gives the new text
 of a file. `\\leanok` is added only where every declaration is verified, and taken away only
-where Lean knows better. What Lean could not look at is left as it is.
+where Lean knows better. What Lean could not look at, and what the ledger has a proof of, is left as
+it is.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from treewright.orchestrator.latex import Blueprint, Marked, Statement
 State = Literal["verified", "sorry", "axiom", "absent", "unknown"]
 """What Lean says of a declaration; `unknown`: its file could not be elaborated here."""
 
+_TO_BE_FILLED = ("sorry", "absent")
 _ENTRIES = ("blueprint/src/content.tex", "src/content.tex", "content.tex", "blueprint/src/web.tex",
             "src/web.tex", "web.tex")  # fmt: skip
 
@@ -79,11 +81,11 @@ def assess(
     entries, edits = [], []
     for statement in blueprint.statements:
         known: dict[str, State] = {name: states[name] for name in statement.lean}
-        drift, changes = _compare(statement, known)
+        drift, changes = _compare(statement, known, in_ledger)
         drift += [
             f"proved_in_ledger:{name}"
             for name, state in known.items()
-            if state in ("sorry", "absent") and name in in_ledger
+            if state in _TO_BE_FILLED and name in in_ledger
         ]
         uses = [*statement.uses, *(statement.proof.uses if statement.proof else [])]
         drift += [f"uses_undefined:{label}" for label in dict.fromkeys(uses) if label not in labels]
@@ -103,11 +105,16 @@ def assess(
     return Assessment(tuple(entries), tuple(edits), tuple(blueprint.problems))
 
 
-def _compare(statement: Statement, known: Mapping[str, State]) -> tuple[list[str], list[Edit]]:
+def _compare(
+    statement: Statement, known: Mapping[str, State], in_ledger: frozenset[str]
+) -> tuple[list[str], list[Edit]]:
     """What is not as Lean says, and the edits that make it so."""
     drift: list[str] = []
     edits: list[Edit] = []
     states = set(known.values())
+    # The proof of what the ledger has is found already: it only has to be put into the project.
+    held = {name for name, state in known.items() if state in _TO_BE_FILLED and name in in_ledger}
+    against = {state for name, state in known.items() if name not in held}
     if not known:
         claimed = bool(statement.leanok or (statement.proof and statement.proof.leanok))
         return (["leanok_without_lean"] if claimed else []), []
@@ -117,13 +124,13 @@ def _compare(statement: Statement, known: Mapping[str, State]) -> tuple[list[str
             if part is not None and not part.leanok:
                 drift.append(f"{code}_not_marked")
                 edits.append(Edit(part.file, part.insert_at, part.insert_at))
-    if statement.proof is not None and states & {"sorry", "axiom", "absent"}:
+    if statement.proof is not None and against & {"sorry", "axiom", "absent"}:
         drift += ["proof_marked_but_open"] if statement.proof.leanok else []
         edits += _removals(statement.proof)
-    if "absent" in states:
+    if "absent" in against:
         drift += ["statement_marked_but_absent"] if statement.leanok else []
         edits += _removals(statement)
-    elif statement.proof is None and states & {"sorry", "axiom"} and statement.leanok:
+    elif statement.proof is None and against & {"sorry", "axiom"} and statement.leanok:
         drift.append("statement_marked_but_open")
         edits += _removals(statement)
     return drift, edits

@@ -63,6 +63,7 @@ class Attempt(msgspec.Struct, frozen=True):
     subgoals: tuple[str, ...] = ()
     error: str | None = None
     metadata: dict[str, Any] = {}
+    target_hash: str = ""
 
     @property
     def success(self) -> bool:
@@ -72,8 +73,8 @@ class Attempt(msgspec.Struct, frozen=True):
 _INSERT = """
 INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_class, strategy,
     success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
-    error, metadata, timestamp)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    error, metadata, timestamp, target_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (attempt_key) WHERE attempt_key IS NOT NULL DO NOTHING
 """
 _LEARN = f"""
@@ -87,8 +88,8 @@ ON CONFLICT (goal_class, strategy) DO UPDATE SET
 """  # noqa: S608 - the numbers are constants of the bandit
 _CACHE = """
 INSERT INTO tactic_cache
-    (goal_hash, goal_text, tactics, success_rate, avg_time, use_count, last_used)
-VALUES (?, ?, ?, ?, ?, 0, ?)
+    (goal_hash, goal_text, tactics, success_rate, avg_time, use_count, last_used, target_hash)
+VALUES (?, ?, ?, ?, ?, 0, ?, ?)
 ON CONFLICT (goal_hash) DO UPDATE SET tactics = excluded.tactics,
     success_rate = excluded.success_rate, avg_time = excluded.avg_time,
     last_used = excluded.last_used
@@ -137,11 +138,13 @@ class Ledger:
         """Whether this was tried to its end already.
 
         What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
-        attempt that ended, proved or not. With a `budget` the question is whether a try with so
-        much time is in vain: only attempts that failed with as much or more count. What was
+        attempt that ended, proved or not, at a goal with this text in whatever context; with the
+        goal itself, for attempts at this goal. With a `budget` the question is whether a try with
+        so much time is in vain: only attempts that failed with as much or more count. What was
         cancelled or broke never does: it says nothing.
         """
-        conditions = ["goal_hash = ?", "strategy = ?", IS_TRIAL, self.counting.counted]
+        which = "goal_hash" if isinstance(goal, Goal) else "target_hash"
+        conditions = [f"{which} = ?", "strategy = ?", IS_TRIAL, self.counting.counted]
         values: list[object] = [self.hash_goal(goal), str(strategy)]
         if toolchain is not None:
             conditions.append("toolchain = ?")
@@ -201,7 +204,12 @@ class Ledger:
         self._connection.execute(
             _CACHE,
             _cache_row(
-                attempt.goal_hash, attempt.goal_text, attempt.tactics, 1.0, attempt.time_seconds
+                attempt.goal_hash,
+                attempt.target_hash or attempt.goal_hash,
+                attempt.goal_text,
+                attempt.tactics,
+                1.0,
+                attempt.time_seconds,
             ),
         )
 
@@ -223,13 +231,24 @@ class Ledger:
     def update_tactic_cache(
         self, goal: Goal | str, *, tactics: Sequence[str], success_rate: float, avg_time: float
     ) -> None:
-        text = goal.shown if isinstance(goal, Goal) else goal
-        row = _cache_row(self.hash_goal(goal), text, tactics, success_rate, avg_time)
-        self._write(_CACHE, row)
+        text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
+        hashes = self.hash_goal(goal), self.hash_goal(target)
+        self._write(_CACHE, _cache_row(*hashes, text, tactics, success_rate, avg_time))
 
     def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
-        """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal."""
-        rows = self.query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [self.hash_goal(goal)])
+        """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal.
+
+        For a text that is not there by itself: of what closed a goal with this text in some
+        context, the most reliable first.
+        """
+        wanted = self.hash_goal(goal)
+        rows = self.query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [wanted])
+        if not rows and not isinstance(goal, Goal):
+            rows = self.query(
+                "SELECT * FROM tactic_cache WHERE target_hash = ? "
+                "ORDER BY success_rate DESC, goal_hash LIMIT 1",
+                [wanted],
+            )
         if not rows:
             return None
         return {**dict(rows[0]), "tactics": self._tactics(rows[0])}
@@ -316,10 +335,15 @@ class Ledger:
 
 
 def _cache_row(
-    goal_hash: str, text: str, tactics: Sequence[str], success_rate: float, avg_time: float
+    goal_hash: str,
+    target_hash: str,
+    text: str,
+    tactics: Sequence[str],
+    success_rate: float,
+    avg_time: float,
 ) -> tuple[object, ...]:
     as_json = json.dumps(list(tactics), ensure_ascii=False)
-    return (goal_hash, text, as_json, success_rate, avg_time, timestamp())
+    return (goal_hash, text, as_json, success_rate, avg_time, timestamp(), target_hash)
 
 
 def _row(attempt: Attempt) -> tuple[object, ...]:
@@ -343,4 +367,5 @@ def _row(attempt: Attempt) -> tuple[object, ...]:
         attempt.error,
         msgspec.json.encode(attempt.metadata).decode(),
         timestamp(),
+        attempt.target_hash or attempt.goal_hash,
     )

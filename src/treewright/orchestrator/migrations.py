@@ -2,8 +2,8 @@
 
 Version 1 has the tables that the first orchestrators wrote: attempts and the tactic cache.
 Version 2 adds what dedupe, resuming, accounting and a persistent bandit need. Version 3 marks what
-stubs wrote, and takes back what was learned from it. A migration is never changed once it was
-released; a new one is added below.
+stubs wrote, takes back what was learned from it, and adds the hash of a goal's text alone. A
+migration is never changed once it was released; a new one is added below.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from treewright.orchestrator import normalise
 from treewright.orchestrator.bandit import Arm
 from treewright.orchestrator.counting import IS_TRIAL, STUB_ERROR, STUB_TOOLCHAIN
 from treewright.orchestrator.types import StrategyType
@@ -85,7 +86,21 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     return apply
 
 
-def _without_stubs(connection: sqlite3.Connection) -> None:
+def _version_3(connection: sqlite3.Connection) -> None:
+    _forget_stubs(connection)
+    connection.create_function("hash_of_target", 1, _hash_of_target, deterministic=True)
+    for table in ("attempts", "tactic_cache"):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN target_hash TEXT NOT NULL DEFAULT ''")
+        connection.execute(f"UPDATE {table} SET target_hash = hash_of_target(goal_text)")  # noqa: S608
+        connection.execute(f"CREATE INDEX {table}_target ON {table} (target_hash)")
+
+
+def _hash_of_target(shown: str) -> str:
+    """The hash of a goal's text alone, from how the goal is shown."""
+    return normalise.hash_text(shown.rpartition("⊢ ")[2])
+
+
+def _forget_stubs(connection: sqlite3.Connection) -> None:
     """Marks attempts of stubs, and learns again from all others if there are any."""
     marked = connection.execute(
         "UPDATE attempts SET toolchain = ? WHERE error = ?", (STUB_TOOLCHAIN, STUB_ERROR)
@@ -116,7 +131,7 @@ def _without_stubs(connection: sqlite3.Connection) -> None:
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _script(_VERSION_1),
     _script(_VERSION_2),
-    _without_stubs,
+    _version_3,
 )
 """The n-th (from 1) brings a ledger of version n - 1 to version n."""
 

@@ -118,16 +118,17 @@ class Attempts:
         started = time.monotonic()
         try:
             result = await self._limited(strategy, budget, work, meter)
+            result = msgspec.structs.replace(result, strategy=strategy)
             result, status = await self._judged(goal, _without_waiting(result, started, meter))
         except asyncio.CancelledError:
             self.wasted_cpu_seconds += meter.cpu_seconds
             seconds = time.monotonic() - started
             result = Result(False, strategy, (), seconds, error="cancelled")
             result = _with_wait(_without_waiting(result, started, meter), meter)
-            await self._record(key, goal, result, "cancelled", budget, meter)
+            await self._record(key, goal, strategy, result, "cancelled", budget, meter)
             raise
         result = _with_wait(result, meter)
-        await self._record(key, goal, result, status, budget, meter)
+        await self._record(key, goal, strategy, result, status, budget, meter)
         if status in TRIALS and strategy is not StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
         return result
@@ -184,7 +185,14 @@ class Attempts:
         return f"{stem}/{self._numbers[stem]}"
 
     async def _record(
-        self, key: str, goal: Goal, result: Result, status: Status, budget: float, meter: Meter
+        self,
+        key: str,
+        goal: Goal,
+        strategy: StrategyType,
+        result: Result,
+        status: Status,
+        budget: float,
+        meter: Meter,
     ) -> None:
         if status not in TRIALS:
             key += f"/{uuid.uuid4().hex}"  # must not stand in the way of another's real trial
@@ -194,9 +202,10 @@ class Attempts:
                 run_id=self._run_id,
                 goal_id=goal.id,
                 goal_hash=Ledger.hash_goal(goal),
+                target_hash=Ledger.hash_goal(goal.text),
                 goal_text=goal.shown,
                 goal_class=goal.goal_class,
-                strategy=result.strategy,
+                strategy=strategy,
                 status=status,
                 time_seconds=result.time_seconds,
                 cpu_seconds=round(meter.cpu_seconds, 3),

@@ -142,6 +142,21 @@ class Scheduler:
             if verdict.reason not in ("timeout", "lost"):
                 self.ledger.withdraw(claim, f"the replay check of the stored proof says {why}")
 
+    @property
+    def success_rate(self) -> dict[StrategyType, float]:
+        """The moving average of each strategy's successes, over all goals."""
+        return {strategy: self.bandit.arm(strategy).success_rate for strategy in self.workers}
+
+    @property
+    def trials(self) -> dict[StrategyType, int]:
+        """How often each strategy was tried to its end."""
+        return {strategy: self.bandit.arm(strategy).trials for strategy in self.workers}
+
+    @property
+    def cpu_ema(self) -> float:
+        """The moving average of the load per core, as the throttle has read it so far."""
+        return self.throttle.ema
+
     # -- choosing -------------------------------------------------------------------------
 
     def ucb_score(self, strategy: StrategyType, goal_class: str = "") -> float:
@@ -200,7 +215,11 @@ class Scheduler:
             if winner.success:
                 return winner
             # One that could not begin may be tried again when the goal comes back.
-            ended = {r.strategy for r in results if r.metadata.get("kind") != UNAVAILABLE}
+            ended = {
+                r.strategy
+                for r in results
+                if r.strategy is not None and r.metadata.get("kind") != UNAVAILABLE
+            }
             self._tried.setdefault(goal.id, set()).update(ended)
             failures += results
         return _summary(failures)

@@ -86,11 +86,12 @@ class Result(msgspec.Struct, frozen=True):
     """What came of one attempt.
 
     A worker's `success` is a claim; the scheduler lets it stand only after the replay check.
-    `tactics` are the steps of one script, or one script for each hole of a place.
+    `tactics` are the steps of one script, or one script for each hole of a place. Whose result it
+    is a worker may leave out: the scheduler knows.
     """
 
     success: bool
-    strategy: StrategyType
+    strategy: StrategyType | None = None
     tactics: tuple[str, ...] = ()
     time_seconds: float = 0.0
     subgoals: tuple[str, ...] = ()

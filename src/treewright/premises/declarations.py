@@ -32,6 +32,6 @@ def listed(session: LeanSession, module: str = "") -> Iterator[Declaration]:
     """Every declaration with its type, also those that are no premises, for progress' sake."""
     if session.info.backend != "wasm":
         raise UsageError(
-            "a native Lean session cannot list declarations; build the index with --lean wasm"
+            "a native Lean session cannot list declarations; give one of the bundled Lean"
         )
     return session.declarations(module=module, types=True)

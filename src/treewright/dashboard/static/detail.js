@@ -5,7 +5,7 @@ import { deltas } from "./deltas.js";
 import { diff } from "./diff.js";
 import { moment, seconds } from "./format.js";
 import { Logs } from "./logs.js";
-import { load } from "./source.js";
+import { Latest, load } from "./source.js";
 
 export class Detail {
   constructor(element, key, onClose) {
@@ -97,8 +97,11 @@ export class Detail {
 
   #diff(item) {
     const body = el("div", null, el("p", { class: "soft" }, "…"));
+    const asked = new Latest();
     const show = async (against) => {
-      const found = await load(`${this.api}/diff/${item.id}?against=${against}`).catch(() => ({ problem: "the server does not answer" }));
+      const signal = asked.next();
+      const found = await load(`${this.api}/diff/${item.id}?against=${against}`, signal).catch(() => ({ problem: "the server does not answer" }));
+      if (signal.aborted) return;
       body.replaceChildren(diff(found ?? { problem: "it is not in this file" }));
     };
     show("parent");

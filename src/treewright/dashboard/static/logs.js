@@ -2,7 +2,7 @@
 
 import { choice, el, put } from "./dom.js";
 import { bytes } from "./format.js";
-import { load } from "./source.js";
+import { Latest, load } from "./source.js";
 
 const FOLLOW_MILLISECONDS = 1000;
 const MOST_CHARACTERS = 400_000;
@@ -16,6 +16,7 @@ export class Logs {
     this.path = path;
     this.refresh = refresh;
     this.chosen = false;
+    this.reading = new Latest();
     this.output = el("pre", { class: "log", tabindex: "0", "aria-label": "Log" });
     this.files = el("div");
     this.element = el("div", null, this.files, this.output);
@@ -56,12 +57,13 @@ export class Logs {
     this.name = name;
     this.next = -1;
     this.output.textContent = "";
-    await this.#more(name);
+    await this.#more(name, this.reading.next());
   }
 
-  async #more(name) {
-    const piece = await load(`${this.path}/${encodeURIComponent(name)}?offset=${this.next}`).catch(() => undefined);
-    if (this.name !== name) return;
+  /** Appends what is new, until something else, or the same anew, is opened. */
+  async #more(name, signal) {
+    const piece = await load(`${this.path}/${encodeURIComponent(name)}?offset=${this.next}`, signal).catch(() => undefined);
+    if (signal.aborted) return;
     if (piece === null && !this.output.textContent) this.output.textContent = "This log is not there.";
     if (piece) {
       if (this.next < 0 && piece.from > 0) this.output.append(`… (${bytes(piece.from)} before this)\n`);
@@ -75,6 +77,6 @@ export class Logs {
         return;
       }
     }
-    this.#later(() => this.name === name && this.#more(name));
+    this.#later(() => signal.aborted || this.#more(name, signal));
   }
 }

@@ -10,13 +10,25 @@ export const exported = carried ? JSON.parse(carried.textContent) : null;
 /** `tree/0/name` of the page that is open. */
 export const pageKey = exported ? exported.key : decodeURIComponent(location.pathname).slice(1);
 
-/** The JSON at a path of the API. A missing thing is null. */
-export async function load(path) {
+/** The JSON at a path of the API. A missing thing is null. A signal can cancel it. */
+export async function load(path, signal = undefined) {
   if (exported) return exported.answers[path.replace(/([?&])since=[^&]*&?/, "$1").replace(/[?&]$/, "")] ?? null;
-  const response = await fetch(path, { credentials: "same-origin" });
+  const response = await fetch(path, { credentials: "same-origin", signal });
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
   return response.json();
+}
+
+/** Loads into one place, of which only the latest counts. */
+export class Latest {
+  #last = null;
+
+  /** The signal of a new load; that of the one before is cancelled. */
+  next() {
+    this.#last?.abort();
+    this.#last = new AbortController();
+    return this.#last.signal;
+  }
 }
 
 /**

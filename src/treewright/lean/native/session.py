@@ -155,7 +155,8 @@ class NativeSession:
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
         return TacticError(
-            "the native backend cannot focus on some goals of a state; use --lean wasm", "request"
+            "the native backend cannot focus on some goals of a state; the bundled Lean can",
+            "request",
         )
 
     def check(
@@ -196,7 +197,7 @@ class NativeSession:
     def declarations(
         self, prefix: str = "", module: str = "", *, types: bool = True
     ) -> Iterator[Declaration]:
-        raise UsageError("the native backend cannot list declarations; use --lean wasm for that")
+        raise UsageError("the native backend cannot list declarations; the bundled Lean can")
 
     def free(self, states: Sequence[ProofState | int]) -> None:
         """The REPL keeps its states until it ends; there is nothing to free."""

@@ -333,6 +333,6 @@ def state_id(state: ProofState | int) -> int:
 def missing_module(messages: Sequence[str]) -> MissingModule:
     text = messages[0].splitlines()[0] if messages else "the header cannot be imported"
     return MissingModule(
-        f"the bundled Lean has Init, Std and Lean, and no other library: {text}; for Mathlib and "
-        "other packages install a Lean toolchain and use --lean native inside your Lake project"
+        f"the bundled Lean has Init, Std and Lean, and no other library: {text}; with a Lean "
+        "toolchain, `treewright lean check --lean native` reads such files inside their Lake project"
     )
