@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel import atomic
+from treewright.kernel.errors import StorageError
 from treewright.lean.replay import GOAL_NAME, Replayer, theorem_texts
 from treewright.mcts.settings import StatementTarget, Target
 from treewright.mcts.verification import answered
@@ -21,10 +22,11 @@ def write_certificate(
     target: Target,
     candidate: str,
     declarations: list[str],
-) -> Path | None:
-    """Checks the candidate once more, as a whole; None if that is not what was proved piecewise.
+) -> Path:
+    """Checks the candidate once more, as a whole: verdicts of earlier processes are claims.
 
-    `candidate` is the file with its scripts, or the script of a statement. Raises `Unchecked`.
+    `candidate` is the file with its scripts, or the script of a statement. Raises `Unchecked`, or
+    `StorageError` if what the run says was proved does not hold.
     """
     if isinstance(target, StatementTarget):
         stem, targets = "statement", [GOAL_NAME]
@@ -34,7 +36,10 @@ def write_certificate(
         original, text = target.source, candidate
     verdict = answered(lambda: replayer.text(original, text, targets))
     if verdict.certificate is None:
-        return None
+        raise StorageError(
+            f"{directory}: what its trace says was proved does not hold "
+            f"({verdict.reason}: {verdict.detail}); the trace was changed: start a new run"
+        )
     place = directory / DIRECTORY
     atomic.make_directory(place)
     atomic.write_bytes(place / f"{stem}.lean", text.encode())

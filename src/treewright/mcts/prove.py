@@ -319,13 +319,14 @@ class Prover:
         text = judge.text() or self._verdicts[proved[0].number].proof
         declarations = dict.fromkeys(s.sorry.declaration for s in proved if s.sorry is not None)
         try:
-            path = write_certificate(
-                self.run.directory, self.replayer, self.run.record.target, text, [*declarations]
+            return str(
+                write_certificate(
+                    self.run.directory, self.replayer, self.run.record.target, text, [*declarations]
+                )
             )
         except (Unchecked, LeanError) as fault:
             self.observer.fault(proved[0], f"no certificate: {fault}")
             return None
-        return str(path) if path is not None else None
 
     def _status(self, spec: GoalSpec) -> str:
         line = self._verdicts.get(spec.number)

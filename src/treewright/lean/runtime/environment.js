@@ -207,7 +207,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   }
 
   return {
-    find, resolve, typeOf, isImported, isUnsafe, originalKind, eachDependency, audit, restsOn, declaredNames, declarations, KINDS,
+    find, resolve, typeOf, isImported, isUnsafe, originalKind, eachDependency, audit, restsOn, sessionConstants, declaredNames,
+    declarations, KINDS,
   };
 }
 

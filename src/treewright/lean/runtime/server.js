@@ -26,6 +26,7 @@ const { createDeclarations } = require('./declarations.js');
 const { createKernel } = require('./kernel.js');
 const { createJudge } = require('./judge.js');
 const { createSnapshot } = require('./snapshot.js');
+const { createStackGuard } = require('./stack_guard.js');
 const { createReading } = require('./reading.js');
 const { createUnproved } = require('./unproved.js');
 
@@ -47,6 +48,7 @@ function createServer(host) {
   const data = createDeclarations(heap, environment, terms);
   const judge = createJudge(heap, calls, names, environment, data, createKernel(heap, calls, watchdog));
   const snapshot = createSnapshot(host);
+  const stackGuard = createStackGuard(host);
   const { warnAlways, unproved } = createUnproved(heap, calls, names, terms, environment, syntax);
 
   const environments = new Map(); // id -> { state (command state), base (id of what it was imported as) }
@@ -275,6 +277,7 @@ function createServer(host) {
       if (!operation) throw new RequestError(`there is no operation ${request.op}`);
       watchdog.begin(request.id, request.max_ms);
       reply = { ok: true, ...operation(request) };
+      stackGuard.check();
       verdict = watchdog.end();
     } catch (error) {
       verdict = watchdog.end();

@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "eb1594fdeeb1108ee3718fc5ccc33e7425bd8fc4584d2ae89e4b7f083e4964d6"
+CONTENTS = "878d5c3673a7cc4f5d2ce935a3fa9f0a1eb7b071deaa6afecd7566024e7402d3"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

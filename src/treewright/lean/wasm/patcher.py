@@ -136,13 +136,18 @@ RESTRICT_IMPORTS = Patch(
     'require(process.env.TREEWRIGHT_RUNTIME+"/sandbox.js").restrictImports(wasmImports);',
 )
 
-# The main thread's wasm stack is 64 KB as shipped: deep recursion would run over the heap.
+# The main thread's wasm stack is 64 KB as shipped: deep recursion would run over the heap. Below the
+# larger one lies a stretch that nobody writes to; see stack_guard.js.
 STACK = Patch(
     "stack of the main thread",
     "if(!noInitialRun)callMain(args);",
     """{
-  const size=64<<20;
-  const base=wasmExports.malloc(size)>>>0;
+  const size=64<<20,guard=1<<20;
+  const below=wasmExports.malloc(guard+size)>>>0;
+  const base=below+guard;
+  growMemViews();
+  HEAPU8.fill(0xa5,below,base);
+  globalThis.treewrightStackGuard={start:below,end:base,byte:0xa5};
   wasmExports.emscripten_stack_set_limits(base+size,base);
   stackRestore(base+size);
 }
