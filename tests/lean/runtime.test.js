@@ -11,6 +11,8 @@ const { createTerms } = require(path.join(RUNTIME, 'terms.js'));
 const { createCalls, LeanException } = require(path.join(RUNTIME, 'calls.js'));
 const { createArena, DataError } = require(path.join(RUNTIME, 'arena.js'));
 const { createComparison, indexOf } = require(path.join(RUNTIME, 'meaning.js'));
+const { createStackGuard } = require(path.join(RUNTIME, 'stack_guard.js'));
+const { createSnapshot } = require(path.join(RUNTIME, 'snapshot.js'));
 const { restrictImports, lockFileSystem } = require(path.join(RUNTIME, 'sandbox.js'));
 
 /** A heap of plain memory with the few functions of Lean's runtime that heap.js calls. */
@@ -289,4 +291,23 @@ test('something found equal by assuming what turns out different is not remember
   const { sameConstant } = createComparison(arena, original, candidate, () => false, () => false);
   assert.equal(sameConstant(name('_A'), name('_A')), false);
   assert.equal(sameConstant(name('a'), name('a')), false);
+});
+
+test('a stack that ran over its end is noticed', () => {
+  const host = fakeHost();
+  globalThis.treewrightStackGuard = { start: 4096, end: 8192, byte: 0xa5 };
+  host.views().HEAPU8.fill(0xa5, 4096, 8192);
+  const guard = createStackGuard(host);
+  guard.check();
+  host.views().HEAPU8[8191] = 0;
+  assert.throws(guard.check, /ran over its end/);
+});
+
+test('a snapshot puts every byte back, and clears memory that came later', () => {
+  let bytes = new Uint8Array([1, 2, 3, 4]);
+  const snapshot = createSnapshot({ views: () => ({ HEAPU8: bytes }) });
+  snapshot.take();
+  bytes = new Uint8Array([9, 2, 9, 4, 7, 7]);
+  snapshot.restore();
+  assert.deepEqual([...bytes], [1, 2, 3, 4, 0, 0]);
 });

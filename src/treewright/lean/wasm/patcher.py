@@ -136,8 +136,8 @@ RESTRICT_IMPORTS = Patch(
     'require(process.env.TREEWRIGHT_RUNTIME+"/sandbox.js").restrictImports(wasmImports);',
 )
 
-# The main thread's wasm stack is 64 KB as shipped: deep recursion would run over the heap. Below the
-# larger one lies a stretch that nobody writes to; see stack_guard.js.
+# The main thread's wasm stack is 64 KB as shipped: deep recursion would run over the heap. Below
+# the larger one lies a stretch that nobody writes to; see stack_guard.js.
 STACK = Patch(
     "stack of the main thread",
     "if(!noInitialRun)callMain(args);",
