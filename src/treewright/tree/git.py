@@ -29,7 +29,7 @@ _SETTINGS = (
     "-c", "user.email=treewright@localhost",
 )  # fmt: skip
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
-_NO_SPACE = ("No space left on device", "Disk quota exceeded")
+_NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 _INHERITED_LOCATION = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
+from treewright.kernel.errors import LeaseLost
 from treewright.tree import sweep
 from treewright.tree.config import Config
 from treewright.tree.results import parse_results
@@ -30,6 +31,7 @@ class Preflight:
         """Returns if the sweep gives a sound row for `config_id`; a SweepError says why not."""
         log_dir = self.worktrees.run_dir / "eval" / NAME
         log_dir.mkdir(parents=True, exist_ok=True)
+        still_ours = True
         try:
             worktree = self.worktrees.add_candidate(NAME, commit)
             context = CommandContext(
@@ -49,9 +51,13 @@ class Preflight:
                 said = explain_end(done, "the sweep", log_dir / "sweep.log")
                 raise SweepError(f"{said} (tried on the root commit, config_id {config_id})")
             self._check_results(results, context, config_id)
+        except LeaseLost:
+            still_ours = False  # the next owner may be trying its sweep in the same place
+            raise
         finally:
-            self.worktrees.remove_candidate(NAME)
-            untrusted.remove_tree(log_dir)
+            if still_ours:
+                self.worktrees.remove_candidate(NAME)
+                untrusted.remove_tree(log_dir)
 
     def _check_results(self, results: Path, context: CommandContext, config_id: int) -> None:
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel import journal, rundir, untrusted
+from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
@@ -133,11 +134,12 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
     """Records a run, or leaves nothing of it: also what confirmation needs is measured first."""
     owner = housekeeping.process_owner(owned.run_dir, owned.lease.epoch)
     trees = Worktrees(new_run.repo, owned.run_dir, new_run.run_id)
+    fence = Fence(cancel, owned.lease.check)
     try:
-        manifest = new_run.build(owner, cancel)
+        manifest = new_run.build(owner, fence)
         if manifest.confirm_configs:
             deciding = DecidingFiles(owned.run_dir, new_run.repo, new_run.run_id)
-            confirmer = Confirmer(owned.run_dir, new_run.config, trees, deciding, owner, cancel)
+            confirmer = Confirmer(owned.run_dir, new_run.config, trees, deciding, owner, fence)
             measured = confirmer.measure_node(manifest, ROOT_NODE)
             manifest.nodes[ROOT_NODE].artifacts.heldout = measured.artifact
         owned.record(ev.RunCreated(manifest=manifest))
