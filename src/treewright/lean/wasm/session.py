@@ -285,5 +285,5 @@ def missing_module(messages: Sequence[str]) -> MissingModule:
     text = messages[0].splitlines()[0] if messages else "the header cannot be imported"
     return MissingModule(
         f"the bundled Lean has Init, Std and Lean, and no other library: {text}; with a Lean "
-        "toolchain, `treewright lean check --lean native` reads such files inside their Lake project"
+        "toolchain, `treewright lean check --lean native` reads such files in their Lake project"
     )
