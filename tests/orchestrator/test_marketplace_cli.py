@@ -40,6 +40,7 @@ def test_from_request_to_proof(treewright: Run, tmp_path: Path) -> None:
     assert "claimed by ann" in again.stderr
     assert treewright("tickets", "list", "--open", "--json").stdout == "[]\n"
 
+    assert treewright("tickets", "renew", ticket, "--as", "ann").returncode == 0
     shown = treewright("tickets", "show", ticket)
     text = "import Init\ntheorem left_one (p q : Prop) (h : p) : p ∨ q := by\n"
     assert shown.stdout == f"{text}  sorry\n"
@@ -51,6 +52,7 @@ def test_from_request_to_proof(treewright: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert treewright("tickets", "show", ticket).stdout == f"{text}  exact .inl h\n"
     assert "completed by ann" in treewright("tickets", "list").stdout
+    assert treewright("tickets", "renew", ticket, "--as", "ann").returncode == 1
     assert treewright("tickets", "release", ticket, "--as", "ann").returncode == 1
 
 

@@ -193,6 +193,18 @@ def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Pat
 @click.argument("ticket_id")
 @_WHO
 @ledger_option
+def renew(ticket_id: str, who: str | None, ledger_path: Path) -> None:
+    """Keep a claimed ticket for a full lease more. Exit 1 if it is not yours any more."""
+    with _open(ledger_path) as marketplace:
+        done = asyncio.run(marketplace.renew_claim(ticket_id, who or _login()))
+        ticket = asyncio.run(marketplace.get_ticket(ticket_id))
+    _tell(ticket, done)
+
+
+@tickets.command()
+@click.argument("ticket_id")
+@_WHO
+@ledger_option
 def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
     """Give a claimed ticket back. Exit 1 if it is not yours."""
     with _open(ledger_path) as marketplace:
