@@ -2,7 +2,7 @@
 
     python -m benchmarks.replay
 
-Every proof of `bench/honest.jsonl` is checked in turns: elaborated once by a session (what Lean itself
+Every proof of `bench/honest.jsonl` is checked in turns: elaborated by a session (what Lean itself
 needs for the text), and by the replay check. The first round warms both up and is not counted.
 """
 
