@@ -14,6 +14,7 @@ from tests.toy import ToyRepository
 from treewright.kernel import containment, proctree
 from treewright.tree.creation import Shape
 from treewright.tree.dispatch import FailurePolicy
+from treewright.tree.faults import Paused
 from treewright.tree.parallel import Parallelism
 
 ONE_DEPTH = Shape(ideas_per_node=2, beam_width=1, max_depth=1, sweep_config_limit=8)
@@ -90,23 +91,24 @@ def test_nothing_that_keeps_its_environment_survives_without_one(toy, tmp_path, 
     assert alive(pids) == []
 
 
-def limited(toy: ToyRepository, limit: str, sweep: str) -> dict:
+def limited(toy: ToyRepository, limit: str, sweep: str) -> str:
+    """Why the run paused: such a sweep fails on the root as well."""
     config = (toy.path / "treewright.toml").read_text()
     toy.write("treewright.toml", f"{config}\n[limits]\n{limit}\n".replace("sh sweep.sh", sweep))
     toy.commit()
-    run_dir = search(toy.path, "run", ONE_DEPTH)
-    (failed, *_) = [e for e in events(run_dir) if e["type"] == "failed"]
-    return failed["outcome"]["error"]
+    with pytest.raises(Paused) as raised:
+        search(toy.path, "run", ONE_DEPTH)
+    return str(raised.value)
 
 
 def test_a_sweep_that_wants_more_memory_than_allowed_fails(toy):
     big = "python3 -c 'x = bytearray(600 << 20); print(len(x))'"
-    assert limited(toy, "memory_mb = 300", big)["code"] == "sweep_failed"
+    assert "sweep_failed" in limited(toy, "memory_mb = 300", big)
 
 
 def test_a_sweep_that_writes_a_larger_file_than_allowed_fails(toy):
     big = "head -c 9000000 /dev/zero > big.bin"
-    assert limited(toy, "file_mb = 4", big)["code"] == "sweep_failed"
+    assert "sweep_failed" in limited(toy, "file_mb = 4", big)
 
 
 def test_limits_do_not_change_a_sweep_within_them(toy):
