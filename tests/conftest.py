@@ -6,13 +6,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.toy import ToyRepository
+
+if TYPE_CHECKING:
+    from treewright.lean.replay import Replayer
+    from treewright.lean.wasm.home import LeanHome
+    from treewright.lean.wasm.session import WasmSession
 
 # A busy machine is not a failing property.
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -58,3 +64,44 @@ def git_binary() -> str:
     found = shutil.which("git")
     assert found is not None
     return found
+
+
+# -- a real Lean, installed on first use; one session and one replay check a worker ----------
+
+
+@pytest.fixture(scope="session")
+def home() -> LeanHome:
+    from treewright.lean.wasm.install import ensure_installed
+
+    return ensure_installed()
+
+
+@pytest.fixture(scope="session")
+def lean_session(home: LeanHome) -> Iterator[Callable[[], WasmSession]]:
+    """Gives the worker's session, emptied; another one if an earlier test lost it."""
+    from treewright.lean.wasm.session import WasmSession
+
+    started: list[WasmSession] = []
+
+    def give() -> WasmSession:
+        if not started or not started[-1].alive:
+            started.append(WasmSession(home))
+        started[-1].reset()
+        return started[-1]
+
+    yield give
+    for session in started:
+        session.close()
+
+
+@pytest.fixture
+def lean(lean_session: Callable[[], WasmSession]) -> WasmSession:
+    return lean_session()
+
+
+@pytest.fixture(scope="session")
+def replayer(home: LeanHome) -> Iterator[Replayer]:
+    from treewright.lean.replay import Replayer
+
+    with Replayer(home) as shared:
+        yield shared

@@ -1,6 +1,5 @@
-"""The real Lean of `tests/lean`, for proof search."""
+"""Proof runs on the worker's Lean session."""
 
-from tests.lean.conftest import _shared, home, lean, replayer
 from tests.mcts.proving import prove, sessions
 
-__all__ = ["_shared", "home", "lean", "prove", "replayer", "sessions"]
+__all__ = ["prove", "sessions"]

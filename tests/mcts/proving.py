@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.session import WasmSession
 from treewright.mcts import run as runs
-from treewright.mcts.prove import Prover
+from treewright.mcts.prove import Prover, SessionFactory
 from treewright.mcts.run import RunResult
 from treewright.mcts.settings import LeanRecord, Settings, StatementTarget, Target
 from treewright.mcts.sources.factory import build_source
@@ -20,24 +18,6 @@ from treewright.mcts.sources.factory import build_source
 LEAN = LeanRecord("wasm", "test", "")
 
 Proving = Callable[..., tuple[RunResult, Path]]
-
-
-class Lender:
-    """Lends one session to all runs of a worker, one after the other."""
-
-    def __init__(self, home: LeanHome) -> None:
-        self._home = home
-        self._session: WasmSession | None = None
-
-    def __call__(self) -> LeanSession:
-        if self._session is None or not self._session.alive:
-            self._session = WasmSession(self._home)
-        self._session.reset()
-        return Lent(self._session)  # pyright: ignore[reportReturnType]
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
 
 
 class Lent:
@@ -54,20 +34,19 @@ class Lent:
 
 
 @pytest.fixture(scope="session")
-def sessions(home: LeanHome) -> Iterator[Lender]:
-    lender = Lender(home)
-    yield lender
-    lender.close()
+def sessions(lean_session: Callable[[], WasmSession]) -> SessionFactory:
+    """Lends the worker's session to all runs, one after the other."""
+    return lambda: Lent(lean_session())  # pyright: ignore[reportReturnType]
 
 
-def resume(directory: Path, sessions: Lender, replayer: Replayer) -> RunResult:
+def resume(directory: Path, sessions: SessionFactory, replayer: Replayer) -> RunResult:
     """Begins a run, or goes on with it."""
     with runs.opened(directory) as run:
         return Prover(run, sessions, replayer, build_source(run.record.settings)).prove()
 
 
 @pytest.fixture
-def prove(tmp_path: Path, sessions: Lender, replayer: Replayer) -> Proving:
+def prove(tmp_path: Path, sessions: SessionFactory, replayer: Replayer) -> Proving:
     def go(
         target: Target | str, settings: Settings | None = None, checker: Replayer | None = None
     ) -> tuple[RunResult, Path]:

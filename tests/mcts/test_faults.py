@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mcts.proving import Lender, Proving, resume
+from tests.mcts.proving import Proving, SessionFactory, resume
 from treewright.lean.replay import Reason, Replayer, Verdict
 from treewright.lean.types import SessionLost
 from treewright.mcts.records import VerdictReached
@@ -62,7 +62,7 @@ def test_a_check_that_was_lost_once_is_run_again(prove: Proving, replayer: Repla
 
 @pytest.mark.parametrize("reason", ["lost", "timeout"])
 def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
-    prove: Proving, replayer: Replayer, sessions: Lender, reason: Reason
+    prove: Proving, replayer: Replayer, sessions: SessionFactory, reason: Reason
 ) -> None:
     result, directory = prove(EASY, QUICK, Unlucky(replayer, 9, reason))
     assert not result.complete
@@ -75,7 +75,7 @@ def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
 
 
 def test_a_fault_that_was_recorded_as_a_verdict_is_tried_again(
-    prove: Proving, replayer: Replayer, sessions: Lender
+    prove: Proving, replayer: Replayer, sessions: SessionFactory
 ) -> None:
     """Runs of earlier versions have such lines."""
     _, directory = prove(EASY, QUICK)
@@ -92,7 +92,7 @@ def test_a_fault_that_was_recorded_as_a_verdict_is_tried_again(
 def test_a_check_of_the_whole_file_that_was_lost_is_no_verdict(
     prove: Proving,
     replayer: Replayer,
-    sessions: Lender,
+    sessions: SessionFactory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -118,7 +118,7 @@ def test_a_check_of_the_whole_file_that_was_lost_is_no_verdict(
 
 
 def test_partial_proofs_whose_last_check_was_lost_are_settled_on_resume(
-    prove: Proving, replayer: Replayer, sessions: Lender, tmp_path: Path
+    prove: Proving, replayer: Replayer, sessions: SessionFactory, tmp_path: Path
 ) -> None:
     path = tmp_path / "Two.lean"
     path.write_text(TWO)

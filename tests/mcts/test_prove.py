@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.mcts.proving import Lender, Proving
+from tests.mcts.proving import Proving, SessionFactory
 from tests.waiting import until
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
@@ -48,7 +48,7 @@ theorem second (a b c : Nat) (h : a = b) : a + c = b + c ∧ True := by
 
 @pytest.mark.parametrize("mode", ["centralized", "distributed"])
 def test_a_statement_is_proved_and_comes_out_the_same_again(
-    prove: Proving, sessions: Lender, replayer: Replayer, mode: str
+    prove: Proving, sessions: SessionFactory, replayer: Replayer, mode: str
 ) -> None:
     settings = Settings(
         mode=mode,  # pyright: ignore[reportArgumentType]
@@ -150,7 +150,9 @@ def test_every_sorry_of_a_file(prove: Proving, tmp_path: Path) -> None:
     assert second == ["partial", "proved"]
 
 
-def test_a_file_is_elaborated_once_for_all_its_sorries(sessions: Lender, tmp_path: Path) -> None:
+def test_a_file_is_elaborated_once_for_all_its_sorries(
+    sessions: SessionFactory, tmp_path: Path
+) -> None:
     path = tmp_path / "Many.lean"
     path.write_text("".join(f"theorem t{i} : {i} = {i} := by\n  sorry\n" for i in range(4)))
     target = parse(str(path), None)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.mcts.proving import LEAN, Lender, Proving, resume
+from tests.mcts.proving import LEAN, Proving, SessionFactory, resume
 from treewright.lean.replay import Replayer
 from treewright.mcts import run as runs
 from treewright.mcts.cellview.settings import CellSettings
@@ -41,7 +41,7 @@ def offline(directory: Path) -> str:
 
 @pytest.mark.parametrize("settings", [FEW, cells()], ids=["centralized", "distributed"])
 def test_the_search_for_the_negation_is_in_the_trace_and_comes_out_the_same(
-    prove: Proving, sessions: Lender, replayer: Replayer, settings: Settings
+    prove: Proving, sessions: SessionFactory, replayer: Replayer, settings: Settings
 ) -> None:
     result, directory = prove(FALSE, settings)
     assert result.goals[0].status == "false", result.goals
@@ -68,7 +68,7 @@ def test_cells_that_are_all_blocked_find_no_negation_either(prove: Proving) -> N
 
 
 def test_a_negation_cut_off_in_the_middle_is_continued(
-    prove: Proving, sessions: Lender, replayer: Replayer
+    prove: Proving, sessions: SessionFactory, replayer: Replayer
 ) -> None:
     _, whole = prove(HARD, FEW)
     expected = [without_clock(line) for line in read_trace(whole / "trace.jsonl")]
@@ -121,7 +121,7 @@ def test_a_verdict_edited_by_hand_is_found_offline(unproved: Path, changes: dict
 
 @pytest.fixture(scope="session")
 def unproved(
-    tmp_path_factory: pytest.TempPathFactory, sessions: Lender, replayer: Replayer
+    tmp_path_factory: pytest.TempPathFactory, sessions: SessionFactory, replayer: Replayer
 ) -> Path:
     """One run without a proof, for all edits of it."""
     base = tmp_path_factory.mktemp("unproved")
@@ -139,7 +139,7 @@ def test_turns_of_the_negation_that_were_left_out_are_missed(unproved: Path) -> 
 
 
 def test_a_proof_edited_by_hand_is_found(
-    prove: Proving, sessions: Lender, replayer: Replayer
+    prove: Proving, sessions: SessionFactory, replayer: Replayer
 ) -> None:
     _, directory = prove(TRUE, FEW)
     assert offline(directory) == ""
@@ -172,7 +172,7 @@ def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
 
 
 def test_a_run_of_an_earlier_version_opens_and_says_what_it_cannot_show(
-    prove: Proving, sessions: Lender, replayer: Replayer
+    prove: Proving, sessions: SessionFactory, replayer: Replayer
 ) -> None:
     """Its trace has no search for the negation, and no record of what was left out."""
     _, directory = prove(FALSE, FEW)
@@ -199,7 +199,7 @@ def test_a_run_of_an_earlier_version_opens_and_says_what_it_cannot_show(
 
 
 def test_the_copy_of_a_file_is_what_was_proved(
-    prove: Proving, sessions: Lender, replayer: Replayer, tmp_path: Path
+    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
 ) -> None:
     path = tmp_path / "Own.lean"
     path.write_text("theorem own (a : Nat) : a + 0 = a := by\n  sorry\n")

@@ -11,7 +11,6 @@ import pytest
 from tests.premises.conftest import SMALL, written
 from treewright.kernel.errors import UsageError
 from treewright.lean.replay import Replayer
-from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator.ledger import Ledger
 from treewright.orchestrator.marketplace import (
@@ -38,16 +37,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(scope="module")
-def replayer() -> Iterator[Replayer]:
-    with Replayer(ensure_installed()) as shared:
-        yield shared
-
-
-@pytest.fixture(scope="module")
-def parser() -> Iterator[WasmSession]:
-    with WasmSession(ensure_installed()) as shared:
-        yield shared
+@pytest.fixture
+def parser(lean: WasmSession) -> WasmSession:
+    return lean
 
 
 @pytest.fixture
@@ -230,10 +222,10 @@ def test_a_lease_lost_while_the_proof_is_checked(
     class Slow:
         """Another supplier takes over while this one's proof is being checked."""
 
-        def text(self, *arguments):
+        def text(self, *arguments, **more):
             clock.now += 61
             assert asyncio.run(other.claim_ticket(ticket, "second"))
-            return replayer.text(*arguments)
+            return replayer.text(*arguments, **more)
 
     path = tmp_path / "ledger.db"
     with (

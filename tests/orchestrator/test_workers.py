@@ -94,7 +94,10 @@ class SharedReplayer:
     def __init__(self, lean: LeanAccess) -> None:
         self._lean = lean
 
-    def text(self, original: str, candidate: str, targets: Sequence[str]) -> Verdict:
+    def text(
+        self, original: str, candidate: str, targets: Sequence[str], *, declarations: bool = False
+    ) -> Verdict:
+        assert not declarations
         return asyncio.run(self._lean.replay(original, candidate, targets, 300.0))
 
 

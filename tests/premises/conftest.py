@@ -1,29 +1,24 @@
-"""One real Lean session, and an index of a part of Init."""
+"""An index of a part of Init."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from treewright.lean.types import Declaration
-from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.premises.building import build_lexical, index_words
 from treewright.premises.store import PremiseStore
 
 
-@pytest.fixture(scope="module")
-def lean() -> Iterator[WasmSession]:
-    with WasmSession(ensure_installed()) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def nat_index(lean: WasmSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def nat_index(
+    lean_session: Callable[[], WasmSession], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     path = tmp_path_factory.mktemp("index") / "nat.db"
-    build_lexical(lean, path, module="Init.Data.Nat.Basic")
+    build_lexical(lean_session(), path, module="Init.Data.Nat.Basic")
     return path
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from treewright.lean.escapes import find_escapes
 from treewright.lean.types import Hypothesis, ProofState
-from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.environment import views
 from treewright.mcts.records import GoalView
@@ -58,12 +55,6 @@ def test_dear_tactics_are_in_the_second_round_and_then_nothing_is_left() -> None
     last = CoreTactics().suggest([GoalView("a = b")], 2)
     assert last.complete
     assert not last.candidates
-
-
-@pytest.fixture(scope="module")
-def lean() -> Iterator[WasmSession]:
-    with WasmSession(ensure_installed()) as session:
-        yield session
 
 
 STRUCTURAL = ("intro", "obtain", "rcases", "induction", "cases", "refine", "by_cases", "rename_i")
