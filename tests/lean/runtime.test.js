@@ -239,7 +239,7 @@ test('a locked file system opens for reading only', () => {
   assert.throws(() => FS.write({}, new Uint8Array(1), 0, 1), (e) => e.errno === 69);
 });
 
-const LIMITS = { items: 1000, digits: 50, text: 50, levels: 10, declarations: 10, depth: 50 };
+const LIMITS = { items: 1000, digits: 50, text: 50, levels: 10, levelSize: 20, declarations: 10, depth: 50 };
 
 /** A definition `name : type := value` in an arena. */
 const define = (arena, name, type, value) => ({
@@ -272,6 +272,8 @@ test('what refers ahead, is too deep, too long or loose is refused', () => {
   refused({ ...empty, exprs: [[3, 1, 1], [0, '0']] });
   refused({ ...empty, exprs: [[0, '0'], ...Array.from({ length: 60 }, (_, i) => [3, i, i])] });
   refused({ ...empty, exprs: [[7, '9'.repeat(51)]] });
+  refused({ ...empty, levels: [[0], ...Array.from({ length: 8 }, (_, i) => [2, i, i])] });
+  refused({ ...empty, names: [[0, '_nested'], [1, 'List_1']] });
   refused({ ...empty, exprs: [[8, '\ud800']] });
   const loose = { kind: 'def', name: 1, params: [], type: 0, value: 0, hints: 0, unsafe: false };
   refused({ ...empty, names: [[0, 'f']], exprs: [[0, '0']], declarations: [loose] });
@@ -288,7 +290,8 @@ test('something found equal by assuming what turns out different is not remember
   const one = { name: name('a'), type: own };
   const original = indexOf([inductive([one])]);
   const candidate = indexOf([inductive([one, { name: name('b'), type: own }])]);
-  const { sameConstant } = createComparison(arena, original, candidate, () => false, () => false);
+  const nobody = () => false;
+  const { sameConstant } = createComparison(arena, original, candidate, { isImported: nobody, isOwn: nobody, isProof: nobody });
   assert.equal(sameConstant(name('_A'), name('_A')), false);
   assert.equal(sameConstant(name('a'), name('a')), false);
 });
@@ -310,4 +313,25 @@ test('a snapshot puts every byte back, and clears memory that came later', () =>
   bytes = new Uint8Array([9, 2, 9, 4, 7, 7]);
   snapshot.restore();
   assert.deepEqual([...bytes], [1, 2, 3, 4, 0, 0]);
+});
+
+test('an auxiliary name stands for one other, and for none that was open or that somebody gave', () => {
+  const arena = createArena();
+  const nat = arena.expr(2, arena.nameOf(['Nat']), []);
+  const hole = arena.expr(3, arena.expr(2, arena.nameOf(['sorryAx']), []), nat);
+  const one = arena.expr(7, '1');
+  const name = (text) => arena.nameOf([text]);
+  const compare = (original, candidate, isOwn = () => false) => createComparison(
+    arena, indexOf(original), indexOf(candidate), { isImported: (n) => n === name('Nat'), isOwn, isProof: () => false },
+  ).sameConstant;
+  const values = (list) => Object.entries(list).map(([key, value]) => define(arena, key, nat, value));
+  const moved = compare(values({ match_1: one }), values({ match_2: one }));
+  assert.equal(moved(name('match_1'), name('match_2')), true);
+  const open = compare(values({ _a: hole }), values({ _b: one }));
+  assert.equal(open(name('_a'), name('_b')), false);
+  const shared = compare(values({ _a: one, _b: one }), values({ _c: one }));
+  assert.equal(shared(name('_a'), name('_c')), true);
+  assert.equal(shared(name('_b'), name('_c')), false);
+  const given = compare(values({ _a: one }), values({ _b: one }), (n) => n === name('_a'));
+  assert.equal(given(name('_a'), name('_b')), false);
 });

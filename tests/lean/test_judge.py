@@ -320,6 +320,43 @@ def test_a_parameter_that_the_kernel_does_not_look_at_is_checked(judge: Judge) -
     assert (ruling.reason, ruling.detail) == ("kernel", "N: a projection is not valid"), ruling
 
 
+def test_a_name_the_kernel_uses_while_it_works_is_refused(judge: Judge) -> None:
+    """lean4#14616: `_nested.List_1` means something else while a nested type is taken apart."""
+    data = Data()
+    type_, own = data.sort(1), data.const("T")
+    nested = data.pi(data.app(data.const("List", 0), own), own)
+    confused = data.pi(data.const("_nested.List_1"), own)
+    data.inductive("T", type_, {"T.a": nested, "T.b": confused})
+    data.declare("def", "_nested.List_1", type_, data.const("Nat"))
+    one = data.literal(1)
+    unused = data.lam(data.pi(own, own), data.refl(one))
+    value = data.app(unused, data.lam(own, data.bvar(0)))
+    data.declare("theorem", "target", data.eq_nat(one, one), value)
+    ruling = rule(judge, data, TRUE)
+    assert (ruling.reason, "kernel's own" in ruling.detail) == ("data", True), ruling
+
+
+def test_an_original_must_import_what_the_kernel_computes_with(judge: Judge) -> None:
+    data = Data()
+    nat = data.const("Nat")
+    zero = data.lam(nat, data.lam(nat, data.nat(0)))
+    data.declare("def", "Nat.gcd", data.pi(nat, data.pi(nat, nat)), zero)
+    data.declare("theorem", "target", data.const("True"), data.const("True.intro"))
+    original = "prelude\nimport Init.Prelude\npublic theorem target : True := True.intro\n"
+    ruling = rule(judge, data, original)
+    assert (ruling.reason, "less than Init" in ruling.detail) == ("original", True), ruling
+
+
+def test_levels_that_double_are_refused_before_the_kernel_sees_them(judge: Judge) -> None:
+    data = Data()
+    level = data.level(0)
+    for _ in range(40):
+        level = data._put(data.levels, [2, level, level])
+    sort = data._put(data.exprs, [1, level])
+    data.declare("theorem", "target", data.const("True"), data.app(data.lam(sort, sort), sort))
+    assert rule(judge, data).reason == "data"
+
+
 @pytest.mark.parametrize(
     "text",
     [

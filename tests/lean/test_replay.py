@@ -169,6 +169,33 @@ def test_configurations_never_run(replayer: Replayer) -> None:
         assert replayer.theorem("1 + 1 = 2", script).proved, script
 
 
+WELL_FOUNDED = """\
+def half (n : Nat) : Nat := if h : n < 2 then 0 else half (n - 2) + 1
+termination_by n
+decreasing_by omega
+
+theorem t : half 0 = half 0 := by
+  sorry
+"""
+
+
+def test_originals_for_which_lean_starts_threads_are_judged_again_and_again(home: LeanHome) -> None:
+    """Memory cannot be put back underneath a thread: such a judge is replaced."""
+    with Replayer(home) as own:
+        for _ in range(3):
+            verdict = own.text(WELL_FOUNDED, WELL_FOUNDED.replace("sorry", "rfl"), ["t"])
+            assert verdict.proved, verdict
+            refused = own.text(WELL_FOUNDED, WELL_FOUNDED.replace("sorry", "exact x"), ["t"])
+            assert refused.reason == "error", refused
+
+
+def test_what_is_left_open_under_any_name_is_a_target(replayer: Replayer) -> None:
+    original = "theorem eq_1 : 1 = 2 := by\n  sorry\ntheorem t : 1 = 1 := by\n  sorry\n"
+    candidate = "theorem eq_1 : 1 = 2 := by\n  sorry\ntheorem t : 1 = 1 := by\n  rfl\n"
+    assert replayer.text(original, candidate).reason == "sorry"
+    assert replayer.text(original, candidate, ["t"]).proved
+
+
 def test_a_lost_process_is_a_fault_and_the_next_check_has_another(home: LeanHome) -> None:
     with Replayer(home) as own:
         assert own.theorem("1 = 1", "rfl").proved
@@ -183,10 +210,12 @@ def test_a_lost_process_is_a_fault_and_the_next_check_has_another(home: LeanHome
     ("old", "new", "expected"),
     [
         (b"abc", b"abc", ()),
-        (b"a\nsorry\nb\n", b"a\nrfl\nb\n", ((2, 5),)),
+        (b"a\nsorry\nb\n", b"a\nrfl\nb\n", ((1, 6),)),
         (b"x", b"x y", ((0, 3),)),
-        (b"t := by sorry\n", b"t := by rfl\n", ((8, 11),)),
-        (b"by sorry\n", b"by simp; sorry\n", ((3, 14),)),
+        (b"t := by sorry\n", b"t := by rfl\n", ((7, 12),)),
+        (b"by sorry\n", b"by simp; sorry\n", ((2, 15),)),
+        (b"a sorry\nb sorry\n", b"a\n  x\nb sorry\n", ((1, 6),)),
+        (b"a sorry\nb sorry\n", b"a\n  x\nb\n  y\n", ((1, 6), (7, 12))),
         (b"a\nb\n", b"a\n", ((2, 2),)),
         (b"a\nb\nc\nd\n", b"A\nb\nc\nD\nE\n", ((0, 1), (6, 9))),
         (b"", b"new\n", ((0, 4),)),

@@ -57,9 +57,13 @@ def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
             pass
     manifest = store.load(toy.run_dir("run"))
     cheated = manifest.evaluations["e000001"]
-    assert cheated.error is not None
-    assert cheated.error.code == "deciding_file_changed"
-    assert "artifacts/root_baseline.csv" in cheated.error.message
+    assert cheated.decision is not None
+    assert cheated.decision.fate != "promoted"
+    # With several at once another one may notice first, and is tried again.
+    if workers == 1 or cheated.error is not None:
+        assert cheated.error is not None
+        assert cheated.error.code == "deciding_file_changed"
+        assert "artifacts/root_baseline.csv" in cheated.error.message
     honest = manifest.evaluations["e000002"]
     assert honest.parent_relative is not None
     assert honest.parent_relative.primary_gain == pytest.approx(1.0)

@@ -19,7 +19,7 @@ CHECKS = (
     "nothing makes the kernel run compiled code, imported definitions included",
     "the kernel took every declaration the targets rest on, on top of the bare imports",
 )
-_FIRST_SOUND = (4, 33)
+_FIRST_SOUND = (4, 33, 1)
 _UNSOUND = (
     "kernels before Lean 4.33 have known soundness bugs (lean4#14577, lean4#14613); "
     "this is one of them"
@@ -54,6 +54,6 @@ def digest(text: str) -> str:
 
 def kernel_warnings(lean: str) -> tuple[str, ...]:
     """What is known against the kernel of a Lean version."""
-    found = re.match(r"(\d+)\.(\d+)", lean)
-    sound = found is not None and (int(found[1]), int(found[2])) >= _FIRST_SOUND
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", lean)
+    sound = found is not None and tuple(map(int, found.groups())) >= _FIRST_SOUND
     return () if sound else (_UNSOUND,)

@@ -7,6 +7,7 @@ import itertools
 import re
 
 _SPACE = re.compile(rb"\s")
+_HOLE = re.compile(rb"\b(?:sorry|admit)\b")
 
 
 def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
@@ -14,6 +15,9 @@ def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]
 
     Everything outside them stands in the original too, in the same order.
     """
+    filled = _filled(original, candidate)
+    if filled is not None:
+        return filled
     old = original.splitlines(keepends=True)
     new = candidate.splitlines(keepends=True)
     head = _common(old, new)
@@ -27,6 +31,26 @@ def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]
         for tag, first, last, start, stop in matcher.get_opcodes()
         if tag != "equal" and (end := offsets[head + stop]) is not None
     )
+
+
+def _filled(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...] | None:
+    """What stands in the places of the original's sorries, if the rest of it is all there."""
+    first, *pieces = _HOLE.split(original)
+    if not pieces or not candidate.startswith(first.rstrip()):
+        return None
+    at = len(first.rstrip())
+    ranges = []
+    for piece in (piece.strip() for piece in pieces[:-1]):
+        found = candidate.find(piece, at)  # the first place that fits will do
+        if found < 0:
+            return None
+        ranges.append((at, found))
+        at = found + len(piece)
+    end = len(candidate) - len(pieces[-1].lstrip())
+    if end < at or candidate[end:] != pieces[-1].lstrip():
+        return None
+    ranges.append((at, end))
+    return tuple(r for r in ranges if not _HOLE.fullmatch(candidate[slice(*r)].strip()))
 
 
 def _narrowed(old: bytes, candidate: bytes, start: int, end: int) -> tuple[int, int]:

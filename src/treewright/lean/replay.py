@@ -192,8 +192,9 @@ class Replayer:
             if not reference.open:
                 return Verdict("original", "nothing in the original is left to prove")
             data = self._export(read, reference.targets, reference.stated, timeout)
-            ruling = self._judge.get().rule(reference, data, self._axioms, timeout)
-            return _verdict(ruling, read.ms, self._certificate(original, candidate, ruling))
+            judge = reference.judge
+            ruling = judge.rule(reference, data, self._axioms, timeout)
+            return _verdict(ruling, read.ms, self._certificate(judge, original, candidate, ruling))
 
         return self._guarded(work)
 
@@ -210,8 +211,8 @@ class Replayer:
             read = self._read(text, None, timeout, with_errors=True)
             prepared = self._side.submit(self._reference, header_of(read.imports), (), timeout)
             data = self._export(read, msgspec.Raw(msgspec.json.encode(names)), _NOTHING, timeout)
-            judge = self._judge.get()
-            rulings = judge.rule_each(prepared.result(), data, self._axioms, timeout, names)
+            bare = prepared.result()
+            rulings = bare.judge.rule_each(bare, data, self._axioms, timeout, names)
             verdicts.update({n: _verdict(r, read.ms) for n, r in zip(names, rulings, strict=True)})
             return Verdict("proved")
 
@@ -240,10 +241,13 @@ class Replayer:
             verdict = Verdict("lost", str(error))
         if verdict.is_fault:
             self.close()  # the processes may be in any state: the next check gets others
+        elif self._judge.is_spent:
+            self._side.submit(self._judge.get)  # another one is there when it is needed
         return verdict
 
-    def _certificate(self, original: str, candidate: str, ruling: Ruling) -> Certificate:
-        judge = self._judge.get()
+    def _certificate(
+        self, judge: Judge, original: str, candidate: str, ruling: Ruling
+    ) -> Certificate:
         return Certificate(
             lean=judge.lean,
             commit=judge.commit,
@@ -320,6 +324,11 @@ class _Kept(Generic[_Process]):
         process, self._process = self._process, None
         if process is not None:
             process.close()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is a process, and it cannot be used again."""
+        return self._process is not None and not self._process.alive
 
     @property
     def pid(self) -> int | None:

@@ -17,12 +17,14 @@ class DataError extends Error {}
 
 /** The arguments of each kind of term: e(xpression), l(evel), L(evels), n(ame), b(inder), s(mall number), d(igits), t(ext). */
 const SHAPES = ['s', 'l', 'nL', 'ee', 'bee', 'bee', 'eee', 'd', 't', 'nse'];
-const SMALL = 6; // digits: bound variables, fields, parameters, parts of names; Lean packs them into few bits
+const SMALL = 6; // digits: bound variables, fields, parameters; Lean packs them into few bits
+const NAME_DIGITS = 10; // of the numbers that hygiene puts into names
 const LEVEL_SHAPES = ['', 'l', 'll', 'll', 'n'];
 
 function createArena() {
   const names = [null]; // number -> [parent, part]; 0 is the anonymous name
   const levels = [];
+  const levelSizes = []; // written out as trees: nothing in Lean shares parts of levels
   const exprs = [];
   const depths = []; // of terms
   const loose = []; // of terms: one more than the largest loose bound variable
@@ -51,7 +53,13 @@ function createArena() {
 
   const showName = (number) => components(number).map((p) => (typeof p === 'string' ? p : p.num)).join('.');
 
-  const level = (tag, ...parts) => intern('level', levels, [tag, ...parts]);
+  function level(tag, ...parts) {
+    const number = intern('level', levels, [tag, ...parts]);
+    if (number === levelSizes.length) {
+      levelSizes.push(tag === LEVEL.param ? 1 : parts.reduce((size, part) => size + levelSizes[part], 1));
+    }
+    return number;
+  }
 
   function expr(tag, ...parts) {
     const number = intern('expr', exprs, [tag, ...parts]);
@@ -170,8 +178,11 @@ function createArena() {
     for (const item of list('names', limits.items)) {
       if (!Array.isArray(item) || item.length !== 2) throw new DataError('the data has a name that is none');
       const [parent, part] = item;
-      const plain = typeof part === 'string' ? text(part) : { num: small(part?.num) };
-      nameMap.push(name(index(parent, nameMap), plain));
+      const plain = typeof part === 'string' ? text(part) : { num: digits(part?.num, NAME_DIGITS) };
+      const number = name(index(parent, nameMap), plain);
+      // The kernel makes names that begin so for itself while it takes a nested inductive type apart.
+      if (components(number)[0] === '_nested') throw new DataError('the data has a name that is the kernel\'s own');
+      nameMap.push(number);
     }
     const levelMap = [];
     const exprMap = [];
@@ -192,7 +203,11 @@ function createArena() {
       if (item.length !== shape.length + 1) throw new DataError('the data has an item of another shape');
       return [item[0], ...item.slice(1).map((part, i) => take[shape[i]](part))];
     };
-    for (const item of list('levels', limits.items)) levelMap.push(level(...read(item, LEVEL_SHAPES)));
+    for (const item of list('levels', limits.items)) {
+      const l = level(...read(item, LEVEL_SHAPES));
+      if (levelSizes[l] > limits.levelSize) throw new DataError('the data has a universe level that is too large');
+      levelMap.push(l);
+    }
     for (const item of list('exprs', limits.items)) {
       const plain = read(item, SHAPES);
       const e = expr(...plain);

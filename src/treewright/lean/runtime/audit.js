@@ -113,4 +113,4 @@ function createAudit(heap, calls, names, environment) {
   return { closure, audit };
 }
 
-module.exports = { createAudit, nameOf, termsOf };
+module.exports = { createAudit, nameOf, termsOf, RUNS_CODE };

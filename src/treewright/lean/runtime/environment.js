@@ -124,6 +124,26 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     return axioms.includes(axiom);
   }
 
+  /**
+   * The names of what a text leaves open: declarations that rest on `sorry`. Auxiliary ones only if
+   * nothing else mentions them: then somebody wrote them under such a name.
+   */
+  function openNames(env) {
+    const declared = declaredNames(env);
+    const known = new Set();
+    const open = declared.filter((name) => {
+      const info = find(env, name);
+      const { axioms, local } = restingOn(env, { name, info });
+      dec(info);
+      local.forEach((shown) => known.add(shown));
+      return axioms.includes('sorryAx');
+    });
+    const { found, release } = sessionConstants(env);
+    const others = found.filter(([shown, , name]) => !known.has(shown) && restsOn(env, name, 'sorryAx')).map(([, , name]) => name);
+    release();
+    return [...open, ...others];
+  }
+
   /** The constants of this session, as [shown name, info (borrowed)]. */
   function sessionConstants(env) {
     const map = call('l_Lean_Environment_constants', inc(env));
@@ -207,7 +227,7 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   }
 
   return {
-    find, resolve, typeOf, isImported, isUnsafe, originalKind, eachDependency, audit, restsOn, sessionConstants, declaredNames,
+    find, resolve, typeOf, isImported, isUnsafe, originalKind, eachDependency, audit, sessionConstants, declaredNames, openNames,
     declarations, KINDS,
   };
 }

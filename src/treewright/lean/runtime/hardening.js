@@ -2,10 +2,11 @@
 /**
  * What the bundled kernel takes on trust and should not, checked by asking it once more.
  *
- * Kernels before Lean 4.33 do not look at every parameter of a nested inductive type (lean4#14576,
- * #14577), and may let data be projected out of a proof (lean4#14807). So every constructor's type is
- * checked as a term once its type is there, and a projection out of what may be a proposition must
- * be a proof itself.
+ * Older kernels do not look at every parameter of a nested inductive type (lean4#14576), mix up names
+ * while they take one apart (#14616), and may take a proposition for data where its universe has to
+ * be computed first (#14807). So every constructor's type is checked as a term once its type is
+ * there, and is what was given; the universe of an inductive type is written down, not computed; and
+ * a projection is out of data, or out of a proposition and a proof itself.
  */
 const { EXPR, LEVEL } = require('./arena.js');
 
@@ -31,11 +32,13 @@ function createHardening(arena, sortOf, isProof) {
     }
   }
 
-  const suspects = new Map(); // structure -> whether it may be a proposition
+  const suspects = new Map(); // structure -> whether it is a proposition
   function isSuspect(structure) {
     if (!suspects.has(structure)) {
       const sort = sortOf(structure);
-      suspects.set(structure, sort === null || !isPositive(sort));
+      const isProp = sort !== null && levels[sort][0] === LEVEL.zero;
+      if (!isProp && (sort === null || !isPositive(sort))) throw new Suspicion('it has a projection out of what may be a proposition');
+      suspects.set(structure, isProp);
     }
     return suspects.get(structure);
   }

@@ -5,17 +5,24 @@
  * is decoded, compared with the original, audited, and given to the kernel on the bare imports.
  */
 const { createArena, DataError, EXPR, LEVEL } = require('./arena.js');
-const { createAudit, nameOf, termsOf } = require('./audit.js');
+const { createAudit, nameOf, termsOf, RUNS_CODE } = require('./audit.js');
 const { createBuilder } = require('./building.js');
 const { createComparison, indexOf } = require('./meaning.js');
 const { KernelRefusal } = require('./kernel.js');
 const { createHardening, Suspicion } = require('./hardening.js');
 const { Refusal } = require('./refusal.js');
 
-const LIMITS = { items: 4e6, digits: 1e6, text: 1e6, levels: 1000, declarations: 1e5, depth: 20000 };
+const LIMITS = {
+  items: 4e6, digits: 1e6, text: 1e6, levels: 1000, levelSize: 2000, declarations: 1e5, depth: 20000,
+};
 
-// The kernel computes with these by name: a text may not declare them, nor anything below them, itself.
-const KERNEL_TYPES = ['Nat', 'String', 'Char', 'List', 'Eq', 'Quot', 'Bool', 'Lean', 'Array', 'Int', 'sorryAx'];
+// The kernel computes with these by name. What an original does not import, a candidate could declare.
+const KERNEL_NAMES = [
+  'Nat', 'Nat.zero', 'Nat.succ', 'Nat.rec', 'Nat.add', 'Nat.sub', 'Nat.mul', 'Nat.div', 'Nat.mod', 'Nat.gcd', 'Nat.beq', 'Nat.ble',
+  'Nat.land', 'Nat.lor', 'Nat.xor', 'Nat.shiftLeft', 'Nat.shiftRight', 'Nat.pow', 'Nat.log2', 'Bool', 'Bool.true', 'Bool.false',
+  'String', 'String.ofList', 'Char', 'Char.ofNat', 'List', 'List.nil', 'List.cons', 'Eq', 'Eq.refl', 'Quot', 'Quot.mk', 'Quot.lift',
+  'Quot.ind', 'sorryAx', 'eagerReduce', ...RUNS_CODE,
+];
 
 function createJudge(heap, calls, names, environment, declarations, kernel) {
   const { inc, dec } = heap;
@@ -24,15 +31,16 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
   /**
    *   env, base     the original's environment and that of its imports (borrowed)
    *   targets       what is to be proved: names as lists of components, or as text if nothing is compared
-   *   stated        what the candidate must declare as the original does
+   *   stated        what the candidate must declare as the original does, besides the targets; null if
+   *                 there is nothing to compare with
    *   allowed       the axioms a proof may rest on
    *   separately    whether each target gets a ruling of its own
    * Returns rulings { reason, detail, names, axioms, filled, constants }.
    */
-  function judge(env, base, { targets, separately, ...request }) {
+  function judge(env, base, { targets, separately, stated, ...request }) {
     let matter = null;
     const early = ruling(() => {
-      matter = prepare(env, base, request);
+      matter = prepare(env, base, { ...request, compared: stated === null ? [] : [...targets, ...stated] });
       return {};
     });
     const groups = separately ? targets.map((target) => [target]) : [targets];
@@ -54,21 +62,24 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
   }
 
   /** Decodes the data and compares it with the original. */
-  function prepare(env, base, { data, stated, allowed }) {
+  function prepare(env, base, { data, compared, allowed }) {
     const arena = createArena();
     const builder = createBuilder(heap, calls, arena);
     const bareBase = kernel.bare(base);
-    const everything = stated.map(arena.nameOf);
-    const given = arena.decode(data, LIMITS);
-    const candidate = indexOf(given);
-    const original = indexOf(declarations.collect(env, arena, [], everything.map(builder.name)).declarations);
+    const everything = new Set(compared.map(arena.nameOf));
     const imports = createImports(builder, bareBase);
-    refuseKernelNames(arena, candidate, imports);
+    refuseFewImports(arena, imports);
+    const given = arena.decode(data, LIMITS);
+    refuseComputedUniverses(arena, given);
+    const candidate = indexOf(given);
+    const original = indexOf(declarations.collect(env, arena, [], [...everything].map(builder.name)).declarations);
     const isProof = createProofTest(arena, builder, {
       original: () => env,
       candidate: () => kernel.wrap(given.reduce((soFar, d) => addIfPossible(soFar, d, builder), inc(bareBase))),
     });
-    const comparison = createComparison(arena, original, candidate, imports.has, isProof);
+    const comparison = createComparison(arena, original, candidate, {
+      isImported: imports.has, isOwn: (name) => everything.has(name), isProof,
+    });
     const plain = (name) => comparison.userComponents(name).map((p) => (typeof p === 'string' ? p : p.num)).join('.');
     const matter = { env, base, bareBase, arena, builder, candidate, original, imports, comparison, allowed, plain };
     for (const name of everything) compareOne(name, matter);
@@ -112,24 +123,27 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
   }
 
   /** See hardening.js. `checked` has everything that `list` declares. */
-  function harden({ arena, builder, candidate, bareBase, plain }, list, checked) {
+  function harden({ arena, builder, plain }, list, checked) {
     const whole = kernel.wrap(checked);
     const isProof = createProofTest(arena, builder, { whole: () => whole });
-    const resultSort = (e) => {
-      let at = e;
-      while (arena.exprs[at][0] === EXPR.forall) [, , , at] = arena.exprs[at];
-      return arena.exprs[at][0] === EXPR.sort ? arena.exprs[at][1] : null;
+    const typeIn = (kernelEnv, name) => {
+      const info = kernel.find(kernelEnv, builder.name(name));
+      return info ? declarations.readTerm(arena, environment.typeOf(info)) : -1;
     };
     const sortOf = (name) => {
-      const own = candidate.get(name);
-      if (own) return own.part === 'type' ? resultSort(own.declaration.types.find((t) => t.name === name).type) : null;
-      const info = kernel.find(bareBase, builder.name(name));
-      return info ? resultSort(declarations.readTerm(arena, environment.typeOf(info))) : null;
+      const type = typeIn(checked, name);
+      return type < 0 ? null : universe(arena, type);
+    };
+    const checkInductive = ({ types }) => {
+      for (const { name, type } of types.flatMap((t) => [t, ...t.constructors])) {
+        if (typeIn(checked, name) !== type) throw new Suspicion(`the kernel has another ${plain(name)}`);
+        dec(kernel.check(whole, builder.expr(type)));
+      }
     };
     const { checkProjections } = createHardening(arena, sortOf, (binders, e) => isProof('whole', binders, e));
     for (const declaration of list) {
       naming(plain(nameOf(declaration)), () => {
-        if (declaration.kind === 'inductive') for (const e of termsOf(declaration)) dec(kernel.check(whole, builder.expr(e)));
+        if (declaration.kind === 'inductive') checkInductive(declaration);
         checkProjections(termsOf(declaration));
       });
     }
@@ -155,11 +169,22 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
     return { has };
   }
 
-  function refuseKernelNames(arena, candidate, imports) {
-    const missing = new Set(KERNEL_TYPES.filter((root) => !imports.has(arena.nameOf([root]))));
-    for (const name of candidate.keys()) {
-      const [root] = arena.components(name);
-      if (missing.has(root)) throw new Refusal('kernel', `${arena.showName(name)} may be declared by the library only`);
+  function refuseFewImports(arena, imports) {
+    const missing = KERNEL_NAMES.find((name) => !imports.has(arena.nameOf(name.split('.'))));
+    if (missing) throw new Refusal('original', `the original imports less than Init: ${missing} is missing, with which the kernel computes`);
+  }
+
+  /** The universe an inductive type is in, as it is written: a level, or null if it would have to be computed. */
+  function universe(arena, type) {
+    let at = type;
+    while (arena.exprs[at][0] === EXPR.forall) [, , , at] = arena.exprs[at];
+    return arena.exprs[at][0] === EXPR.sort ? arena.exprs[at][1] : null;
+  }
+
+  /** See hardening.js. */
+  function refuseComputedUniverses(arena, given) {
+    for (const { name, type } of given.flatMap((d) => (d.kind === 'inductive' ? d.types : []))) {
+      if (universe(arena, type) === null) throw new Refusal('kernel', `${arena.showName(name)} is in a universe that is not written down`);
     }
   }
 

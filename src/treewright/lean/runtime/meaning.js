@@ -32,14 +32,17 @@ function indexOf(declarations) {
  *   arena                  holds the terms of both texts
  *   original, candidate    indexes as of `indexOf`
  *   isImported(name)       whether both have it from the imports
+ *   isOwn(name)            whether the original's author gave the name, so that it has to stay
  *   isProof(side, binders, e)   whether a term proves a proposition, in a text's environment
  */
-function createComparison(arena, original, candidate, isImported, isProof) {
+function createComparison(arena, original, candidate, { isImported, isOwn, isProof }) {
   const { exprs } = arena;
   const sorryAx = arena.nameOf(['sorryAx']);
   const constants = new Map(); // 'original candidate' -> boolean
   const unchanged = new Map(); // term -> whether every constant in it means the same in both texts
   const filled = new Set(); // names (of the original) whose `sorry` the candidate has filled
+  const partner = { original: new Map(), candidate: new Map() }; // auxiliary names that stand for each other
+  let holes = 0; // how many were matched so far
   let questions = 0;
   let different = 0; // the first name that was found to mean something else
 
@@ -64,7 +67,7 @@ function createComparison(arena, original, candidate, isImported, isProof) {
 
   function sameConstant(o, c) {
     if (o === c && isImported(o)) return true;
-    if (o !== c && !(isAuxiliary(o) && isAuxiliary(c))) return false;
+    if (o !== c && !mayStandFor(o, c)) return false;
     const key = `${o} ${c}`;
     const known = constants.get(key);
     if (known !== undefined) return known;
@@ -79,11 +82,30 @@ function createComparison(arena, original, candidate, isImported, isProof) {
     return result;
   }
 
+  /**
+   * Whether an auxiliary declaration may have another name: both texts made it themselves, each name
+   * stands for one other, and what it means is decided by what it is, as it is not for an opaque
+   * constant, an axiom, or a definition that was open.
+   */
+  function mayStandFor(o, c) {
+    if (!isAuxiliary(o) || !isAuxiliary(c) || isOwn(o) || isOwn(c)) return false;
+    if ((partner.original.get(o) ?? c) !== c || (partner.candidate.get(c) ?? o) !== o) return false;
+    const kind = original.get(o)?.declaration.kind;
+    if (kind === 'theorem') return true;
+    if (kind !== 'def') return false;
+    partner.original.set(o, c);
+    partner.candidate.set(c, o);
+    return true;
+  }
+
   function sameEntry(o, c) {
     const first = original.get(o) || recursorOf(o, original);
     const second = candidate.get(c) || recursorOf(c, candidate);
     if (!first || !second || first.part !== second.part) return false;
-    if (first.part === 'whole') return sameDeclaration(first.declaration, second.declaration);
+    if (first.part === 'whole') {
+      const before = holes;
+      return sameDeclaration(first.declaration, second.declaration) && (o === c || holes === before || first.declaration.kind === 'theorem');
+    }
     return o === c && sameInductive(first.declaration, second.declaration);
   }
 
@@ -127,6 +149,7 @@ function createComparison(arena, original, candidate, isImported, isProof) {
   function match(o, c, owner, binders) {
     if (o === c && isUnchanged(o)) return true;
     if (isHole(o)) {
+      holes += 1;
       filled.add(owner);
       return true;
     }

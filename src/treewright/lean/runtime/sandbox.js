@@ -41,8 +41,22 @@ const ALLOWED = new Set([
   '_mmap_js', '_munmap_js', '_msync_js',
 ]);
 
+const START_THREAD = '__pthread_create_js';
+let threads = 0;
+
+/** How many threads Lean has started. They share its memory and never end. */
+const threadsStarted = () => threads;
+
 /** Puts a refusal in the place of every import that is not allowed. */
 function restrictImports(imports) {
+  if (START_THREAD in imports) {
+    const start = imports[START_THREAD];
+    imports[START_THREAD] = (...args) => {
+      threads += 1;
+      return start(...args);
+    };
+    imports[START_THREAD].sig = start.sig;
+  }
   for (const name of Object.keys(imports)) {
     if (ALLOWED.has(name) || name.startsWith('invoke_') || typeof imports[name] !== 'function') continue;
     const refuse = () => { throw new Error(`the sandbox has no ${name}`); };
@@ -73,4 +87,4 @@ function lockFileSystem(FS) {
   FS.write = (stream, ...rest) => (stream.tty ? write(stream, ...rest) : refuse());
 }
 
-module.exports = { restrictImports, lockFileSystem, ALLOWED };
+module.exports = { restrictImports, threadsStarted, lockFileSystem, ALLOWED };

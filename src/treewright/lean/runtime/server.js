@@ -27,6 +27,7 @@ const { createKernel } = require('./kernel.js');
 const { createJudge } = require('./judge.js');
 const { createSnapshot } = require('./snapshot.js');
 const { createStackGuard } = require('./stack_guard.js');
+const { threadsStarted } = require('./sandbox.js');
 const { createReading } = require('./reading.js');
 const { createUnproved } = require('./unproved.js');
 
@@ -80,6 +81,7 @@ function createServer(host) {
   /** Makes everything as it was before the last original was elaborated. Done while nobody waits. */
   function settle() {
     if (!stale) return;
+    if (threadsStarted() > 0) throw new RequestError('another thread works on this memory: it cannot be put back');
     snapshot.restore();
     environments.clear();
     for (const [id, kept] of before) environments.set(id, kept);
@@ -220,7 +222,8 @@ function createServer(host) {
 
     /**
      * For a judge: elaborates the original, on memory as it was before any other. Says what it
-     * declares, and which of `targets` (all that rest on `sorry`, if there are none) are there.
+     * declares, and which of `targets` (all that rest on `sorry`, if there are none) are there. `spent`:
+     * Lean has started a thread for it, so that this is the last one.
      */
     reference({ text, targets }) {
       settle();
@@ -229,15 +232,19 @@ function createServer(host) {
       if (!before.has(header.id)) remember();
       stale = true;
       const reply = operations.elaborate({ text, keep: true });
+      reply.spent = threadsStarted() > 0;
       if (reply.env === null) return reply;
       const env = envOf(reply.env);
       const declared = environment.declaredNames(env);
-      const asked = targets.length > 0 ? targets.map((name) => environment.resolve(env, name))
-        : declared.filter((name) => environment.restsOn(env, name, 'sorryAx')).map((name) => ({ name }));
+      const own = (name) => {
+        const found = environment.resolve(env, name);
+        return found && !environment.isImported(env, found.name) ? found.name : null;
+      };
+      const asked = targets.length > 0 ? targets.map(own) : environment.openNames(env);
       return {
         ...reply,
         unknown: targets.filter((_, i) => asked[i] === null),
-        targets: asked.filter((found) => found !== null).map(({ name }) => names.toData(name)),
+        targets: asked.filter((name) => name !== null).map(names.toData),
         stated: declared.map(names.toData),
       };
     },
@@ -245,7 +252,8 @@ function createServer(host) {
     /** Rulings on exported data; see judge.js. */
     judge({ env, ...request }) {
       judged = true;
-      return { rulings: judge.judge(envOf(env), envOf(findEnvironment(env).base), request) };
+      const rulings = judge.judge(envOf(env), envOf(findEnvironment(env).base), request);
+      return { rulings };
     },
 
     declarations({ env, prefix, module, offset, limit: count, types }) {
@@ -297,7 +305,7 @@ function createServer(host) {
     return reply;
   }
 
-  return { answer, settle: () => { if (judged) settle(); judged = false; } };
+  return { answer, settle: () => { if (judged && threadsStarted() === 0) settle(); judged = false; } };
 }
 
 function parseRequest(line) {

@@ -7,6 +7,7 @@ process exported. After each verdict it puts its memory back to what it was befo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import msgspec
@@ -20,9 +21,11 @@ from treewright.lean.wasm.session import IMPORT_SECONDS, hard_limit, missing_mod
 _EMPTY_TEXT = ""
 
 
-class Reference(msgspec.Struct, frozen=True):
-    """An elaborated original. Names are raw JSON, as the runtime wrote them."""
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An elaborated original, and the judge that has it. Names are raw JSON, as it wrote them."""
 
+    judge: Judge
     env: int
     targets: msgspec.Raw
     stated: msgspec.Raw
@@ -43,6 +46,8 @@ class Judge:
 
     def __init__(self, home: LeanHome) -> None:
         self._process = LeanProcess(home)
+        # Lean starts threads for some texts: memory cannot be put back underneath them.
+        self._spent = False
         try:
             version = self._ask("version", 10.0)
             self.lean = version.lean.partition(",")[0]
@@ -60,7 +65,8 @@ class Judge:
 
     @property
     def alive(self) -> bool:
-        return self._process.alive
+        """Whether it can be asked about another original."""
+        return self._process.alive and not self._spent
 
     @property
     def pid(self) -> int:
@@ -73,12 +79,14 @@ class Judge:
     def reference(self, text: str, targets: Sequence[str], timeout: float) -> Reference:
         """Elaborates the original; what it declares, and which declarations are to be proved."""
         reply = self._ask("reference", timeout, text=text, targets=list(targets))
+        self._spent = reply.spent
         if reply.stopped == "header":
             raise missing_module([d.text for d in reply.messages])
         problem = next((d for d in reply.messages if d.severity == "error"), None)
         if reply.env is None or problem is not None:
             raise OriginalError(_first_problem(reply, problem))
         return Reference(
+            self,
             reply.env,
             reply.targets,
             reply.stated,
@@ -103,7 +111,7 @@ class Judge:
         names: Sequence[str],
     ) -> tuple[Ruling, ...]:
         """A ruling for each name, without an original to compare with."""
-        asked = {"targets": list(names), "stated": [], "separately": True}
+        asked = {"targets": list(names), "stated": None, "separately": True}
         return self._rule(reference, data, axioms, timeout, asked)
 
     def _rule(
@@ -123,8 +131,9 @@ class Judge:
 
     def _ask(self, op: str, timeout: float, **fields: object) -> Reply:
         try:
+            importing = IMPORT_SECONDS if op == "reference" else 0.0
             reply = self._process.request(
-                op, soft=timeout, hard=hard_limit(timeout) + IMPORT_SECONDS, fields=fields
+                op, soft=timeout, hard=hard_limit(timeout) + importing, fields=fields
             )
         except ProcessLost as lost:
             raise LeanError(f"the judge is lost: {lost}") from lost

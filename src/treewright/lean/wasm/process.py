@@ -88,6 +88,7 @@ class Reply(msgspec.Struct):
     stated: msgspec.Raw = msgspec.Raw(b"[]")
     unknown: tuple[str, ...] = ()
     rulings: tuple[Ruling, ...] = ()
+    spent: bool = False
     items: tuple[Declaration, ...] = ()
     total: int = 0
     rss: int = 0
