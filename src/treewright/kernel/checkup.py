@@ -34,7 +34,7 @@ EXTRAS: dict[str, str] = {
     "dask": "evaluations on a cluster (--parallel-backend dask)",
     "dashboard": "every search live in a browser (`treewright dashboard`)",
     "lean": "proofs with the bundled Lean (`treewright prove`, `bank`, `bg`, `lean`)",
-    "lean-native": "sessions on your own Lean toolchain (`treewright lean --lean native`)",
+    "lean-native": "sessions on your own Lean toolchain (`treewright lean check --lean native`)",
     "llm": "chat endpoints as agents (`openai`), as an idea source (`llm`) and for `sketch`",
     "premises": "premise search by meaning (`treewright premises`); by words it works without",
 }
