@@ -15,7 +15,7 @@ else
   INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 endif
 
-.PHONY: demo test lint install clean requirements bench schema screenshots
+.PHONY: demo test test-stress lint install clean requirements bench schema screenshots
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -47,6 +47,11 @@ lint: install
 
 test: lint
 	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup
+
+# Three times in a row while other processes use every core; for whoever touches concurrency.
+test-stress: lint
+	for turn in 1 2 3; do \
+	  $(BIN)/python -m tests.busy $(BIN)/pytest -q -n $(PYTEST_WORKERS) --dist loadgroup || exit 1; done
 
 bench: install
 	$(BIN)/python -m benchmarks
