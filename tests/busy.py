@@ -1,6 +1,6 @@
 """Runs a command while other processes use every core: `python -m tests.busy COMMAND…`.
 
-For whoever touches concurrency: a test that fails on a busy machine is a bug in it or in the product.
+For whoever touches concurrency: a test that fails on a busy machine is a bug, in it or elsewhere.
 """
 
 from __future__ import annotations
