@@ -53,7 +53,7 @@ def searching(toy: ToyRepository, run_id: str = RUN_ID) -> Iterator[threading.Ev
 
     def work() -> None:
         shape = Shape(ideas_per_node=1, beam_width=1, max_depth=1, sweep_config_limit=8)
-        request = RunRequest(toy.path, run_id, shape=shape)
+        request = RunRequest(toy.path, run_id, shape=shape, preflight=False)
         with suppress(KeyboardInterrupt), open_run(request, cancel=cancel) as coordinator:
             coordinator.advance()
 

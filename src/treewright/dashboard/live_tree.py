@@ -23,6 +23,10 @@ _decoder = jsontext.decoder(ev.Event)
 Signature = tuple[int, int, int]
 
 
+NO_RECORD = "the run has no first record"
+"""Normal while its baseline or its preflight is being swept."""
+
+
 class LiveTree:
     """One run. `refresh` may be called from any thread; who reads `manifest` holds `lock`."""
 
@@ -65,7 +69,7 @@ class LiveTree:
                 if confined.inside(self.run_dir, store.EVENTS) is None:
                     raise StorageError(f"{store.EVENTS} is not a file of this run")
                 self._read_on()
-                self.problem = "" if self.manifest is not None else "the run has no first record"
+                self.problem = "" if self.manifest is not None else NO_RECORD
             except (StorageError, OSError, msgspec.ValidationError, KeyError) as error:
                 self.problem = str(error)
             self._signature = found

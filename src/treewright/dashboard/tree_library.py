@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from treewright.dashboard import confined, liveness, tree_view
-from treewright.dashboard.live_tree import LiveTree, Signature, signature
+from treewright.dashboard.live_tree import NO_RECORD, LiveTree, Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.tree import store
 from treewright.tree.ideas import text as idea_text
@@ -124,14 +124,15 @@ class _Shelf:
 
 def _summary(live: LiveTree) -> dict[str, Any]:
     if live.manifest is None:
-        return {"problem": live.problem or "the run has no first record", "stop": None}
+        return {"problem": live.problem or NO_RECORD, "stop": None}
     found = tree_view.summary(live.manifest)
     return found | {"problem": live.problem, "stop": tree_view.stop_words(live.manifest)}
 
 
 def _with_liveness(run: RunRef, known: dict[str, Any]) -> dict[str, Any]:
     now = liveness.look(run.path / store.LEASE_DIR, known["stop"])
-    if known["problem"]:
+    begins = known["problem"] == NO_RECORD and now.state == "running"
+    if known["problem"] and not begins:
         now = liveness.Liveness("damaged", known["problem"])
     eta = None
     if "progress" in known:

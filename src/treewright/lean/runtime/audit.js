@@ -51,6 +51,7 @@ function createAudit(heap, calls, names, environment) {
   function audit({ env, base, builder, original, comparison, allowed, plain }, rests) {
     const permitted = new Set(allowed);
     const found = new Set();
+    const outside = new Set();
     const shown = [...rests.imported].map((n) => names.show(builder.name(n)));
     if (shown.includes('sorryAx')) throw new Refusal('sorry', 'it rests on sorry');
     for (const name of shown) if (RUNS_CODE.includes(name)) throw new Refusal('unsafe', `it rests on ${name}, which runs compiled code`);
@@ -58,9 +59,9 @@ function createAudit(heap, calls, names, environment) {
       const name = nameOf(declaration);
       if (declaration.unsafe) throw new Refusal('unsafe', `it rests on ${plain(name)}, which is unsafe`);
       if (declaration.kind === 'axiom') {
-        if (!permitted.has(names.show(builder.name(name))) || !original.has(name)) throw new Refusal('axiom', `it rests on the axiom ${plain(name)}`, [plain(name)]);
-        if (!comparison.sameConstant(name, name)) throw new Refusal('statement', `${plain(name)} says something else now`);
-        found.add(plain(name));
+        const isPermitted = permitted.has(names.show(builder.name(name))) && original.has(name);
+        (isPermitted ? found : outside).add(plain(name));
+        if (isPermitted && !comparison.sameConstant(name, name)) throw new Refusal('statement', `${plain(name)} says something else now`);
       }
       if (declaration.kind === 'opaque' && !(original.has(name) && comparison.sameConstant(name, name))) {
         throw new Refusal('unsafe', `it rests on ${plain(name)}, which is opaque and not the original's`);
@@ -68,6 +69,10 @@ function createAudit(heap, calls, names, environment) {
       if (original.has(name) && isImplementedElsewhere(env, builder.name(name))) {
         throw new Refusal('unsafe', `it rests on ${plain(name)}, which has another implementation`);
       }
+    }
+    if (outside.size > 0) {
+      const list = [...outside].sort();
+      throw new Refusal('axiom', `it rests on ${list.length > 1 ? 'the axioms' : 'the axiom'} ${list.join(', ')}`, list);
     }
     for (const axiom of reachableAxioms(base, rests.imported, builder, permitted)) found.add(axiom);
     return [...found].sort();
