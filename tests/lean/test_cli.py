@@ -51,6 +51,34 @@ def test_check_says_what_is_wrong_with_the_call(treewright: Run, tmp_path: Path)
     assert "--lean native" in mathlib.stderr
 
 
+def test_verify_prints_a_certificate_and_exits_0_only_if_it_holds(
+    treewright: Run, home: LeanHome, tmp_path: Path
+) -> None:
+    original = "theorem one_eq_two : 1 = 2 := by\n  sorry\ntheorem t : 1 = 1 := by\n  sorry\n"
+    (tmp_path / "O.lean").write_text(original)
+    (tmp_path / "C.lean").write_text(original[:-8] + "  rfl\n")
+    good = treewright(
+        "lean",
+        "verify",
+        "O.lean",
+        "C.lean",
+        "--target",
+        "t",
+        "--certificate",
+        "c.json",
+        "--paranoid",
+    )
+    assert good.returncode == 0, good.stderr
+    certificate = json.loads(good.stdout)
+    assert (certificate["targets"], certificate["axioms"]) == (["t"], [])
+    assert certificate["warnings"]
+    assert "files of the Lean home verified" in good.stderr
+    assert json.loads((tmp_path / "c.json").read_text()) == certificate
+    bad = treewright("lean", "verify", "O.lean", "C.lean")
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert "not proved (sorry)" in bad.stderr
+
+
 def test_doctor(treewright: Run, home: LeanHome) -> None:
     done = treewright("lean", "doctor", "--json")
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
+from treewright.lean.replay import FAULTS
 from treewright.mcts.records import GoalStatus, TraceLine, VerdictReached
 from treewright.mcts.settings import (
     FORMAT_VERSION,
@@ -29,7 +30,6 @@ from treewright.mcts.settings import (
     write_run,
 )
 from treewright.mcts.trace import TraceWriter, read_trace
-from treewright.mcts.verification import FAULTS
 
 RUNS = Path(".treewright") / "proof_runs"
 

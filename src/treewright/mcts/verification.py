@@ -15,9 +15,6 @@ from treewright.lean.sorries import Sorry
 from treewright.mcts.settings import StatementTarget
 from treewright.mcts.targets import negation_of
 
-FAULTS = ("timeout", "lost")
-"""Reasons of a replay check that came to no answer."""
-
 
 class Unchecked(TreewrightError):
     """Whether a script holds could not be found out. To be tried again, now or on resume."""
@@ -38,9 +35,9 @@ def verify_file(replayer: Replayer, original: str, candidate: str, declaration: 
 def answered(check: Callable[[], Verdict]) -> Verdict:
     """What a check says, at the second attempt if the first was lost or timed out."""
     verdict = check()
-    if verdict.reason in FAULTS:
+    if verdict.is_fault:
         verdict = check()
-    if verdict.reason in FAULTS:
+    if verdict.is_fault:
         raise Unchecked(f"the replay check came to no answer: {verdict.reason}: {verdict.detail}")
     return verdict
 
