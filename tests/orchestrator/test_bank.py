@@ -89,15 +89,14 @@ def test_a_hundred_thousand_lines_with_stub_workers(tmp_path: Path, treewright: 
     """Read whole; the run ends at its time limit, in order, with what it did on record."""
     path = tmp_path / "bank.jsonl"
     path.write_text("".join(f'{{"id": "{i}", "text": "{i} = {i}"}}\n' for i in range(100_000)))
-    done = treewright("bank", "bank.jsonl", "--profile", "0", "--timeout", "1", "--json")
+    done = treewright("bank", "bank.jsonl", "--profile", "0", "--timeout", "4", "--json")
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
     assert results["goals_total"] == 100_000
     assert results["goals_solved"] == 0
     with Ledger(tmp_path / ".treewright" / "stubs-ledger.db") as ledger:
         (tried,) = ledger.query("SELECT COUNT(DISTINCT goal_id) FROM attempts")[0]
-    # How many it gets to in a second is up to the machine; each of them is in the ledger.
-    assert results["goals_processed"] <= tried <= 100_000
+    assert 0 < results["goals_processed"] <= tried <= 100_000
     assert not (tmp_path / ".treewright" / "ledger.db").exists()
 
 

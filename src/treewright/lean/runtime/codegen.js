@@ -7,6 +7,8 @@
  * patched `Lean.compileDecls` asks here first, and all but plain data is passed over as if it
  * had been compiled. Plain data has to be: tactics evaluate their configurations.
  */
+const { createLookup } = require('./lookup.js');
+
 const MODE = {
   all: 0, // compile
   quiet: 1, // compile, but say nothing of what cannot be: it may rest on something without code
@@ -28,21 +30,8 @@ const FUNCTIONS = new Set([
 
 function createCodegen(host, heap, { call }, names) {
   const { box, isBox, inc, dec, field, tag, readArray } = heap;
+  const { find, isImported } = createLookup(heap, { call });
   let mode = MODE.all;
-
-  function find(env, name) {
-    const result = call('l_Lean_Environment_find_x3f', inc(env), inc(name), box(0));
-    if (isBox(result)) return 0;
-    const info = inc(field(result, 0));
-    dec(result);
-    return info;
-  }
-
-  function isImported(env, name) {
-    const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
-    dec(result);
-    return !isBox(result);
-  }
 
   /** What kind of ConstantInfo a borrowed name has, or -1. */
   function kindOf(env, name) {

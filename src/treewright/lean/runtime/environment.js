@@ -2,6 +2,8 @@
 /**
  * What an environment contains: declarations, and what they rest on.
  */
+const { createLookup } = require('./lookup.js');
+
 const KINDS = ['axiom', 'def', 'theorem', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
 const ORIGINAL_KINDS = ['def', 'theorem', 'axiom', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
 const CONSTANT_VAL = { name: 0, levelParams: 1, type: 2 };
@@ -11,22 +13,7 @@ const MODULE_DATA = { constNames: 1, constants: 2 };
 function createEnvironment(heap, calls, names, messages, terms, goals, elaborator) {
   const { box, inc, dec, field, tag, isBox, readArray, readList } = heap;
   const { call, truth, makeRef } = calls;
-
-  /** The ConstantInfo of a borrowed name, owned, or 0. */
-  function find(env, name) {
-    const result = call('l_Lean_Environment_find_x3f', inc(env), inc(name), box(0));
-    if (isBox(result)) return 0;
-    const info = inc(field(result, 0));
-    dec(result);
-    return info;
-  }
-
-  const isImported = (env, name) => {
-    const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
-    const imported = !isBox(result);
-    dec(result);
-    return imported;
-  };
+  const { find, isImported } = createLookup(heap, calls);
 
   /** What an imported constant was where it was declared: theorems arrive here without proofs. */
   function originalKind(env, name) {
