@@ -1,0 +1,21 @@
+"""The best node that can still grow, until it has its share of children."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import ClassVar
+
+from treewright.search.policies.base import Choice, Policy, any_action
+from treewright.search.tree import Tree
+
+
+class BestFirst(Policy, frozen=True, tag="best-first"):
+    """Greedy. How many children a node may have is the tree's `branching`."""
+
+    name: ClassVar[str] = "best-first"
+    summary: ClassVar[str] = "the best node that can still grow; greedy"
+    branching: ClassVar[int | None] = 8
+
+    def choose(self, tree: Tree, rng: Random) -> Choice | None:
+        branch = tree.best_growing()
+        return Choice(branch.number, any_action(tree, rng)) if branch is not None else None

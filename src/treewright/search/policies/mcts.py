@@ -1,0 +1,64 @@
+"""Monte Carlo tree search: go down by value and exploration, grow where a node is worth widening.
+
+UCT (Kocsis & Szepesvári 2006) or PUCT (Silver et al. 2017), with progressive widening: a node has
+at most `widen_scale * (visits + 1) ** widen_power` children before the known ones are followed.
+Values are scaled to 0..1 by the lowest and highest seen; a failure counts as the lowest;
+a pending choice counts as a visit that came to the lowest (virtual loss).
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import ClassVar, Literal
+
+from treewright.search.policies.base import Choice, NotNegative, Policy, Positive, any_action
+from treewright.search.tree import Branch, Tree
+
+
+class Mcts(Policy, frozen=True, tag="mcts"):
+    name: ClassVar[str] = "mcts"
+    summary: ClassVar[str] = "Monte Carlo tree search (UCT or PUCT) with progressive widening"
+
+    selection: Literal["uct", "puct"] = "uct"
+    exploration: NotNegative = 0.5
+    widen_scale: Positive = 1.0
+    widen_power: NotNegative = 0.5
+
+    def choose(self, tree: Tree, rng: Random) -> Choice | None:
+        branch = tree.root
+        if not branch.growing:
+            return None
+        low = tree.lowest
+        span = tree.highest - low
+        while True:
+            grows = tree.can_grow(branch)
+            if grows and self._may_widen(branch):
+                break
+            below = [child for child in branch.children if child.growing]
+            if not below:
+                break  # `branch.growing` is its own: it takes a child before its share is due
+            branch = below[0] if len(below) == 1 else self._select(branch, below, low, span)
+        return Choice(branch.number, any_action(tree, rng))
+
+    def _may_widen(self, branch: Branch) -> bool:
+        allowed = self.widen_scale * (branch.visits + branch.reserved + 1) ** self.widen_power
+        return len(branch.children) + branch.child_reserved < allowed
+
+    def _select(self, above: Branch, below: list[Branch], low: float, span: float) -> Branch:
+        visited = above.visits + above.reserved
+        prior_scale = self.exploration * math.sqrt(visited) / (above.prior_sum or 1.0)
+        count_scale = self.exploration * math.sqrt(math.log(visited + 1))
+        puct = self.selection == "puct"
+        best, best_score = below[0], -math.inf
+        for child in below:
+            tried = child.visits + child.reserved
+            gain = (child.total - (child.visits - child.failures) * low) / span if span else 0.0
+            score = gain / tried
+            if puct:
+                score += prior_scale * child.prior * len(above.children) / (1 + tried)
+            else:
+                score += count_scale / math.sqrt(tried)
+            if score > best_score:
+                best, best_score = child, score
+        return best

@@ -1,0 +1,21 @@
+"""Any node that can grow, all alike: the null that other policies must beat."""
+
+from __future__ import annotations
+
+from random import Random as Stream
+from typing import ClassVar
+
+from treewright.search.policies.base import Choice, Policy, any_action
+from treewright.search.tree import Tree
+
+
+class Random(Policy, frozen=True, tag="random"):
+    name: ClassVar[str] = "random"
+    summary: ClassVar[str] = "any node that can grow, all alike; the null to compare with"
+
+    def choose(self, tree: Tree, rng: Stream) -> Choice | None:
+        growing = tree.growing
+        if not growing:
+            return None
+        branch = growing[int(rng.random() * len(growing))]
+        return Choice(branch.number, any_action(tree, rng))

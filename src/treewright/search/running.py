@@ -1,0 +1,166 @@
+"""Workers for a search: asks, hands tasks to an executor, tells what comes back.
+
+The loop that every search has: hand out while there is room, wait for one, settle it. A
+worker that is lost is a fault, and its task is handed out again; an exception of the evaluation
+stops the search with its task untried, unless the caller said that it means failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from treewright.kernel.errors import UsageError
+from treewright.kernel.executors.base import Done, Executor, WorkerLost
+from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.search.scores import Score
+
+if TYPE_CHECKING:
+    from treewright.search.study import Search, Task
+
+_MOST_LOSSES = 3
+
+
+class EvaluationFailed(Exception):
+    """Raised by an evaluation: there is no score, and trying again would not give one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an evaluation returns when there is more to tell than a score."""
+
+    score: Score
+    data: Any = None
+    expandable: bool = True
+    prior: float = 1.0
+
+
+Evaluate = Callable[["Task"], "Score | Result"]
+
+
+def run(
+    search: Search,
+    evaluate: Evaluate,
+    workers: int,
+    backend: str | None,
+    cluster: str | None,
+    catch: tuple[type[Exception], ...],
+) -> None:
+    """Until the search is over; what is under way when something goes wrong is waited for."""
+    losses: dict[int, int] = {}
+    stopped: BaseException | None = None
+    with _executor(evaluate, workers, backend, cluster) as executor:
+        under_way: dict[int, Task] = {}
+        try:
+            while True:
+                while stopped is None and len(under_way) < executor.capacity:
+                    task = search.ask(wait=False)
+                    if task is None:
+                        break
+                    under_way[task.number] = task
+                    executor.submit(task)
+                if not under_way:
+                    break
+                done = executor.next_done()
+                if done is not None:
+                    del under_way[done.request.number]
+                    stopped = _settle(search, done, catch, losses) or stopped
+        finally:
+            for task in under_way.values():
+                search.release(task, "interrupted")
+    if stopped is not None:
+        raise stopped
+
+
+def _settle(
+    search: Search,
+    done: Done[Task, Score | Result],
+    catch: tuple[type[Exception], ...],
+    losses: dict[int, int],
+) -> BaseException | None:
+    """Tells what came of a task; returns what the search must stop at."""
+    task, error = done.request, done.error
+    worker = done.worker.name if done.worker else None
+    if error is None:
+        outcome = done.outcome
+        result = outcome if isinstance(outcome, Result) else Result(outcome)  # type: ignore[arg-type]
+        try:
+            search.tell(
+                task,
+                result.score,
+                data=result.data,
+                expandable=result.expandable,
+                prior=result.prior,
+                worker=worker,
+            )
+        except UsageError as wrong:  # what was returned is no score
+            search.release(task, str(wrong))
+            return wrong
+        return None
+    if isinstance(error, (EvaluationFailed, *catch)):
+        search.fail(task, f"{type(error).__name__}: {error}", worker=worker)
+        return None
+    search.release(task, f"{type(error).__name__}: {error}")
+    if isinstance(error, WorkerLost):
+        losses[task.number] = losses.get(task.number, 0) + 1
+        return error if losses[task.number] >= _MOST_LOSSES else None
+    return error
+
+
+@contextlib.contextmanager
+def _executor(
+    evaluate: Evaluate, workers: int, backend: str | None, cluster: str | None
+) -> Iterator[Executor[Task, Score | Result]]:
+    chosen = backend or ("dask" if cluster else "inline" if workers == 1 else "threads")
+    if cluster is not None and chosen != "dask":
+        raise UsageError("cluster needs backend='dask'")
+    if chosen == "dask":
+        from treewright.kernel.executors.dask import DaskExecutor, connect
+
+        with (
+            tempfile.TemporaryDirectory(prefix="treewright-") as directory,
+            connect(cluster, workers, directory) as client,
+        ):
+            yield _OnCluster(DaskExecutor(client, workers), evaluate)
+        return
+    if chosen == "inline" and workers == 1:
+        executor: Executor[Task, Score | Result] = InlineExecutor(evaluate)
+    elif chosen == "threads":
+        executor = ThreadExecutor(evaluate, workers)
+    elif chosen == "inline":
+        raise UsageError("backend='inline' has one worker")
+    else:
+        raise UsageError(f"no backend {chosen!r}; there are inline, threads, dask")
+    try:
+        yield executor
+    finally:
+        executor.close()
+
+
+class _OnCluster:
+    """A dask executor as the loop sees it: the evaluation travels with each task."""
+
+    def __init__(self, executor: Any, evaluate: Evaluate) -> None:
+        self.capacity: int = executor.capacity
+        self._executor = executor
+        self._evaluate = evaluate
+
+    def submit(self, request: Task) -> None:
+        self._executor.submit(request, _evaluate_there, self._evaluate, request)
+
+    def next_done(self, timeout: float | None = None) -> Done[Task, Score | Result] | None:
+        return self._executor.next_done(timeout)
+
+    def close(self) -> None:
+        self._executor.close()
+
+
+def _evaluate_there(evaluate: Evaluate, task: Task) -> tuple[Score | Result, str, int]:
+    import distributed
+
+    return evaluate(task), str(distributed.get_worker().name), os.getpid()

@@ -1,0 +1,83 @@
+"""What a score is: one number, or numbers by config that are compared pair by pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from treewright.kernel.errors import UsageError
+from treewright.kernel.student import student_quantile
+from treewright.search.tree import Node
+
+Direction = Literal["maximize", "minimize"]
+Gate = Literal["none", "parent"]
+Score = float | Mapping[str, float]
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How much better one node is than another, in the direction of the search.
+
+    `low` and `high` bound the mean difference with 95 % confidence (Student's t over the pairs);
+    they are None where a single number says nothing of noise.
+    """
+
+    gain: float
+    low: float | None
+    high: float | None
+    pairs: int
+
+    @property
+    def is_better(self) -> bool:
+        """Better beyond noise where noise is known; else simply better."""
+        return self.gain > 0 if self.low is None else self.low > 0
+
+
+def check(score: Score) -> tuple[float, dict[str, float] | None]:
+    """The number that stands for a score, and the numbers by config if it has them."""
+    if isinstance(score, Mapping):
+        if not score:
+            raise UsageError("a score by config needs at least one config")
+        scores = {str(config): _finite(value) for config, value in score.items()}
+        return math.fsum(scores.values()) / len(scores), scores
+    return _finite(score), None
+
+
+def compare(node: Node, other: Node, direction: Direction) -> Comparison:
+    """`node` against `other`; both must have scores of the same kind."""
+    if node.score is None or other.score is None:
+        raise UsageError("a node without a score cannot be compared")
+    sign = 1.0 if direction == "maximize" else -1.0
+    if (node.scores is None) != (other.scores is None):
+        raise UsageError("one score is by config and the other is not")
+    if node.scores is None or other.scores is None:
+        return Comparison(sign * (node.score - other.score), None, None, 1)
+    check_configs(node.scores, other.scores)
+    deltas = [sign * (node.scores[config] - other.scores[config]) for config in other.scores]
+    mean = math.fsum(deltas) / len(deltas)
+    if len(deltas) < 2:
+        return Comparison(mean, None, None, 1)
+    squares = math.fsum((delta - mean) ** 2 for delta in deltas)
+    spread = math.sqrt(squares / (len(deltas) - 1) / len(deltas))
+    reach = student_quantile(0.5 + _CONFIDENCE / 2, len(deltas) - 1) * spread
+    return Comparison(mean, mean - reach, mean + reach, len(deltas))
+
+
+def check_configs(scores: Mapping[str, float], expected: Mapping[str, float]) -> None:
+    """Pairs need the same configs on both sides; a missing one is not a zero."""
+    for config in expected:
+        if config not in scores:
+            raise UsageError(f"the score has no value for config {config!r}, as others have")
+    for config in scores:
+        if config not in expected:
+            raise UsageError(f"the score has a value for config {config!r}, which others have not")
+
+
+def _finite(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UsageError(f"a score is a finite number, not {value!r}; a failure is told by fail()")
+    return float(value)

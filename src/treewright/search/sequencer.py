@@ -1,0 +1,120 @@
+"""Which choice comes next, and what it may know: the same tree whatever the timing.
+
+`fixed` order: the k-th choice knows the outcomes of the choices up to k - lookahead, applied in
+their order, and no others; so at most `lookahead` are under way, and how long each takes changes
+nothing. Where the policy has to wait for more, outcomes are let in one by one, in order.
+`live` order: a choice knows every outcome there is. That is quicker to learn and cannot be
+repeated, but what each choice knew is recorded, so it resumes and can be checked.
+
+Nothing here touches files or clocks; `study.py` and the engines make it durable.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Literal, NamedTuple
+
+from treewright.search.policies.base import Choice, Policy
+from treewright.search.tree import Branch, Node, Tree
+
+Order = Literal["fixed", "live"]
+
+
+class Outcome(NamedTuple):
+    """What came of a choice: a node, or None for a failure."""
+
+    node: Node | None
+    expandable: bool = True
+    prior: float = 1.0
+
+
+class Sequencer:
+    """Asks the policy for one choice after another, on a tree that knows what it may know.
+
+    `seen` counts the outcomes in the tree; it is recorded with every choice.
+    """
+
+    def __init__(
+        self, tree: Tree, policy: Policy, seed: int, order: Order = "fixed", lookahead: int = 1
+    ) -> None:
+        self.tree = tree
+        self.policy = policy
+        self.seen = 0
+        self._seed = seed
+        self._is_fixed = order == "fixed"
+        self._lookahead = lookahead
+        self._horizon = 0
+        self._told: dict[int, Outcome] = {}
+        self._waited_at: tuple[int, int] | None = None
+
+    @property
+    def made(self) -> int:
+        """How many choices were made."""
+        return len(self.tree) - 1
+
+    @property
+    def under_way(self) -> int:
+        """Choices without an outcome."""
+        return self.tree.pending - len(self._told)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the policy waits and no outcome is to come. Only true after `next` gave None."""
+        return self.tree.pending == 0 and self._waited_at == (self.made, self.seen)
+
+    def next(self) -> Branch | None:
+        """Makes the next choice; None if it cannot be made yet, or never (`is_over`)."""
+        number = self.made + 1
+        while True:
+            if self._is_fixed:
+                self._horizon = max(self._horizon, number - self._lookahead)
+                if not self._admit(self._horizon):
+                    return None
+            here = (self.made, self.seen)
+            if self._waited_at != here:
+                choice = self.policy.choose(self.tree, stream(self._seed, number))
+                if choice is not None:
+                    return self.tree.reserve(*choice)
+                self._waited_at = here
+            if not self._is_fixed or self.seen == self.made:
+                return None
+            self._horizon = self.seen + 1
+
+    def tell(self, number: int, outcome: Outcome) -> None:
+        """Takes an outcome, in any order; the tree gets it when a choice may know it."""
+        if self._is_fixed:
+            self._told[number] = outcome
+        else:
+            self._settle(number, outcome)
+
+    def take(self, choice: Choice, seen: int) -> Branch:
+        """A choice that was made before, knowing `seen` outcomes; the policy is not asked."""
+        if self._is_fixed:
+            self._horizon = max(self._horizon, seen)
+            self._admit(seen)
+        if self.seen != seen:
+            raise ValueError(f"it knew {seen} outcomes where there are {self.seen}")
+        return self.tree.reserve(*choice)
+
+    def _admit(self, horizon: int) -> bool:
+        """Lets in the outcomes up to that choice; False if one of them is missing."""
+        while self.seen < horizon:
+            outcome = self._told.pop(self.seen + 1, None)
+            if outcome is None:
+                return False
+            self._settle(self.seen + 1, outcome)
+        return True
+
+    def _settle(self, number: int, outcome: Outcome) -> None:
+        self.tree.settle(number, outcome.node, expandable=outcome.expandable, prior=outcome.prior)
+        self.seen += 1
+
+
+def stream(seed: int, number: int) -> Random:
+    """The random numbers of one choice, the same wherever it is made."""
+    return Random((seed << 64) | number)  # noqa: S311 - for choosing, not for secrets
+
+
+def task_seed(seed: int, number: int) -> int:
+    """For what evaluates a choice, should it need chance: another stream than the choice's."""
+    return Random((seed << 65) | (number << 1) | 1).getrandbits(63)  # noqa: S311

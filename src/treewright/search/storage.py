@@ -1,0 +1,104 @@
+"""The files of a search: the lease, and the journal that is all there is to know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+import treewright
+from treewright.kernel import journal, jsontext, rundir
+from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.journal import Journal
+from treewright.kernel.lease import Lease
+from treewright.search import records
+
+EVENTS = "search.jsonl"
+LEASE_DIR = "lease"
+
+_decode = jsontext.decoder(records.Line)
+_encoder = msgspec.json.Encoder()
+
+
+def read(path: Path) -> list[records.Line]:
+    """The lines of a search, without owning it. Raises UsageError if there is none."""
+    lines = _read(path)
+    if not any(isinstance(line, records.Created) for line in lines):
+        raise UsageError(f"no search at {path}")
+    return lines
+
+
+class Storage:
+    """A search's directory, owned until `close`."""
+
+    def __init__(self, path: Path, lease: Lease) -> None:
+        self._path = path
+        self._lease = lease
+        self._journal = Journal(path / EVENTS, lease.epoch, lease.check)
+        self._lines = _read(path)
+        self.settings = _settings(path, self._lines)
+        self.append(records.LeaseTaken(owner=lease.owner), sync=True)
+
+    @classmethod
+    def open(cls, path: Path, *, stale_seconds: float, force: bool) -> Self:
+        rundir.prepare(path)
+        after = journal.last_epoch(path / EVENTS)
+        lease = Lease.acquire(
+            path / LEASE_DIR, stale_seconds=stale_seconds, force=force, after=after
+        )
+        try:
+            return cls(path, lease)
+        except BaseException:
+            lease.release()
+            raise
+
+    def take_lines(self) -> list[records.Line]:
+        """What was there when the search was opened; given once, so that it can be forgotten."""
+        lines, self._lines = self._lines, []
+        return lines
+
+    def create(self, settings: records.Settings, budget: int | None) -> None:
+        self.append(
+            records.Created(settings=settings, treewright=treewright.__version__), sync=True
+        )
+        if budget is not None:
+            self.append(records.BudgetSet(evaluations=budget), sync=True)
+
+    def append(self, line: records.Line, *, sync: bool) -> None:
+        line.epoch, line.at = self._lease.epoch, timestamp()
+        try:
+            encoded = _encoder.encode(line)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"cannot be written as JSON: {error}") from None
+        self._journal.append([encoded], sync=sync)
+
+    def close(self) -> None:
+        self._journal.close()
+        self._lease.release()
+
+
+def _read(path: Path) -> list[records.Line]:
+    lines: list[records.Line] = []
+    for line in journal.read(path / EVENTS):
+        try:
+            lines.append(_decode(line.raw))
+        except msgspec.DecodeError as error:
+            raise StorageError(
+                f"{path / EVENTS}: a line ending at byte {line.end} cannot be read ({error}); it "
+                "was written by another version, or edited"
+            ) from None
+    return lines
+
+
+def _settings(path: Path, lines: list[records.Line]) -> records.Settings | None:
+    for line in lines:
+        if isinstance(line, records.Created):
+            if line.format_version != records.FORMAT_VERSION:
+                raise UsageError(
+                    f"{path} has format_version {line.format_version}, this treewright reads "
+                    f"{records.FORMAT_VERSION}; use the version that wrote it"
+                )
+            return line.settings
+    return None

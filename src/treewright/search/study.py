@@ -1,0 +1,424 @@
+"""A search that anybody can drive: ask, evaluate, tell; durable, resumable, repeatable.
+
+`open_search` gives a `Search`. With a path, every outcome is on disk when `tell` returns, one
+process owns the search at a time (the lease), and opening it again continues it: choices that
+had no outcome are handed out again, nothing that was told is asked twice. Without a path it
+lives in memory. Threads may share one `Search`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.search import policies, records, scores
+from treewright.search.policies import Choice, Policy
+from treewright.search.scores import Comparison, Score
+from treewright.search.sequencer import Outcome, Sequencer, task_seed
+from treewright.search.tree import Branch, Node, Tree
+
+if TYPE_CHECKING:
+    from treewright.search.running import Evaluate
+    from treewright.search.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A choice to evaluate: grow a child under `parent`, by `action` where there are several.
+
+    `seed` is the same whenever this choice is evaluated, for what needs chance. `attempt` counts
+    from 1: a task that was lost is handed out again.
+    """
+
+    number: int
+    parent: Node
+    action: str | None
+    seed: int
+    attempt: int = 1
+
+    @property
+    def path(self) -> list[Node]:
+        """From the root to the parent."""
+        return self.parent.path()
+
+
+class Search:
+    """Made by `open_search`."""
+
+    def __init__(
+        self,
+        settings: records.Settings,
+        storage: Storage | None,
+        *,
+        budget: int | None,
+        is_begun: bool,
+        lookahead_given: bool,
+    ) -> None:
+        self.settings = settings
+        self.budget = budget
+        self._storage = storage
+        self._is_begun = is_begun
+        self._lookahead_given = lookahead_given
+        self._changed = threading.Condition(threading.RLock())
+        self._policy = policies.make(settings.policy, settings.options)
+        self._root = _root_node(settings)
+        self._configs = self._root.scores
+        self._nodes: dict[int, Node] = {}
+        self._best: Node | None = self._root if self._root.score is not None else None
+        self._failures: dict[int, str] = {}
+        self._attempts: dict[int, int] = {}
+        self._queue: list[int] = []
+        self._holders: dict[int, int] = {}
+        self._sequencer = self._new_sequencer()
+        if storage is not None:
+            for line in storage.take_lines():
+                self._replay(line)
+            self._queue = [b.number for b in self._pending()]
+
+    # -- the three words ------------------------------------------------------------------
+
+    def ask(self, *, wait: bool = True) -> Task | None:
+        """The next task; None when the search is over.
+
+        Where the next choice needs outcomes that are under way, `ask` waits for other threads
+        to tell them. With `wait=False` it returns None then as well; `is_over` tells the two apart.
+        """
+        with self._changed:
+            self._begin(1)
+            while True:
+                task = self._next_task()
+                if task is not None or self._is_over() or not wait:
+                    return task
+                me = threading.get_ident()
+                if all(holder == me for holder in self._holders.values()):
+                    raise UsageError(
+                        "ask() would wait for ever: the next choice needs an outcome that only "
+                        "this thread can tell; tell what was asked first, or begin the search with "
+                        f"a larger lookahead than {self.settings.lookahead}"
+                    )
+                self._changed.wait()
+
+    def tell(
+        self,
+        task: Task | int,
+        score: Score,
+        *,
+        data: Any = None,
+        expandable: bool = True,
+        prior: float = 1.0,
+        worker: str | None = None,
+    ) -> Node:
+        """The score of a task: durable when this returns. `data` is JSON and goes with the node.
+
+        What is not `expandable`, or does not pass the search's gate, gets no children. Telling
+        the same again changes nothing; telling something else is an error.
+        """
+        number = task if isinstance(task, int) else task.number
+        value, by_config = scores.check(score)
+        line = records.Told(
+            number=number,
+            score=by_config if by_config is not None else value,
+            data=as_json(data),
+            expandable=expandable,
+            prior=prior,
+            worker=worker,
+        )
+        with self._changed:
+            known = self._nodes.get(number)
+            if known is not None and known.score == value and known.data == line.data:
+                return known
+            self._check_pending(number)
+            self._check_configs(by_config)
+            self._write(line, sync=True)
+            self._apply_told(line)
+            self._settled(number)
+            return self._nodes[number]
+
+    def fail(self, task: Task | int, reason: str, *, worker: str | None = None) -> None:
+        """There is no score and never will be: the policy learns that this was no good."""
+        number = task if isinstance(task, int) else task.number
+        with self._changed:
+            self._check_pending(number)
+            line = records.Failed(number=number, reason=reason, worker=worker)
+            self._write(line, sync=True)
+            self._apply_failed(line)
+            self._settled(number)
+
+    def release(self, task: Task | int, reason: str = "") -> None:
+        """A fault: the task goes back and is handed out again; nothing is learned from it."""
+        number = task if isinstance(task, int) else task.number
+        with self._changed:
+            self._check_pending(number)
+            self._write(records.Returned(number=number, reason=reason), sync=False)
+            self._holders.pop(number, None)
+            heapq.heappush(self._queue, number)
+            self._changed.notify_all()
+
+    def run(
+        self,
+        evaluate: Evaluate,
+        *,
+        workers: int = 1,
+        backend: str | None = None,
+        cluster: str | None = None,
+        catch: tuple[type[Exception], ...] = (),
+    ) -> Self:
+        """Asks, evaluates and tells until the search is over, `workers` at a time.
+
+        `evaluate(task)` returns a score or a `Result`. `backend` is `inline`, `threads` or `dask`
+        (at `cluster`, or on this machine). An exception stops the search and leaves its task
+        untried, except those of `catch`, which are failures of the task.
+        """
+        from treewright.search.running import run
+
+        with self._changed:
+            self._begin(workers)
+        run(self, evaluate, workers, backend, cluster, catch)
+        return self
+
+    def set_budget(self, evaluations: int | None) -> None:
+        """Another limit on evaluations from now on; None is no limit."""
+        with self._changed:
+            if evaluations != self.budget:
+                self.budget = evaluations
+                if self._is_begun:
+                    self._write(records.BudgetSet(evaluations=evaluations), sync=True)
+                self._changed.notify_all()
+
+    # -- looking --------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is under way and nothing will be chosen."""
+        with self._changed:
+            return self._is_over()
+
+    @property
+    def root(self) -> Node:
+        return self._root
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Every node with a score, in the order of choosing; the root first if it has one."""
+        with self._changed:
+            first = [self._root] if self._root.score is not None else []
+            return first + [self._nodes[number] for number in sorted(self._nodes)]
+
+    @property
+    def best(self) -> Node | None:
+        """The best node so far, the older of equals; None before the first score."""
+        with self._changed:
+            return self._best
+
+    @property
+    def evaluations(self) -> int:
+        """How many tasks have an outcome."""
+        with self._changed:
+            return len(self._nodes) + len(self._failures)
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """Why tasks failed, by their numbers."""
+        with self._changed:
+            return dict(self._failures)
+
+    @property
+    def policy(self) -> Policy:
+        return self._policy
+
+    def compare(self, node: Node, other: Node) -> Comparison:
+        """How much better `node` is than `other`: pair by pair where scores are by config."""
+        return scores.compare(node, other, self.settings.direction)
+
+    # -- ending ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Gives the search up for the next process. What was asked and not told goes back."""
+        with self._changed:
+            if self._storage is not None:
+                self._storage.close()
+                self._storage = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _new_sequencer(self) -> Sequencer:
+        settings = self.settings
+        tree = Tree(self._root, branching=settings.branching, actions=settings.actions)
+        return Sequencer(tree, self._policy, settings.seed, settings.order, settings.lookahead)
+
+    def _begin(self, workers: int) -> None:
+        """Writes the settings down; how far to look ahead is settled by the first to begin."""
+        if workers < 1:
+            raise UsageError("workers must be at least 1")
+        settings = self.settings
+        if not self._is_begun:
+            if not self._lookahead_given:
+                self.settings = settings = msgspec.structs.replace(settings, lookahead=workers)
+                self._sequencer = self._new_sequencer()
+            if self._storage is not None:
+                self._storage.create(settings, self.budget)
+            self._is_begun = True
+        if settings.order == "fixed" and workers > settings.lookahead:
+            raise UsageError(
+                f"{workers} workers need a lookahead of as many, and this search has "
+                f"{settings.lookahead}: use that many workers, or begin a search with a larger one"
+            )
+
+    def _next_task(self) -> Task | None:
+        while self._queue:
+            number = heapq.heappop(self._queue)
+            if number in self._nodes or number in self._failures:
+                continue  # given up, and told all the same
+            attempt = self._attempts[number] = self._attempts.get(number, 1) + 1
+            self._write(records.Retried(number=number, attempt=attempt), sync=False)
+            return self._hand_out(self._sequencer.tree.branches[number], attempt)
+        if self.budget is not None and self._sequencer.made >= self.budget:
+            return None
+        branch = self._sequencer.next()
+        if branch is None:
+            return None
+        assert branch.parent is not None
+        line = records.Chosen(
+            number=branch.number,
+            parent=branch.parent.number,
+            seen=self._sequencer.seen,
+            action=branch.action,
+        )
+        self._write(line, sync=False)
+        return self._hand_out(branch, 1)
+
+    def _hand_out(self, branch: Branch, attempt: int) -> Task:
+        assert branch.parent is not None
+        assert branch.parent.node is not None
+        self._holders[branch.number] = threading.get_ident()
+        seed = task_seed(self.settings.seed, branch.number)
+        return Task(branch.number, branch.parent.node, branch.action, seed, attempt)
+
+    def _is_over(self) -> bool:
+        if self._sequencer.under_way:
+            return False
+        if self.budget is not None and self._sequencer.made >= self.budget:
+            return True
+        return self._sequencer.is_over
+
+    def _pending(self) -> Iterable[Branch]:
+        """Choices without an outcome."""
+        for branch in self._sequencer.tree.branches[1:]:
+            if branch.number not in self._nodes and branch.number not in self._failures:
+                yield branch
+
+    def _check_pending(self, number: int) -> None:
+        made = self._sequencer.made
+        if not 1 <= number <= made:
+            raise UsageError(f"there is no task {number}")
+        if number in self._nodes or number in self._failures:
+            raise UsageError(f"task {number} has an outcome already")
+
+    def _check_configs(self, by_config: Mapping[str, float] | None) -> None:
+        if self._configs is not None:
+            if by_config is None:
+                raise UsageError("the scores of this search are by config")
+            scores.check_configs(by_config, self._configs)
+        elif by_config is not None and self._best is not None:
+            raise UsageError("the scores of this search are single numbers")
+
+    # -- what lines do, when they are written and when they are read ---------------------
+
+    def _replay(self, line: records.Line) -> None:
+        match line:
+            case records.Chosen():
+                branch = self._sequencer.take(Choice(line.parent, line.action), line.seen)
+                if branch.number != line.number:
+                    raise ValueError(f"it is choice {branch.number}, not {line.number}")
+            case records.Told():
+                self._check_pending(line.number)
+                self._apply_told(line)
+            case records.Failed():
+                self._check_pending(line.number)
+                self._apply_failed(line)
+            case records.Retried():
+                self._attempts[line.number] = line.attempt
+            case records.BudgetSet():
+                self.budget = line.evaluations
+            case _:
+                pass
+
+    def _apply_told(self, line: records.Told) -> None:
+        branch = self._sequencer.tree.branches[line.number]
+        assert branch.parent is not None
+        parent = branch.parent.node
+        score, by_config = scores.check(line.score)
+        node = Node(
+            line.number,
+            parent,
+            action=branch.action,
+            score=score,
+            scores=by_config,
+            value=score if self.settings.direction == "maximize" else -score,
+            data=line.data,
+        )
+        self._nodes[line.number] = node
+        self._configs = self._configs or by_config
+        if self._best is None or _rank(node) < _rank(self._best):
+            self._best = node
+        outcome = Outcome(node, line.expandable and self._passes(node), line.prior)
+        self._sequencer.tell(line.number, outcome)
+
+    def _apply_failed(self, line: records.Failed) -> None:
+        self._failures[line.number] = line.reason
+        self._sequencer.tell(line.number, Outcome(None))
+
+    def _passes(self, node: Node) -> bool:
+        """The gate: whether a node may be grown further."""
+        parent = node.parent
+        if self.settings.gate == "none" or parent is None or parent.score is None:
+            return True
+        return scores.compare(node, parent, self.settings.direction).is_better
+
+    def _settled(self, number: int) -> None:
+        self._holders.pop(number, None)
+        self._changed.notify_all()
+
+    def _write(self, line: records.Line, *, sync: bool) -> None:
+        if self._storage is not None:
+            self._storage.append(line, sync=sync)
+
+
+def _root_node(settings: records.Settings) -> Node:
+    if settings.root_score is None:
+        return Node(0, None, data=settings.root_data)
+    score, by_config = scores.check(settings.root_score)
+    value = score if settings.direction == "maximize" else -score
+    return Node(0, None, score=score, scores=by_config, value=value, data=settings.root_data)
+
+
+def _rank(node: Node) -> tuple[float, int]:
+    return (-node.value, node.number)
+
+
+def as_json(data: Any) -> Any:
+    """As it will be read back: what is told is the same before and after a crash."""
+    if data is None or type(data) in (str, int, bool):
+        return data
+    try:
+        return msgspec.json.decode(msgspec.json.encode(data))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"data is written as JSON, and this cannot be: {error}") from None

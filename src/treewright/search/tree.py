@@ -1,0 +1,306 @@
+"""The tree of a search: what was chosen, what came of it, and nothing about how to choose.
+
+A *choice* is a decision to grow one child under a node; it has a number, counted from 1 in the
+order in which choices were made, and its node, once scored, has the same number. The root is
+number 0. An outcome is a score (the node is there) or a failure (it never will be).
+
+All statistics are kept up to date per event, along the path to the root only. Values are
+"larger is better" whatever the direction of the score. `invariants.check` recomputes everything.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import Any
+
+LARGEST_VALUE = 1e140
+"""Values beyond this are counted as this, so that no sum of squares leaves the floats."""
+
+
+class Status(IntEnum):
+    PENDING = 0
+    """Chosen; no outcome yet. Counts as a reservation along its path."""
+    OPEN = 1
+    """Scored, and may be grown further."""
+    CLOSED = 2
+    """Scored, and will not be grown further: it did not pass the domain's gate."""
+    FAILED = 3
+    """There is no score and no node."""
+
+
+class Node:
+    """A scored state of the search. Refers upwards only, so a path can be sent elsewhere."""
+
+    __slots__ = ("action", "data", "depth", "number", "parent", "score", "scores", "value")
+
+    def __init__(
+        self,
+        number: int,
+        parent: Node | None,
+        *,
+        action: str | None = None,
+        score: float | None = None,
+        scores: Mapping[str, float] | None = None,
+        value: float = 0.0,
+        data: Any = None,
+    ) -> None:
+        self.number = number
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.action = action
+        self.score = score
+        self.scores = scores
+        self.value = value
+        self.data = data
+
+    def path(self) -> list[Node]:
+        """From the root to this node."""
+        upwards: list[Node] = []
+        node: Node | None = self
+        while node is not None:
+            upwards.append(node)
+            node = node.parent
+        return upwards[::-1]
+
+    def __repr__(self) -> str:
+        return f"Node({self.number}, depth={self.depth}, score={self.score})"
+
+
+class Branch:
+    """What is known of a choice and everything below it; the policies' view of a node.
+
+    `visits` counts the outcomes of the subtree, `failures` those without a score, `total` and
+    `squares` sum its values, `reserved` its pending choices, `growing` the nodes in it that can
+    take another child. The `child_*` fields say the same of the direct children alone.
+    """
+
+    __slots__ = (
+        "action",
+        "child_failures",
+        "child_reserved",
+        "child_squares",
+        "child_total",
+        "children",
+        "depth",
+        "failures",
+        "growing",
+        "node",
+        "number",
+        "parent",
+        "prior",
+        "prior_sum",
+        "reserved",
+        "squares",
+        "status",
+        "total",
+        "tries",
+        "value",
+        "visits",
+    )
+
+    def __init__(self, number: int, parent: Branch | None, action: str | None) -> None:
+        self.number = number
+        self.parent = parent
+        self.action = action
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.status = Status.PENDING
+        self.node: Node | None = None
+        self.value = 0.0
+        self.prior = 1.0
+        self.children: list[Branch] = []
+        self.tries = 0
+        self.prior_sum = 0.0
+        self.child_total = 0.0
+        self.child_squares = 0.0
+        self.child_failures = 0
+        self.child_reserved = 0
+        self.visits = 0
+        self.failures = 0
+        self.total = 0.0
+        self.squares = 0.0
+        self.reserved = 0
+        self.growing = 0
+
+    @property
+    def scored(self) -> int:
+        return self.visits - self.failures
+
+    def __repr__(self) -> str:
+        return f"Branch({self.number}, {self.status.name}, visits={self.visits})"
+
+
+class Tree:
+    """Grows by `reserve` and `settle`; never shrinks, never forgets.
+
+    `branching` is the most children a node may have, failed ones included; None is no limit.
+    """
+
+    def __init__(
+        self,
+        root: Node | None = None,
+        *,
+        branching: int | None = None,
+        actions: tuple[str, ...] = (),
+    ) -> None:
+        self.branching = branching
+        self.actions = actions
+        self.branches: list[Branch] = []
+        self.levels: list[list[Branch]] = []
+        """Every choice by depth, in the order of choosing."""
+        self.pending = 0
+        self.lowest = math.inf
+        self.highest = -math.inf
+        self.best: Branch | None = None
+        self._growing: list[Branch] = []
+        self._place: dict[int, int] = {}
+        self._heap: list[tuple[float, int]] = []
+        self.root = self._new(None, None)
+        node = root or Node(0, None)
+        self.root.node = node
+        self.root.status = Status.OPEN
+        if node.score is not None:
+            self._count(self.root, _bounded(node.value))
+        self._start_growing(self.root)
+
+    def __len__(self) -> int:
+        return len(self.branches)
+
+    # -- events ---------------------------------------------------------------------------
+
+    def reserve(self, parent: int, action: str | None = None) -> Branch:
+        """A child is to be grown under `parent`, which must be able to take one."""
+        above = self.branches[parent]
+        if not self.can_grow(above):
+            raise ValueError(f"node {parent} takes no further child")
+        branch = self._new(above, action)
+        above.tries += 1
+        above.child_reserved += 1
+        self.pending += 1
+        for each in upwards(branch):
+            each.reserved += 1
+        if self._is_full(above):
+            self._stop_growing(above)
+        return branch
+
+    def settle(
+        self, number: int, node: Node | None, *, expandable: bool = True, prior: float = 1.0
+    ) -> Branch:
+        """The outcome of a choice: its node, or None for a failure."""
+        branch = self.branches[number]
+        if branch.status is not Status.PENDING:
+            raise ValueError(f"choice {number} has an outcome already")
+        parent = branch.parent
+        assert parent is not None
+        self.pending -= 1
+        parent.child_reserved -= 1
+        for each in upwards(branch):
+            each.reserved -= 1
+        if node is None:
+            branch.status = Status.FAILED
+            parent.child_failures += 1
+            for each in upwards(branch):
+                each.visits += 1
+                each.failures += 1
+            return branch
+        branch.node = node
+        branch.status = Status.OPEN if expandable else Status.CLOSED
+        branch.prior = prior
+        value = _bounded(node.value)
+        parent.children.append(branch)
+        parent.prior_sum += prior
+        parent.child_total += value
+        parent.child_squares += value * value
+        self._count(branch, value)
+        if expandable and not self._is_full(branch):
+            self._start_growing(branch)
+        return branch
+
+    # -- questions ------------------------------------------------------------------------
+
+    def can_grow(self, branch: Branch) -> bool:
+        return branch.status is Status.OPEN and not self._is_full(branch)
+
+    @property
+    def growing(self) -> list[Branch]:
+        """The nodes that can take another child; in an order that depends on the events only."""
+        return self._growing
+
+    def best_growing(self) -> Branch | None:
+        """Of these the one of highest value, the older of equals; a root without a score first."""
+        heap = self._heap
+        while heap:
+            branch = self.branches[heap[0][1]]
+            if branch.number in self._place:
+                return branch
+            heapq.heappop(heap)
+        return None
+
+    def scored(self) -> Iterator[Node]:
+        """Every node with a score, in the order of choosing."""
+        for branch in self.branches:
+            if branch.node is not None and branch.node.score is not None:
+                yield branch.node
+
+    def check(self) -> None:
+        """Raises AssertionError if anything kept up to date differs from what it should be."""
+        from treewright.search.invariants import check
+
+        check(self)
+
+    # -- bookkeeping ----------------------------------------------------------------------
+
+    def _new(self, parent: Branch | None, action: str | None) -> Branch:
+        branch = Branch(len(self.branches), parent, action)
+        self.branches.append(branch)
+        if branch.depth == len(self.levels):
+            self.levels.append([])
+        self.levels[branch.depth].append(branch)
+        return branch
+
+    def _count(self, branch: Branch, value: float) -> None:
+        branch.value = value
+        square = value * value
+        for each in upwards(branch):
+            each.visits += 1
+            each.total += value
+            each.squares += square
+        self.lowest = min(self.lowest, value)
+        self.highest = max(self.highest, value)
+        if self.best is None or value > self.best.value:
+            self.best = branch
+
+    def _is_full(self, branch: Branch) -> bool:
+        return self.branching is not None and branch.tries >= self.branching
+
+    def _start_growing(self, branch: Branch) -> None:
+        self._place[branch.number] = len(self._growing)
+        self._growing.append(branch)
+        # A root without a score comes first: nothing is known that would be better.
+        is_scored = branch.node is not None and branch.node.score is not None
+        heapq.heappush(self._heap, (-branch.value if is_scored else -math.inf, branch.number))
+        for each in upwards(branch):
+            each.growing += 1
+
+    def _stop_growing(self, branch: Branch) -> None:
+        place = self._place.pop(branch.number)
+        last = self._growing.pop()
+        if last is not branch:
+            self._growing[place] = last
+            self._place[last.number] = place
+        for each in upwards(branch):
+            each.growing -= 1
+
+
+def upwards(branch: Branch) -> Iterator[Branch]:
+    """The branch and all above it."""
+    each: Branch | None = branch
+    while each is not None:
+        yield each
+        each = each.parent
+
+
+def _bounded(value: float) -> float:
+    return max(-LARGEST_VALUE, min(LARGEST_VALUE, value))
