@@ -83,6 +83,7 @@ class Told(_Line, tag="told"):
 class Failed(_Line, tag="failed"):
     number: int
     reason: str
+    exhausts_parent: bool = False
     worker: str | None = None
 
 

@@ -26,6 +26,8 @@ class Outcome(NamedTuple):
     node: Node | None
     expandable: bool = True
     prior: float = 1.0
+    exhausts_parent: bool = False
+    """Nothing more can be tried under the parent: a domain ran out of ideas for it."""
 
 
 class Sequencer:
@@ -106,7 +108,13 @@ class Sequencer:
         return True
 
     def _settle(self, number: int, outcome: Outcome) -> None:
-        self.tree.settle(number, outcome.node, expandable=outcome.expandable, prior=outcome.prior)
+        self.tree.settle(
+            number,
+            outcome.node,
+            expandable=outcome.expandable,
+            prior=outcome.prior,
+            exhausts_parent=outcome.exhausts_parent,
+        )
         self.seen += 1
 
 

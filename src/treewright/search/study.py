@@ -141,12 +141,24 @@ class Search:
             self._settled(number)
             return self._nodes[number]
 
-    def fail(self, task: Task | int, reason: str, *, worker: str | None = None) -> None:
-        """There is no score and never will be: the policy learns that this was no good."""
+    def fail(
+        self,
+        task: Task | int,
+        reason: str,
+        *,
+        exhausts_parent: bool = False,
+        worker: str | None = None,
+    ) -> None:
+        """There is no score and never will be: the policy learns that this was no good.
+
+        `exhausts_parent`: nothing more can be tried under the parent, so it gets no more tasks.
+        """
         number = task if isinstance(task, int) else task.number
         with self._changed:
             self._check_pending(number)
-            line = records.Failed(number=number, reason=reason, worker=worker)
+            line = records.Failed(
+                number=number, reason=reason, exhausts_parent=exhausts_parent, worker=worker
+            )
             self._write(line, sync=True)
             self._apply_failed(line)
             self._settled(number)
@@ -384,7 +396,8 @@ class Search:
 
     def _apply_failed(self, line: records.Failed) -> None:
         self._failures[line.number] = line.reason
-        self._sequencer.tell(line.number, Outcome(None))
+        outcome = Outcome(None, exhausts_parent=line.exhausts_parent)
+        self._sequencer.tell(line.number, outcome)
 
     def _passes(self, node: Node) -> bool:
         """The gate: whether a node may be grown further."""

@@ -74,7 +74,7 @@ class Branch:
 
     `visits` counts the outcomes of the subtree, `failures` those without a score, `total` and
     `squares` sum its values, `reserved` its pending choices, `growing` the nodes in it that can
-    take another child. The `child_*` fields say the same of the direct children alone.
+    take another child; an `exhausted` one never can. The `child_*` fields say the same of the direct children alone.
     """
 
     __slots__ = (
@@ -85,6 +85,7 @@ class Branch:
         "child_total",
         "children",
         "depth",
+        "exhausted",
         "failures",
         "growing",
         "node",
@@ -123,6 +124,7 @@ class Branch:
         self.squares = 0.0
         self.reserved = 0
         self.growing = 0
+        self.exhausted = False
 
     @property
     def scored(self) -> int:
@@ -186,9 +188,18 @@ class Tree:
         return branch
 
     def settle(
-        self, number: int, node: Node | None, *, expandable: bool = True, prior: float = 1.0
+        self,
+        number: int,
+        node: Node | None,
+        *,
+        expandable: bool = True,
+        prior: float = 1.0,
+        exhausts_parent: bool = False,
     ) -> Branch:
-        """The outcome of a choice: its node, or None for a failure."""
+        """The outcome of a choice: its node, or None for a failure.
+
+        `exhausts_parent`: nothing more can be tried under the parent, whatever its branching.
+        """
         branch = self.branches[number]
         if branch.status is not Status.PENDING:
             raise ValueError(f"choice {number} has an outcome already")
@@ -198,6 +209,10 @@ class Tree:
         parent.child_reserved -= 1
         for each in upwards(branch):
             each.reserved -= 1
+        if exhausts_parent and not parent.exhausted:
+            if self.can_grow(parent):
+                self._stop_growing(parent)
+            parent.exhausted = True
         if node is None:
             branch.status = Status.FAILED
             parent.child_failures += 1
@@ -221,7 +236,7 @@ class Tree:
     # -- questions ------------------------------------------------------------------------
 
     def can_grow(self, branch: Branch) -> bool:
-        return branch.status is Status.OPEN and not self._is_full(branch)
+        return branch.status is Status.OPEN and not (branch.exhausted or self._is_full(branch))
 
     @property
     def growing(self) -> list[Branch]:
