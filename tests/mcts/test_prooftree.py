@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.mcts.synthetic import world_expander
 from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.policy import Policy
-from treewright.mcts.prooftree import Changes, Child, ProofTree, Status
+from treewright.search.andor.graph import Changes, Child, Graph, Status
+from treewright.search.andor.policies.mcts import Mcts
 
 
 def children(*keys: str) -> list[Child]:
@@ -16,7 +16,7 @@ def children(*keys: str) -> list[Child]:
 
 
 def test_an_edge_needs_all_its_children() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     edge = tree.add_edge(tree.root, "constructor", None, children("a", "b"), changes)
     assert edge is not None
     a, b = edge.children
@@ -27,12 +27,12 @@ def test_an_edge_needs_all_its_children() -> None:
     tree.add_edge(b, "rfl", None, [], changes)
     tree.check()
     assert [node.key for node in changes.solved] == ["a", "b", "root"]
-    assert tree.root.proof is edge
-    assert tree.root.proof_size == 3
+    assert tree.root.solution is edge
+    assert tree.root.solution_size == 3
 
 
 def test_a_goal_that_occurs_twice_is_not_dropped() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     edge = tree.add_edge(tree.root, "constructor", None, children("a", "a"), changes)
     assert edge is not None
     assert [child.key for child in edge.children] == ["a", "a"]
@@ -44,7 +44,7 @@ def test_a_goal_that_occurs_twice_is_not_dropped() -> None:
 
 
 def test_a_dead_child_kills_the_edge_and_an_exhausted_parent() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     edge = tree.add_edge(tree.root, "t", None, children("a", "b"), changes)
     assert edge is not None
     tree.exhaust(edge.children[1], changes)
@@ -58,7 +58,7 @@ def test_a_dead_child_kills_the_edge_and_an_exhausted_parent() -> None:
 
 
 def test_a_goal_of_an_ancestor_is_a_circle_on_every_path() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     first = tree.add_edge(tree.root, "t", None, children("a", "b"), changes)
     assert first is not None
     a, b = first.children
@@ -78,7 +78,7 @@ def test_a_goal_of_an_ancestor_is_a_circle_on_every_path() -> None:
 
 
 def test_depth_is_the_shortest_way() -> None:
-    tree, changes = ProofTree("0"), Changes()
+    tree, changes = Graph("0"), Changes()
     node = tree.root
     for key in "123":
         edge = tree.add_edge(node, "t", None, children(key), changes)
@@ -104,7 +104,7 @@ def test_the_books_are_right_after_every_simulation(
     seed: int, priors: bool, batch: int, size: int, closing: float, backup: str
 ) -> None:
     expander = world_expander(seed, priors=priors, batch=batch, size=size, closing=closing)
-    engine = CentralizedEngine(expander, Policy(backup=backup))  # pyright: ignore[reportArgumentType]
+    engine = CentralizedEngine(expander, Mcts(backup=backup))  # pyright: ignore[reportArgumentType]
     for _ in range(40):
         if engine.finished:
             break
@@ -116,7 +116,7 @@ def test_the_books_are_right_after_every_simulation(
 
 
 def test_the_search_ends_when_nothing_is_left() -> None:
-    engine = CentralizedEngine(world_expander(3, size=5, closing=0.0), Policy())
+    engine = CentralizedEngine(world_expander(3, size=5, closing=0.0), Mcts())
     steps = 0
     while not engine.finished:
         engine.step()

@@ -157,8 +157,8 @@ def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
 
 def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
-    from treewright.mcts.policy import Policy
     from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
+    from treewright.search.andor.policies.mcts import Mcts
 
     mode = flags.get("mode", "centralized")
     for name in _DISTRIBUTED_ONLY if mode == "centralized" else ():
@@ -190,7 +190,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
     )
-    policy = Policy(**_some(flags, *_POLICY))
+    policy = Mcts(**_some(flags, *_POLICY))
     return Settings(
         mode=mode,
         policy=policy,
