@@ -73,8 +73,10 @@ class Branch:
     """What is known of a choice and everything below it; the policies' view of a node.
 
     `visits` counts the outcomes of the subtree, `failures` those without a score, `total` and
-    `squares` sum its values, `reserved` its pending choices, `growing` the nodes in it that can
-    take another child; an `exhausted` one never can. The `child_*` fields say the same of the direct children alone.
+    `squares` sum its values less the tree's `origin` (so that small differences between large
+    values are not lost), `reserved` its pending choices, `growing` the nodes in it that can
+    take another child; an `exhausted` one never can. The `child_*` fields say the same of the
+    direct children alone.
     """
 
     __slots__ = (
@@ -153,6 +155,8 @@ class Tree:
         self.levels: list[list[Branch]] = []
         """Every choice by depth, in the order of choosing."""
         self.pending = 0
+        self.origin = 0.0
+        """The first value counted."""
         self.lowest = math.inf
         self.highest = -math.inf
         self.best: Branch | None = None
@@ -223,12 +227,12 @@ class Tree:
         branch.node = node
         branch.status = Status.OPEN if expandable else Status.CLOSED
         branch.prior = prior
-        value = _bounded(node.value)
+        self._count(branch, _bounded(node.value))
+        distance = branch.value - self.origin
         parent.children.append(branch)
         parent.prior_sum += prior
-        parent.child_total += value
-        parent.child_squares += value * value
-        self._count(branch, value)
+        parent.child_total += distance
+        parent.child_squares += distance * distance
         if expandable and not self._is_full(branch):
             self._start_growing(branch)
         return branch
@@ -276,11 +280,14 @@ class Tree:
         return branch
 
     def _count(self, branch: Branch, value: float) -> None:
+        if self.best is None:
+            self.origin = value
         branch.value = value
-        square = value * value
+        distance = value - self.origin
+        square = distance * distance
         for each in upwards(branch):
             each.visits += 1
-            each.total += value
+            each.total += distance
             each.squares += square
         self.lowest = min(self.lowest, value)
         self.highest = max(self.highest, value)

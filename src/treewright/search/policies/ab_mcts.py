@@ -53,8 +53,9 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         deeper = branch.scored - own
         if self_scored:
             deeper -= 1
-            deeper_total -= branch.value
-            deeper_squares -= branch.value * branch.value
+            distance = branch.value - scale.origin
+            deeper_total -= distance
+            deeper_squares -= distance * distance
         follow = self._draw(
             deeper,
             branch.failures - branch.child_failures,
@@ -79,7 +80,9 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
             return tree.actions[0] if tree.actions else None
         best, best_draw = tree.actions[0], -math.inf
         for action in tree.actions:
-            values = [child.value for child in branch.children if child.action == action]
+            values = [
+                child.value - scale.origin for child in branch.children if child.action == action
+            ]
             squares = sum(value * value for value in values)
             draw = self._draw(len(values), 0, sum(values), squares, scale, rng)
             if draw > best_draw:
@@ -111,17 +114,18 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
 
 
 class _Scale:
-    """The run's mean and deviation; sums of raw values become sums of standardised ones."""
+    """The run's mean and deviation; the tree's sums become sums of standardised values."""
 
-    __slots__ = ("inverse", "lowest", "mean")
+    __slots__ = ("inverse", "lowest", "mean", "origin")
 
     def __init__(self, tree: Tree) -> None:
         root = tree.root
         scored = root.scored
+        self.origin = tree.origin
         self.mean = root.total / scored if scored else 0.0
         variance = max(0.0, root.squares / scored - self.mean * self.mean) if scored else 0.0
         self.inverse = 1.0 / math.sqrt(variance) if variance > 0.0 else 0.0
-        self.lowest = (tree.lowest - self.mean) * self.inverse if scored else 0.0
+        self.lowest = (tree.lowest - tree.origin - self.mean) * self.inverse if scored else 0.0
 
     def standardise(
         self, scored: int, failures: int, total: float, squares: float

@@ -29,8 +29,8 @@ class Mcts(Policy, frozen=True, tag="mcts"):
         branch = tree.root
         if not branch.growing:
             return None
-        low = tree.lowest
-        span = tree.highest - low
+        low = tree.lowest - tree.origin
+        span = tree.highest - tree.lowest
         while True:
             grows = tree.can_grow(branch)
             if grows and self._may_widen(branch):
