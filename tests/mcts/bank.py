@@ -19,7 +19,8 @@ from treewright.mcts.expansion import Expander
 from treewright.mcts.search import Runner
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate
-from treewright.search.andor.policies.mcts import Mcts
+from treewright.search.andor import policies
+from treewright.search.andor.policies import Mcts
 
 BANK = Path(__file__).parents[2] / "bench" / "bank.jsonl"
 _HEAP = 1_200_000_000
@@ -83,6 +84,11 @@ class Searched:
 
 def centralized(expander: Expander) -> Runner:
     return CentralizedEngine(expander, Mcts())
+
+
+def by_policy(name: str, **options: object) -> Callable[[Expander], Runner]:
+    policy = policies.make(name, options)
+    return lambda expander: CentralizedEngine(expander, policy)
 
 
 def search(

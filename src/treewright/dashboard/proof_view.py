@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.search.andor.policies import Mcts
 
 TRACE = "trace.jsonl"
 RUN = "run.json"
@@ -154,6 +155,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "created_at": described.get("created_at"),
         "target": _words(described.get("target")),
         "mode": described.get("mode"),
+        "policy": _policy(described),
         "settings": described.get("settings"),
         "liveness": now,
         "progress": {
@@ -166,6 +168,15 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "eta_seconds": None,
         "problem": problem,
     }
+
+
+def _policy(described: Mapping[str, Any]) -> str | None:
+    """How one searcher chooses; cells choose by their algotypes."""
+    if described.get("mode") != "centralized":
+        return None
+    recorded = described.get("settings")
+    policy = recorded.get("policy") if isinstance(recorded, dict) else None
+    return str(policy.get("type", Mcts.name)) if isinstance(policy, dict) else None
 
 
 def _words(target: object) -> str:

@@ -98,6 +98,11 @@ class Settings(msgspec.Struct, frozen=True):
     cells: CellSettings | None = None
     axioms: tuple[str, ...] = tuple(sorted(DEFAULT_AXIOMS))
 
+    @property
+    def searcher(self) -> str:
+        """Who searches, in words."""
+        return f"{self.mode}, {self.policy.name}" if self.mode == "centralized" else self.mode
+
 
 class LeanRecord(msgspec.Struct, frozen=True):
     """Which Lean answered."""

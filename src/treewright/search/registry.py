@@ -6,12 +6,14 @@ here. A plug-in names its class under the registry's entry-point group.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 
 P = TypeVar("P")
@@ -24,13 +26,10 @@ class Registry(Generic[P]):
     def __init__(self, group: str, built_in: tuple[type[P], ...]) -> None:
         self._group = group
         self._built_in = built_in
+        self.known = lru_cache(maxsize=1)(self._find)
 
-    def known(self) -> dict[str, type[P]]:
+    def _find(self) -> dict[str, type[P]]:
         """By name, those in the box first. A plug-in cannot take a name that is in use."""
-        return self._known
-
-    @cached_property
-    def _known(self) -> dict[str, type[P]]:
         policies: dict[str, type[P]] = {_name(policy): policy for policy in self._built_in}
         for entry in entry_points(group=self._group):
             if entry.name in policies:
@@ -42,9 +41,9 @@ class Registry(Generic[P]):
 
     def make(self, name: str, options: dict[str, Any] | None = None) -> P:
         """The policy of that name with these settings."""
-        kind = self._known.get(name)
+        kind = self.known().get(name)
         if kind is None:
-            raise UsageError(f"no policy {name!r}; there are {', '.join(self._known)}")
+            raise UsageError(f"no policy {name!r}; there are {', '.join(self.known())}")
         names = settings_of(kind)
         for option in options or {}:
             if option not in names:
@@ -61,6 +60,33 @@ class Registry(Generic[P]):
         options = msgspec.to_builtins(policy)
         options.pop("type", None)
         return options
+
+
+def given_options(texts: Iterable[str]) -> dict[str, Any]:
+    """Settings written as `name=value`; a value that is no JSON is a text."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{text!r} is no setting of a policy: write it as name=value")
+        if name in options:
+            raise UsageError(f"the setting {name!r} of the policy is given twice")
+        try:
+            options[name] = jsontext.decode(value)
+        except msgspec.DecodeError:
+            options[name] = value
+    return options
+
+
+def in_words(policies: Mapping[str, Any]) -> str:
+    """For help texts: each policy, what it does, its settings and their defaults."""
+    words = (f"{name}: {kind.summary} ({_settings(kind)})." for name, kind in policies.items())
+    return " ".join(words)
+
+
+def _settings(kind: type[Any]) -> str:
+    settings = [f"{name}={default}" for name, default in settings_of(kind).items()]
+    return ", ".join(settings) or "no settings"
 
 
 def settings_of(kind: type[Any]) -> dict[str, Any]:

@@ -1,14 +1,8 @@
-"""The tree keeps its books right through any growth, and refuses circles."""
+"""The graph keeps its books right, and refuses circles. Random growth: test_policies.py."""
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from tests.mcts.synthetic import world_expander
-from treewright.mcts.centralized import CentralizedEngine
 from treewright.search.andor.graph import Changes, Child, Graph, Status
-from treewright.search.andor.policies.mcts import Mcts
 
 
 def children(*keys: str) -> list[Child]:
@@ -89,37 +83,3 @@ def test_depth_is_the_shortest_way() -> None:
     tree.add_edge(tree.root, "u", None, children("3"), changes)
     tree.check()
     assert tree.by_key["4"].depth == 2
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    priors=st.booleans(),
-    batch=st.integers(1, 3),
-    size=st.integers(3, 80),
-    closing=st.sampled_from([0.0, 0.05, 0.2]),
-    backup=st.sampled_from(["product", "min"]),
-)
-def test_the_books_are_right_after_every_simulation(
-    seed: int, priors: bool, batch: int, size: int, closing: float, backup: str
-) -> None:
-    expander = world_expander(seed, priors=priors, batch=batch, size=size, closing=closing)
-    engine = CentralizedEngine(expander, Mcts(backup=backup))  # pyright: ignore[reportArgumentType]
-    for _ in range(40):
-        if engine.finished:
-            break
-        settled = {node.id for node in engine.tree.nodes if node.status is not Status.OPEN}
-        turn = engine.step()
-        assert turn.leaf is not None
-        assert turn.leaf.id not in settled
-        engine.tree.check()
-
-
-def test_the_search_ends_when_nothing_is_left() -> None:
-    engine = CentralizedEngine(world_expander(3, size=5, closing=0.0), Mcts())
-    steps = 0
-    while not engine.finished:
-        engine.step()
-        steps += 1
-        assert steps < 1000
-    assert engine.tree.root.status is Status.DEAD
