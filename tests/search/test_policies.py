@@ -25,7 +25,7 @@ NAMES = list(policies.known())
 def grown(name: str, values: list[float | None], lookahead: int = 1) -> tuple[Tree, list[int]]:
     """The tree that a policy grows when its choices come out like this, and whom it chose."""
     policy = policies.make(name)
-    tree = Tree(branching=policy.branching)
+    tree = Tree(branching=policy.branching, sums_subtrees=policy.sums_subtrees)
     sequencer = Sequencer(tree, policy, seed=3, lookahead=lookahead)
     parents: list[int] = []
     for value in values:

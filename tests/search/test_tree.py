@@ -18,9 +18,13 @@ EVENT = st.tuples(
 )
 
 
-@given(events=st.lists(EVENT, max_size=60), branching=st.sampled_from([None, 1, 3]))
-def test_statistics_are_those_of_a_recount(events, branching) -> None:
-    tree = Tree(branching=branching)
+@given(
+    events=st.lists(EVENT, max_size=60),
+    branching=st.sampled_from([None, 1, 3]),
+    sums_subtrees=st.booleans(),
+)
+def test_statistics_are_those_of_a_recount(events, branching, sums_subtrees) -> None:
+    tree = Tree(branching=branching, sums_subtrees=sums_subtrees)
     pending: list[int] = []
     for pick, value, expandable, exhausts, prior, settles_last in events:
         if tree.growing:

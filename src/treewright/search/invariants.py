@@ -38,6 +38,7 @@ def _subtrees(tree: Tree) -> list[list[Branch]]:
         below[branch.number].append(branch)
         if branch.parent is not None:
             assert branch.parent.number < branch.number, f"{branch.number}: parent is younger"
+        if branch.parent is not None and tree.sums_subtrees:
             below[branch.parent.number] += below[branch.number]
     return below
 

@@ -273,7 +273,12 @@ class Search:
 
     def _new_sequencer(self) -> Sequencer:
         settings = self.settings
-        tree = Tree(self._root, branching=settings.branching, actions=settings.actions)
+        tree = Tree(
+            self._root,
+            branching=settings.branching,
+            actions=settings.actions,
+            sums_subtrees=self._policy.sums_subtrees,
+        )
         return Sequencer(tree, self._policy, settings.seed, settings.order, settings.lookahead)
 
     def _begin(self, workers: int) -> None:

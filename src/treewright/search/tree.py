@@ -140,6 +140,8 @@ class Tree:
     """Grows by `reserve` and `settle`; never shrinks, never forgets.
 
     `branching` is the most children a node may have, failed ones included; None is no limit.
+    Statistics of subtrees cost as much per event as the tree is deep; a policy that does not
+    ask for them (`sums_subtrees`) does without, and each event costs the same.
     """
 
     def __init__(
@@ -148,8 +150,10 @@ class Tree:
         *,
         branching: int | None = None,
         actions: tuple[str, ...] = (),
+        sums_subtrees: bool = True,
     ) -> None:
         self.branching = branching
+        self.sums_subtrees = sums_subtrees
         self.actions = actions
         self.branches: list[Branch] = []
         self.levels: list[list[Branch]] = []
@@ -185,7 +189,7 @@ class Tree:
         above.tries += 1
         above.child_reserved += 1
         self.pending += 1
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.reserved += 1
         if self._is_full(above):
             self._stop_growing(above)
@@ -211,7 +215,8 @@ class Tree:
         assert parent is not None
         self.pending -= 1
         parent.child_reserved -= 1
-        for each in upwards(branch):
+        counted = self._counted(branch)
+        for each in counted:
             each.reserved -= 1
         if exhausts_parent and not parent.exhausted:
             if self.can_grow(parent):
@@ -220,7 +225,7 @@ class Tree:
         if node is None:
             branch.status = Status.FAILED
             parent.child_failures += 1
-            for each in upwards(branch):
+            for each in counted:
                 each.visits += 1
                 each.failures += 1
             return branch
@@ -285,7 +290,7 @@ class Tree:
         branch.value = value
         distance = value - self.origin
         square = distance * distance
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.visits += 1
             each.total += distance
             each.squares += square
@@ -293,6 +298,17 @@ class Tree:
         self.highest = max(self.highest, value)
         if self.best is None or value > self.best.value:
             self.best = branch
+
+    def _counted(self, branch: Branch) -> list[Branch]:
+        """Those whose statistics a change to `branch` changes: it and all above it."""
+        if not self.sums_subtrees:
+            return [branch]
+        counted: list[Branch] = []
+        each: Branch | None = branch
+        while each is not None:
+            counted.append(each)
+            each = each.parent
+        return counted
 
     def _is_full(self, branch: Branch) -> bool:
         return self.branching is not None and branch.tries >= self.branching
@@ -303,7 +319,7 @@ class Tree:
         # A root without a score comes first: nothing is known that would be better.
         is_scored = branch.node is not None and branch.node.score is not None
         heapq.heappush(self._heap, (-branch.value if is_scored else -math.inf, branch.number))
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.growing += 1
 
     def _stop_growing(self, branch: Branch) -> None:
@@ -312,16 +328,8 @@ class Tree:
         if last is not branch:
             self._growing[place] = last
             self._place[last.number] = place
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.growing -= 1
-
-
-def upwards(branch: Branch) -> Iterator[Branch]:
-    """The branch and all above it."""
-    each: Branch | None = branch
-    while each is not None:
-        yield each
-        each = each.parent
 
 
 def _bounded(value: float) -> float:

@@ -12,10 +12,17 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+import numpy as np
 
 from treewright.search.policies.base import Choice, Policy, Positive
 from treewright.search.tree import Branch, Tree
+
+_FEW = 12
+"""Up to so many children are drawn one by one; for more, arrays are quicker."""
+_TINY = 1e-300
+_Number = TypeVar("_Number", float, np.ndarray)
 
 
 class AbMcts(Policy, frozen=True, tag="ab-mcts"):
@@ -23,6 +30,8 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
 
     name: ClassVar[str] = "ab-mcts"
     summary: ClassVar[str] = "widen or deepen by Thompson sampling (AB-MCTS-A)"
+    sums_subtrees: ClassVar[bool] = True
+    branching: ClassVar[int | None] = 64
 
     prior_weight: Positive = 1.0
     prior_freedom: Positive = 1.0
@@ -67,12 +76,34 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         return generate >= follow
 
     def _select(self, below: list[Branch], scale: _Scale, rng: Random) -> Branch:
+        if len(below) > _FEW:
+            return below[self._best_of_many(below, scale, rng)]
         best, best_draw = below[0], -math.inf
         for child in below:
             draw = self._draw(child.scored, child.failures, child.total, child.squares, scale, rng)
             if draw > best_draw:
                 best, best_draw = child, draw
         return best
+
+    def _best_of_many(self, below: list[Branch], scale: _Scale, rng: Random) -> int:
+        """The same draws for all children at once. `RandomState` gives the same numbers in every
+        version of numpy (NEP 19); its generators of today do not promise to."""
+        failures = np.array([child.failures for child in below], dtype=np.float64)
+        count, total, squares = scale.standardise(
+            np.array([child.visits for child in below], dtype=np.float64) - failures,
+            failures,
+            np.array([child.total for child in below]),
+            np.array([child.squares for child in below]),
+        )
+        weight = self.prior_weight + count
+        mean = total / np.maximum(count, 1.0)
+        spread = self.prior_freedom * self.prior_spread**2 + np.maximum(0.0, squares - total * mean)
+        spread += self.prior_weight * count / weight * mean * mean
+        chance = np.random.RandomState(rng.getrandbits(32))
+        gamma = chance.standard_gamma((self.prior_freedom + count) / 2.0)
+        variance = spread / np.maximum(2.0 * gamma, _TINY)
+        draws = total / weight + np.sqrt(variance / weight) * chance.standard_normal(len(below))
+        return int(np.argmax(draws))
 
     def _action(self, tree: Tree, branch: Branch, scale: _Scale, rng: Random) -> str | None:
         """Where there are several ways to grow: each by the children it made here."""
@@ -109,7 +140,7 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
             centre = total / weight
             spread += max(0.0, squares - total * mean)
             spread += self.prior_weight * count / weight * mean * mean
-        variance = spread / (2.0 * rng.gammavariate(freedom / 2.0, 1.0) or 1e-300)
+        variance = spread / max(2.0 * rng.gammavariate(freedom / 2.0, 1.0), _TINY)
         return centre + math.sqrt(variance / weight) * rng.gauss(0.0, 1.0)
 
 
@@ -128,12 +159,11 @@ class _Scale:
         self.lowest = (tree.lowest - tree.origin - self.mean) * self.inverse if scored else 0.0
 
     def standardise(
-        self, scored: int, failures: int, total: float, squares: float
-    ) -> tuple[int, float, float]:
-        mean, inverse = self.mean, self.inverse
-        centred = (total - scored * mean) * inverse
+        self, scored: _Number, failures: _Number, total: _Number, squares: _Number
+    ) -> tuple[_Number, _Number, _Number]:
+        """Count, sum and sum of squares of the observations, failures among them; for one
+        branch or for an array of them."""
+        mean, inverse, lowest = self.mean, self.inverse, self.lowest
+        centred = (total - scored * mean) * inverse + failures * lowest
         spread = (squares - 2.0 * mean * total + scored * mean * mean) * inverse * inverse
-        if failures:
-            centred += failures * self.lowest
-            spread += failures * self.lowest * self.lowest
-        return scored + failures, centred, spread
+        return scored + failures, centred, spread + failures * lowest * lowest

@@ -19,6 +19,8 @@ from treewright.search.tree import Branch, Tree
 class Mcts(Policy, frozen=True, tag="mcts"):
     name: ClassVar[str] = "mcts"
     summary: ClassVar[str] = "Monte Carlo tree search (UCT or PUCT) with progressive widening"
+    sums_subtrees: ClassVar[bool] = True
+    branching: ClassVar[int | None] = 64
 
     selection: Literal["uct", "puct"] = "uct"
     exploration: NotNegative = 0.5
