@@ -136,7 +136,7 @@ def test_actions_are_told_apart_by_ab_mcts() -> None:
     ) as search:
         search.run(lambda task: 1.0 if task.action == "good" else 0.0)
         good = sum(node.action == "good" for node in search.nodes)
-    assert good > 100
+    assert good > 85  # 75 if they were alike
 
 
 def test_failures_count_as_the_worst() -> None:

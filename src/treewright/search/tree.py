@@ -72,11 +72,11 @@ class Node:
 class Branch:
     """What is known of a choice and everything below it; the policies' view of a node.
 
-    `visits` counts the outcomes of the subtree, `failures` those without a score, `total` and
-    `squares` sum its values less the tree's `origin` (so that small differences between large
-    values are not lost), `reserved` its pending choices, `growing` the nodes in it that can
-    take another child; an `exhausted` one never can. The `child_*` fields say the same of the
-    direct children alone.
+    `visits` counts the outcomes of the subtree, `failures` those without a score, `reserved` its
+    pending choices. `total` and `squares` sum its values less the tree's `origin`, so that small
+    differences between large values are not lost; `peak` is the highest. `growing` counts the
+    nodes in it that can take another child; an `exhausted` one never can. The `child_*` fields
+    say the same of the direct children alone.
     """
 
     __slots__ = (
@@ -93,6 +93,7 @@ class Branch:
         "node",
         "number",
         "parent",
+        "peak",
         "prior",
         "prior_sum",
         "reserved",
@@ -124,6 +125,7 @@ class Branch:
         self.failures = 0
         self.total = 0.0
         self.squares = 0.0
+        self.peak = -math.inf
         self.reserved = 0
         self.growing = 0
         self.exhausted = False
@@ -294,6 +296,8 @@ class Tree:
             each.visits += 1
             each.total += distance
             each.squares += square
+            if value > each.peak:
+                each.peak = value
         self.lowest = min(self.lowest, value)
         self.highest = max(self.highest, value)
         if self.best is None or value > self.best.value:

@@ -12,17 +12,10 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import ClassVar, TypeVar
-
-import numpy as np
+from typing import ClassVar
 
 from treewright.search.policies.base import Choice, Policy, Positive
 from treewright.search.tree import Branch, Tree
-
-_FEW = 12
-"""Up to so many children are drawn one by one; for more, arrays are quicker."""
-_TINY = 1e-300
-_Number = TypeVar("_Number", float, np.ndarray)
 
 
 class AbMcts(Policy, frozen=True, tag="ab-mcts"):
@@ -31,7 +24,7 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
     name: ClassVar[str] = "ab-mcts"
     summary: ClassVar[str] = "widen or deepen by Thompson sampling (AB-MCTS-A)"
     sums_subtrees: ClassVar[bool] = True
-    branching: ClassVar[int | None] = 64
+    branching: ClassVar[int | None] = 32
 
     prior_weight: Positive = 1.0
     prior_freedom: Positive = 1.0
@@ -76,34 +69,12 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         return generate >= follow
 
     def _select(self, below: list[Branch], scale: _Scale, rng: Random) -> Branch:
-        if len(below) > _FEW:
-            return below[self._best_of_many(below, scale, rng)]
         best, best_draw = below[0], -math.inf
         for child in below:
             draw = self._draw(child.scored, child.failures, child.total, child.squares, scale, rng)
             if draw > best_draw:
                 best, best_draw = child, draw
         return best
-
-    def _best_of_many(self, below: list[Branch], scale: _Scale, rng: Random) -> int:
-        """The same draws for all children at once. `RandomState` gives the same numbers in every
-        version of numpy (NEP 19); its generators of today do not promise to."""
-        failures = np.array([child.failures for child in below], dtype=np.float64)
-        count, total, squares = scale.standardise(
-            np.array([child.visits for child in below], dtype=np.float64) - failures,
-            failures,
-            np.array([child.total for child in below]),
-            np.array([child.squares for child in below]),
-        )
-        weight = self.prior_weight + count
-        mean = total / np.maximum(count, 1.0)
-        spread = self.prior_freedom * self.prior_spread**2 + np.maximum(0.0, squares - total * mean)
-        spread += self.prior_weight * count / weight * mean * mean
-        chance = np.random.RandomState(rng.getrandbits(32))
-        gamma = chance.standard_gamma((self.prior_freedom + count) / 2.0)
-        variance = spread / np.maximum(2.0 * gamma, _TINY)
-        draws = total / weight + np.sqrt(variance / weight) * chance.standard_normal(len(below))
-        return int(np.argmax(draws))
 
     def _action(self, tree: Tree, branch: Branch, scale: _Scale, rng: Random) -> str | None:
         """Where there are several ways to grow: each by the children it made here."""
@@ -130,22 +101,23 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         rng: Random,
     ) -> float:
         """A mean drawn from the posterior, given so many observations with these sums."""
-        count, total, squares = scale.standardise(scored, failures, total, squares)
+        mean, inverse, lowest = scale.mean, scale.inverse, scale.lowest
+        count = scored + failures
+        squares = (squares - 2.0 * mean * total + scored * mean * mean) * inverse * inverse
+        squares += failures * lowest * lowest
+        total = (total - scored * mean) * inverse + failures * lowest
         weight = self.prior_weight + count
         freedom = self.prior_freedom + count
-        spread = self.prior_freedom * self.prior_spread**2
-        centre = 0.0
-        if count:
-            mean = total / count
-            centre = total / weight
-            spread += max(0.0, squares - total * mean)
-            spread += self.prior_weight * count / weight * mean * mean
-        variance = spread / max(2.0 * rng.gammavariate(freedom / 2.0, 1.0), _TINY)
-        return centre + math.sqrt(variance / weight) * rng.gauss(0.0, 1.0)
+        # The prior's squares, those within the observations, and those between it and them.
+        spread = self.prior_freedom * self.prior_spread**2 + squares - total * total / weight
+        # The marginal is Student's t; drawn exactly from two uniforms (Bailey 1994).
+        radius = freedom * ((1.0 - rng.random()) ** (-2.0 / freedom) - 1.0)
+        t = math.sqrt(radius) * math.cos(math.tau * rng.random())
+        return total / weight + t * math.sqrt(max(0.0, spread) / (freedom * weight))
 
 
 class _Scale:
-    """The run's mean and deviation; the tree's sums become sums of standardised values."""
+    """The run's mean and deviation, in the tree's own coordinates."""
 
     __slots__ = ("inverse", "lowest", "mean", "origin")
 
@@ -157,13 +129,3 @@ class _Scale:
         variance = max(0.0, root.squares / scored - self.mean * self.mean) if scored else 0.0
         self.inverse = 1.0 / math.sqrt(variance) if variance > 0.0 else 0.0
         self.lowest = (tree.lowest - tree.origin - self.mean) * self.inverse if scored else 0.0
-
-    def standardise(
-        self, scored: _Number, failures: _Number, total: _Number, squares: _Number
-    ) -> tuple[_Number, _Number, _Number]:
-        """Count, sum and sum of squares of the observations, failures among them; for one
-        branch or for an array of them."""
-        mean, inverse, lowest = self.mean, self.inverse, self.lowest
-        centred = (total - scored * mean) * inverse + failures * lowest
-        spread = (squares - 2.0 * mean * total + scored * mean * mean) * inverse * inverse
-        return scored + failures, centred, spread + failures * lowest * lowest
