@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -81,6 +81,15 @@ class Search:
             for line in storage.take_lines():
                 self._replay(line)
             self._queue = [b.number for b in self._pending()]
+
+    @classmethod
+    def replayed(cls, lines: Sequence[records.Line]) -> Self:
+        """A search as its lines left it, in memory; for looking at one without owning it."""
+        created = next(line for line in lines if isinstance(line, records.Created))
+        search = cls(created.settings, None, budget=None, is_begun=True, lookahead_given=True)
+        for line in lines:
+            search._replay(line)
+        return search
 
     # -- the three words ------------------------------------------------------------------
 
@@ -234,6 +243,12 @@ class Search:
         """How many tasks have an outcome."""
         with self._changed:
             return len(self._nodes) + len(self._failures)
+
+    @property
+    def under_way(self) -> int:
+        """How many tasks were asked for and have no outcome."""
+        with self._changed:
+            return self._sequencer.under_way
 
     @property
     def failures(self) -> dict[int, str]:
