@@ -23,13 +23,14 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import async_session
 from treewright.lean.replay import Verdict
 from treewright.lean.types import Diagnostic, ProofState, SessionLost
+from treewright.llm.endpoint import ChatError, Endpoint
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
-from treewright.orchestrator import chat, checkup
+from treewright.orchestrator import checkup
 from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.marketplace import Marketplace
 from treewright.orchestrator.types import Goal, Place, Result
-from treewright.orchestrator.workers import copilot, dojo, search
+from treewright.orchestrator.workers import copilot, dojo, search, sketch
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Hopeless
 from treewright.orchestrator.workers.factory import Tickets
 from treewright.orchestrator.workers.micro import MicroWorker
@@ -65,7 +66,8 @@ class Model:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = chat.Endpoint(f"http://127.0.0.1:{self.server.server_port}/v1/", "tiny")
+        url = f"http://127.0.0.1:{self.server.server_port}/v1/"
+        self.endpoint = Endpoint(base_url=url, model="tiny")
 
 
 @pytest.fixture
@@ -213,7 +215,7 @@ def test_a_goal_is_what_it_is_called(lean_access: LeanAccess) -> None:
         ("I cannot.", "no script"),
         ("```\nexact nonsense\n```", "does not elaborate"),
         ("```\nnative_decide\n```", "native_decide"),
-        (b"<html>", "something else than a completion"),
+        (b"<html>", "something else than a chat completion"),
         ("```\ntrivial\n\ntheorem x : 1 = 1 := rfl\n```", "not a sequence of tactics"),
         ("```\n  trivial\nopen Nat\n```", "further left"),
     ],
@@ -230,14 +232,19 @@ def test_a_useless_answer_is_a_failed_result(
 def test_an_endpoint_that_refuses_or_is_not_there(
     lean_access: LeanAccess, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(chat.KEY_VARIABLE, "secret")
-    model.status = 500
-    result = sketched(lean_access, model, Goal(id="g", text="1 = 2"))
-    assert result.error == "the endpoint answered 500"
+    monkeypatch.setenv(sketch.KEY_VARIABLE, "secret")
+    monkeypatch.setenv(sketch.URL_VARIABLE, model.endpoint.base_url)
+    monkeypatch.setenv(sketch.MODEL_VARIABLE, "tiny")
+    model.status = 400
+    worker = SketchWorker(lean_access)
+    result = asyncio.run(worker.run(Goal(id="g", text="1 = 2"), 60.0))
+    assert "answered 400" in str(result.error)
     assert result.metadata["kind"] == UNAVAILABLE
     assert model.keys == ["Bearer secret"]
-    nowhere = SketchWorker(lean_access, chat.Endpoint("http://127.0.0.1:9/v1", "tiny"))
-    result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 60.0))
+    sketched(lean_access, model, Goal(id="g", text="1 = 2"))
+    assert model.keys[1:] == [None], "the key is for the endpoint of the environment alone"
+    nowhere = SketchWorker(lean_access, Endpoint(base_url="http://127.0.0.1:9/v1", model="tiny"))
+    result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 2.0))
     assert "cannot be reached" in str(result.error)
     assert result.metadata["kind"] == UNAVAILABLE
 
@@ -365,7 +372,7 @@ def test_strategies_that_cannot_run_say_what_is_missing(
     assert dojo.DojoWorker(tmp_path).probe().hint == "pip install lean-dojo"
     checks = {check.name: check for check in checkup.checks(tmp_path)}
     assert checks["sketch"].status == "absent"
-    assert chat.URL_VARIABLE in checks["sketch"].hint
+    assert sketch.URL_VARIABLE in checks["sketch"].hint
     assert {"micro", "search", "copilot", "dojo"} <= checks.keys()
 
 
@@ -410,4 +417,4 @@ def test_how_dojo_tries_tactics() -> None:
 
 
 def test_an_error_of_the_endpoint_is_for_people() -> None:
-    assert issubclass(chat.ChatError, TreewrightError)
+    assert issubclass(ChatError, TreewrightError)

@@ -196,3 +196,4 @@ def _spend(manifest: Manifest, claimed: Usage) -> None:
     manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
     manifest.spent.prompt_tokens += usage.prompt_tokens
     manifest.spent.completion_tokens += usage.completion_tokens
+    manifest.spent.unpriced_tokens += usage.unpriced_tokens

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tree.agents.endpoints import Step, completion, stand_in
+from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import UsageError
 from treewright.tree.agents import source_view
 from treewright.tree.agents.base import AgentFailure

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tree.agents.endpoints import Step, completion, stand_in
+from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import MissingExtra
 from treewright.tree.agents import endpoint as endpoint_module
 from treewright.tree.config import (

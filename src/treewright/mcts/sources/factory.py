@@ -16,7 +16,7 @@ from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.sources.definitions import DefinitionTactics
 from treewright.mcts.sources.file import FileTactics
 from treewright.mcts.sources.lemmas import LemmaTactics, PremiseSearch
-from treewright.mcts.sources.llm import LlmTactics, Model
+from treewright.mcts.sources.llm import LlmTactics
 from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
 
@@ -46,9 +46,7 @@ def build_source(
     if definitions:
         parts.append((DefinitionTactics(definitions), _DEFINITIONS))
     if wanted.endpoint is not None:
-        endpoint = wanted.endpoint
-        model = Model(endpoint.url, endpoint.model, endpoint.key(), seed=settings.seed)
-        parts.append((LlmTactics(model, warn), _MODEL))
+        parts.append((LlmTactics(wanted.endpoint.endpoint(), settings.seed, warn), _MODEL))
     if premises is not None:
         parts.append((LemmaTactics(premises), _LEMMAS))
     if wanted.advice:

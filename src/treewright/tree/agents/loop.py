@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.deadline import check
+from treewright.llm.redaction import redact
 from treewright.tree.agents import prompts, rounds, transcript, verdict
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
@@ -179,7 +180,7 @@ class _Loop:
                 reply = backend.run(request)
         except AgentFailure as failure:
             check(self._cancel)
-            failure.message = transcript.redact(failure.message)  # it is recorded, not used
+            failure.message = redact(failure.message)  # it is recorded, not used
             failure.args = (failure.message,)
             with contextlib.suppress(AgentFailure):  # the first failure is the one to report
                 self._checkout.take_back_head()

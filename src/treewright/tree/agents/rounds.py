@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from treewright.llm.usage import describe_cost
 from treewright.tree.agents import transcript
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.ideas.text import fence_for
@@ -60,4 +61,4 @@ def describe(usage: Usage) -> str:
     if usage == Usage():
         return "no usage reported"
     tokens = f"{usage.prompt_tokens} prompt + {usage.completion_tokens} completion tokens"
-    return f"{tokens}, {usage.cost_usd:.4f} USD"
+    return f"{tokens}, {describe_cost(usage.cost_usd, usage.unpriced_tokens)}"
