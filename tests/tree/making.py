@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.rundir import RunEnvironment
-from treewright.tree import events as ev
+from treewright.llm.usage import Usage
 from treewright.tree.config import MetricConfig
-from treewright.tree.model import (
+from treewright.tree.deciding.results import Problems, Results
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import (
     EvalError,
     EvalOutcome,
     Evaluation,
@@ -16,9 +18,7 @@ from treewright.tree.model import (
     Node,
     NodeArtifacts,
     Recommendation,
-    Usage,
 )
-from treewright.tree.results import Problems, Results
 
 LOSS = MetricConfig(name="loss", direction="minimize", primary=True)
 COST = MetricConfig(name="cost", direction="minimize")

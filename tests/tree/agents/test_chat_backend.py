@@ -10,6 +10,7 @@ import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import UsageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents import source_view
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import Implementation, implement
@@ -21,7 +22,6 @@ from treewright.tree.config import (
     OpenaiBackend,
     PatchBackend,
 )
-from treewright.tree.model import Usage
 
 KEY = "sk-test-0d9b8c7a6f"
 EDIT = "model.py\n<<<<<<< SEARCH\nRATE = 0.1\n=======\nRATE = 0.6\n>>>>>>> REPLACE\n\nRaised it."

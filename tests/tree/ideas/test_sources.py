@@ -13,6 +13,7 @@ import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import MissingExtra
+from treewright.llm.usage import Usage
 from treewright.tree.agents import endpoint as endpoint_module
 from treewright.tree.config import (
     CommandIdeas,
@@ -25,7 +26,6 @@ from treewright.tree.ideas import llm
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.factory import make_source, probe_source
 from treewright.tree.ideas.text import key
-from treewright.tree.model import Usage
 
 SUMMARY = {
     "parent_relative": {

@@ -13,7 +13,8 @@ import msgspec
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
-from treewright.tree.model import (
+from treewright.llm.usage import Usage
+from treewright.tree.records.model import (
     Confirmation,
     Decision,
     Dedupe,
@@ -27,7 +28,6 @@ from treewright.tree.model import (
     NodeArtifacts,
     Recommendation,
     SkippedIdea,
-    Usage,
 )
 from treewright.tree.report import write_report
 

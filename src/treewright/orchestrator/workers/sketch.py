@@ -25,10 +25,10 @@ from treewright.lean.types import CheckResult
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, installed
 from treewright.llm.wire import Answer, Message, Request
-from treewright.orchestrator import meter, statements
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.tickets import Ticket, TicketStatus
+from treewright.orchestrator.goals import statements
+from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
 from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers import meter
 from treewright.orchestrator.workers.base import (
     EXCEPTION,
     UNAVAILABLE,
@@ -39,6 +39,7 @@ from treewright.orchestrator.workers.base import (
     failed,
     unfinished,
 )
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 
 _BLOCK = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)

@@ -6,12 +6,12 @@ from treewright.kernel.http_client import once_set
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
+from treewright.llm.usage import Usage
 from treewright.llm.wire import Answer, Message, Request
-from treewright.tree import usage_log
 from treewright.tree.agents import replies, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend
-from treewright.tree.model import Usage
+from treewright.tree.records import usage_log
 
 _REPAIRS = 1
 """How often a coder whose edits do not fit the files is told so and asked again."""

@@ -15,8 +15,8 @@ from treewright.kernel.http_client import once_set
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
+from treewright.llm.usage import Usage
 from treewright.llm.wire import Answer, Message, Request
-from treewright.tree import usage_log
 from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.source_view import show_files
 from treewright.tree.config import LlmIdeas
@@ -29,7 +29,7 @@ from treewright.tree.ideas.base import (
     stop_if_cancelled,
 )
 from treewright.tree.ideas.text import blocks, key
-from treewright.tree.model import Usage
+from treewright.tree.records import usage_log
 
 _HEADING = re.compile(r"## IDEA: *(\S.*?) *\r?")
 _REMINDER = (

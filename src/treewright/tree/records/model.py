@@ -1,0 +1,293 @@
+"""The records of a tree run: nodes, evaluations, recommendations, the manifest.
+
+These types are the file format (docs/manifest.md, schema/manifest.schema.json).
+Paths are relative to the run directory, with forward slashes, so that a run can be
+moved and two machines write the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.budget import Spending
+from treewright.kernel.rundir import RunEnvironment
+from treewright.llm.usage import Usage
+
+FORMAT_VERSION = 1
+
+Verdict = Literal["improved", "regressed", "unchanged", "unknown"]
+Grade = Literal["strong", "promising", "mixed", "weak"]
+DedupeScope = Literal["node_plus_ancestors", "global", "none"]
+EvalStatus = Literal["pending", "running", "completed", "failed"]
+TaskState = Literal["queued", "running", "completed", "failed"]
+NodeStatus = Literal["frontier", "expanded"]
+Fate = Literal[
+    "promoted", "evaluation_failed", "gate_failed", "duplicate_code", "not_confirmed", "beyond_beam"
+]
+StopReason = Literal["max_depth_reached", "empty_frontier", "max_total_idea_evals", "no_new_ideas"]
+
+
+class MetricComparison(msgspec.Struct, frozen=True):
+    """One metric, candidate against baseline, paired by config_id.
+
+    `mean_delta` is candidate minus baseline in the metric's unit; `gain` and its
+    interval are the same turned so that positive is better.
+    """
+
+    name: str
+    direction: Literal["minimize", "maximize"]
+    primary: bool
+    pairs: int
+    baseline_mean: float | None
+    candidate_mean: float | None
+    mean_delta: float | None
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    verdict: Verdict
+
+
+class Recommendation(msgspec.Struct, frozen=True):
+    """What one comparison says about a candidate. `reasons` are stable codes; `balance` is
+    the weighted gain over all metrics, by which equal scores are told apart."""
+
+    should_explore: bool
+    grade: Grade
+    score: float
+    reasons: list[str]
+    rows_used: int
+    rows_expected: int
+    primary_gain: float | None = None
+    primary_gain_low: float | None = None
+    primary_gain_high: float | None = None
+    balance: float | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A recommendation with everything it was made from. Lives in summary.json."""
+
+    recommendation: Recommendation
+    metrics: list[MetricComparison]
+    problems: list[str] = []
+
+
+class Confirmation(msgspec.Struct, frozen=True):
+    """A candidate measured again on held-out configs, before it is promoted."""
+
+    config_start: int
+    config_stop: int
+    held: bool
+    reasons: list[str]
+    selection_gain: float | None
+    heldout_gain: float | None
+    heldout_gain_low: float | None
+    heldout_gain_high: float | None
+    shrinkage: float | None
+    results_csv: Artifact | None = None
+    baseline_csv_path: str | None = None
+
+
+class GateDecision(msgspec.Struct, frozen=True):
+    """Whether a candidate may be promoted, and why, as data."""
+
+    passed: bool
+    reasons: list[str]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What became of an evaluation at the barrier of its depth.
+
+    `rank` is its place among the candidates of the depth that passed the gate.
+    """
+
+    fate: Fate
+    gate: GateDecision
+    rank: int | None = None
+    promoted_to_node_id: str | None = None
+
+
+class EvalError(msgspec.Struct, frozen=True):
+    """Why an evaluation failed. `retryable`: a second try could give another answer."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    log_path: str | None = None
+
+
+class EvalOutcome(msgspec.Struct, frozen=True):
+    """All that an evaluation hands back. `error` is None if and only if it was scored."""
+
+    candidate_commit: str | None = None
+    candidate_tree: str | None = None
+    results_csv: Artifact | None = None
+    parent_relative: Recommendation | None = None
+    root_relative: Recommendation | None = None
+    review_rounds: int = 0
+    approved: bool | None = None
+    usage: Usage = Usage()
+    timings: dict[str, float] = {}
+    error: EvalError | None = None
+
+
+class Evaluation(msgspec.Struct):
+    """One idea tried on one node."""
+
+    eval_id: str
+    parent_node_id: str
+    depth: int
+    idea_id: str
+    idea_path: str
+    idea_text_path: str
+    idea_sha256: str
+    experiment_dir: str
+    status: EvalStatus = "pending"
+    task_state: TaskState = "queued"
+    attempt: int = 0
+    lost_alone: int = 0
+    lost_together: int = 0
+    pauses: int = 0
+    queued_at: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    worker: str | None = None
+    worker_pid: int | None = None
+    candidate_commit: str | None = None
+    candidate_tree: str | None = None
+    candidate_results_csv_path: str | None = None
+    summary_path: str | None = None
+    results_csv: Artifact | None = None
+    parent_relative: Recommendation | None = None
+    root_relative: Recommendation | None = None
+    review_rounds: int = 0
+    approved: bool | None = None
+    usage: Usage = Usage()
+    timings: dict[str, float] = {}
+    error: EvalError | None = None
+    confirmation: Confirmation | None = None
+    decision: Decision | None = None
+
+
+class FileDigest(msgspec.Struct, frozen=True):
+    path: str
+    sha256: str
+
+
+class IdeaRecord(msgspec.Struct, frozen=True):
+    """An idea file of a node. `key` is the digest of its normalised text, for dedupe;
+    `depth` the round of the search for which it was selected."""
+
+    path: str
+    sha256: str
+    key: str
+    origin: str
+    depth: int
+
+
+class SkippedIdea(msgspec.Struct, frozen=True):
+    """An idea that was not tried because its text had been."""
+
+    origin: str
+    sha256: str
+    duplicate_of: str
+
+
+class Dedupe(msgspec.Struct):
+    scope: DedupeScope
+    skipped: list[SkippedIdea] = []
+
+
+class NodeArtifacts(msgspec.Struct):
+    """`baseline` is the CSV its children are compared with; `heldout`, if present, the
+    same on the confirmation configs."""
+
+    baseline: Artifact | None = None
+    heldout: Artifact | None = None
+    promoted_from_eval_id: str | None = None
+
+
+class Node(msgspec.Struct):
+    """A commit and its sweep results."""
+
+    node_id: str
+    parent_node_id: str | None
+    depth: int
+    commit: str
+    tree: str
+    ref: str | None
+    worktree_path: str | None
+    baseline_results_csv_path: str
+    sweep_config_limit: int | None
+    idea_chain: list[str]
+    status: NodeStatus
+    created_at: str
+    node_ideas_dir: str
+    root_relative: Recommendation | None = None
+    parent_relative: Recommendation | None = None
+    generated_idea_files: list[str] = []
+    context_ideas_dirs: list[str] = []
+    context_idea_files: list[FileDigest] = []
+    ideas: list[IdeaRecord] = []
+    expanded_for_depth: int | None = None
+    dedupe: Dedupe | None = None
+    artifacts: NodeArtifacts = msgspec.field(default_factory=NodeArtifacts)
+
+
+class DepthRecord(msgspec.Struct):
+    """One round of the search: what was expanded, what came of it."""
+
+    depth: int
+    frontier: list[str] = []
+    eval_ids: list[str] = []
+    promoted: list[str] = []
+    started_at: str | None = None
+    finished_at: str | None = None
+    rejected_worktrees_kept: bool = False
+
+
+class SnapshotMark(msgspec.Struct):
+    """Which part of events.jsonl this manifest contains, and the checksum of the rest."""
+
+    journal_offset: int = 0
+    journal_epoch: int = 0
+    sha256: str = ""
+
+
+class Manifest(msgspec.Struct):
+    """The state of a run. Rebuilt from events.jsonl whenever it is missing or behind."""
+
+    tree_run_id: str
+    created_at: str
+    ideas_per_node: int
+    beam_width: int
+    max_depth: int
+    sweep_config_limit: int | None
+    max_total_idea_evals: int | None
+    stop_on_empty_frontier: bool
+    dedupe_scope: DedupeScope
+    confirm_configs: int
+    seed: int
+    dry_run: bool
+    root_commit: str
+    root_commit_time: int
+    root_baseline_csv_path: str
+    protected_paths: list[str]
+    agent_config: dict[str, Any]
+    environment: RunEnvironment
+    format_version: int = FORMAT_VERSION
+    kind: Literal["tree"] = "tree"
+    baseline_doubt: str | None = None
+    scoring_rule: int = 1
+    current_depth: int = 0
+    stop_reason: StopReason | None = None
+    frontier: list[str] = []
+    expanded: list[str] = []
+    nodes: dict[str, Node] = {}
+    evaluations: dict[str, Evaluation] = {}
+    depths: list[DepthRecord] = []
+    spent: Spending = msgspec.field(default_factory=Spending)
+    takeovers: list[dict[str, Any]] = []
+    snapshot: SnapshotMark = msgspec.field(default_factory=SnapshotMark)
