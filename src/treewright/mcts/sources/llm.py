@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from treewright.lean.escapes import find_escapes
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe
+from treewright.llm.usage import Usage
 from treewright.llm.wire import Message, Request
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import NOTHING, AskingStopped, Suggestions, rank_priors
@@ -29,19 +30,25 @@ _TRIES = 3
 
 
 class LlmTactics:
-    """Asks a model once a goal. `warnings` says what went wrong so far."""
+    """Asks a model once a goal. `warnings` says what went wrong so far; `spend` is told what each
+    answer used."""
 
     name = "llm"
     overlaps = True
 
     def __init__(
-        self, endpoint: Endpoint, seed: int = 0, warn: Callable[[str], None] = lambda text: None
+        self,
+        endpoint: Endpoint,
+        seed: int = 0,
+        warn: Callable[[str], None] = lambda text: None,
+        spend: Callable[[Usage], None] = lambda usage: None,
     ) -> None:
         self._client = ChatClient(endpoint)
         self._seed = seed
         self._lock = threading.Lock()
         self.warnings: list[str] = []
         self._warn = warn
+        self._spend = spend
         self._stop: Callable[[], bool] = lambda: False
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
@@ -54,6 +61,8 @@ class LlmTactics:
             if error.code == "cancelled":
                 raise AskingStopped from None
             return self._nothing(error.message)
+        with self._lock:
+            self._spend(answer.usage)
         tactics = parse(answer.text)[:_COUNT]
         if not tactics:
             return self._nothing(f"the answer of {describe(self._client.endpoint)} has no tactic")

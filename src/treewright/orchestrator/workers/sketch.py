@@ -22,8 +22,9 @@ from treewright.lean.inputs import Parser, check_script, check_script_in
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.types import CheckResult
+from treewright.llm import keys
 from treewright.llm.client import ChatClient
-from treewright.llm.endpoint import ChatError, Endpoint, installed
+from treewright.llm.endpoint import ChatError, Endpoint, describe, installed
 from treewright.llm.wire import Answer, Message, Request
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
@@ -105,7 +106,11 @@ class SketchWorker:
             )
         if not installed():
             return Availability(False, "httpx is not installed", "pip install 'treewright[llm]'")
-        return Availability(True, f"{self._endpoint.model}; asked when it is used")
+        try:
+            how = keys.describe_key(self._endpoint)
+        except ChatError as error:
+            return Availability(False, str(error), "see docs/llm.md")
+        return Availability(True, f"asks {describe(self._endpoint)} {how}, when it is used")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
         started = time.monotonic()
