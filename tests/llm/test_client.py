@@ -305,3 +305,12 @@ def test_an_answer_without_an_end_is_an_error():
         pytest.raises(ChatError, match="more than 16,777,216 bytes"),
     ):
         client(it.url).ask(HELLO)
+
+
+def test_what_earlier_tries_met_is_the_reason_when_the_time_is_up():
+    with (
+        stand_in(Step(503, {"error": "overloaded"}), Step(delay=30)) as it,
+        pytest.raises(ChatError, match="503: overloaded") as caught,
+    ):
+        client(it.url, timeout_seconds=3.0).ask(HELLO)
+    assert caught.value.code == "llm_unavailable"

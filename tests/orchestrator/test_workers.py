@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from treewright.kernel.errors import TreewrightError, UsageError
@@ -244,9 +245,25 @@ def test_an_endpoint_that_refuses_or_is_not_there(
     sketched(lean_access, model, Goal(id="g", text="1 = 2"))
     assert model.keys[1:] == [None], "the key is for the endpoint of the environment alone"
     nowhere = SketchWorker(lean_access, Endpoint(base_url="http://127.0.0.1:9/v1", model="tiny"))
-    result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 2.0))
+    result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 60.0))
     assert "cannot be reached" in str(result.error)
     assert result.metadata["kind"] == UNAVAILABLE
+
+
+@LEAN
+def test_a_sketch_says_what_it_used_and_not_with_which_key(
+    lean_access: LeanAccess, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "sk-of-this-endpoint")
+    choice = {"message": {"content": "```\n-- sk-of-this-endpoint\ntrivial\n```"}}
+    used = {"prompt_tokens": 40, "completion_tokens": 7}
+    model.reply = json.dumps({"choices": [choice], "usage": used}).encode()
+    model.endpoint = msgspec.structs.replace(model.endpoint, api_key_env="OWN_KEY")
+    result = sketched(lean_access, model, Goal(id="g", text="True"))
+    assert model.keys == ["Bearer sk-of-this-endpoint"]
+    assert result.metadata["usage"]["prompt_tokens"] == 40
+    assert result.metadata["usage"]["unpriced_tokens"] == 47
+    assert "sk-of-this-endpoint" not in repr(result)
 
 
 class Ending:

@@ -41,10 +41,10 @@ def opened_source(record: RunRecord) -> Iterator[TacticSource]:
         try:
             yield build_source(settings, premises, cache, _warn, defined, spent.append)
         finally:
-            _tell(spent)
+            tell_spent(spent)
 
 
-def _tell(spent: list[Usage]) -> None:
+def tell_spent(spent: list[Usage]) -> None:
     if spent:
         total = sum(spent, Usage())
         tokens = f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"

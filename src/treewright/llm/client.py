@@ -76,6 +76,7 @@ class ChatClient:
         jitter = random.Random(f"{request.seed}:{self.endpoint.model}")  # noqa: S311
         attempt = 1
         refused: list[str] = []
+        last: ChatError | None = None
         while True:
             spent: int | None = None
             try:
@@ -102,8 +103,10 @@ class ChatClient:
                 continue
             except TimeoutError:
                 what = f"did not answer in {limit:g} s"
-                raise self._error("llm_timeout", what, True) from None
+                # The last try had only what the others left: what these met says more.
+                raise last or self._error("llm_timeout", what, True) from None
             except _Passing as passing:
+                last = passing.error
                 delay = passing.delay
                 if delay is None:
                     delay = min(_FIRST_DELAY_SECONDS * 2 ** (attempt - 1), _LONGEST_DELAY_SECONDS)

@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 from treewright.cli.prove import settings_of
+from treewright.cli.prove_sources import tell_spent
 from treewright.lean.types import Hypothesis
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.keys import key_for
+from treewright.llm.usage import Usage
 from treewright.mcts.records import GoalView
 from treewright.mcts.settings import EndpointSettings
 from treewright.mcts.sources.base import AskingStopped, stop_when
@@ -158,3 +160,34 @@ def test_a_key_goes_only_to_the_endpoint_it_was_configured_for(
     assert key_for(msgspec.json.decode(old, type=EndpointSettings).endpoint()) is None
     public = EndpointSettings("https://api.openai.com/v1", "m")
     assert key_for(public.endpoint()) == "secret of another host"
+
+
+def test_a_key_that_comes_back_is_in_no_tactic_and_no_warning(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "sk-of-this-endpoint")
+    model = source(server, api_key_env="OWN_KEY")
+    server.says("exact sk-of-this-endpoint")
+    assert [c.tactic for c in model.suggest([GOAL], 0).candidates] == ["exact [redacted]"]
+    server.status, server.answer = 400, b"wrong: sk-of-this-endpoint"
+    model.suggest([GOAL], 0)
+    assert "wrong: [redacted]" in model.warnings[0]
+    assert server.keys == ["Bearer sk-of-this-endpoint"] * 2
+
+
+def test_what_the_model_used_is_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = {"prompt_tokens": 1200, "completion_tokens": 30}
+    choice = {"message": {"content": "simp"}}
+    server.answer = json.dumps({"choices": [choice], "usage": used}).encode()
+    spent: list[Usage] = []
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    settings = settings_of({"llm_url": url, "llm_model": "tiny"})
+    build_source(settings, spend=spent.append).suggest([GOAL], 0)
+    assert spent == [Usage(1200, 30, unpriced_tokens=1230)]
+    tell_spent(spent * 2)
+    assert capsys.readouterr().err == (
+        "treewright: 2 answers of the model: 2,400 tokens in, 60 out; "
+        "cost unknown: no price is known for 2,460 tokens\n"
+    )

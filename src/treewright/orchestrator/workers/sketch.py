@@ -49,6 +49,7 @@ URL_VARIABLE = "TREEWRIGHT_SKETCH_URL"
 MODEL_VARIABLE = "TREEWRIGHT_SKETCH_MODEL"
 KEY_VARIABLE = "TREEWRIGHT_SKETCH_KEY"
 _MAX_TOKENS = 1024
+_TRIES = 3
 PROMPT = """\
 Prove this Lean 4 goal (core Lean, no Mathlib):
 
@@ -146,7 +147,7 @@ class SketchWorker:
         if goal.place is not None and len(goal.place.holes) != 1:
             raise Hopeless("a sketch is for one hole")
         question = [Message("user", PROMPT.format(goal=goal.shown))]
-        request = Request(question, timeout_seconds=timeout)
+        request = Request(question, timeout_seconds=timeout, tries=_TRIES)
         answer = await ChatClient(self._endpoint).ask_async(request, waiting=meter.waiting)
         script = script_of(answer.text)
         if not script:
