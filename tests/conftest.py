@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.llm.endpoints import SERVE_MODEL
 from tests.toy import ToyRepository
 
 if TYPE_CHECKING:
@@ -27,18 +28,37 @@ settings.load_profile("here")
 
 @pytest.fixture(autouse=True)
 def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test reads the user's git configuration or an outer treewright's variables."""
+    """No test reads the user's git configuration or an outer treewright's variables, nor waits
+    for what another asked of an endpoint."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in list(os.environ):
         if name.startswith("TREEWRIGHT_"):
             monkeypatch.delenv(name)
+    monkeypatch.setattr("treewright.llm.turns.shared_file", lambda: tmp_path / "turns.sqlite")
 
 
 @pytest.fixture
 def toy(tmp_path: Path) -> ToyRepository:
     """A git repository whose sweep is a shell script that takes milliseconds."""
     return ToyRepository.create(tmp_path / "target repo")
+
+
+@pytest.fixture(scope="session")
+def model_url() -> Iterator[str]:
+    """The real small model, served once for the whole session."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE_MODEL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        assert address.startswith("http"), "the model server did not start"
+        yield f"{address}/v1"
+        server.kill()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.rundir import RunEnvironment
+from treewright.llm.usage import Usage
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding.results import Problems, Results
 from treewright.tree.records import events as ev
@@ -17,7 +18,6 @@ from treewright.tree.records.model import (
     Node,
     NodeArtifacts,
     Recommendation,
-    Usage,
 )
 
 LOSS = MetricConfig(name="loss", direction="minimize", primary=True)

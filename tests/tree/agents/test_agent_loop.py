@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from treewright.kernel.errors import UsageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents import rounds
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import Implementation, implement
@@ -22,7 +23,6 @@ from treewright.tree.config import (
     PatchBackend,
     ScriptedBackend,
 )
-from treewright.tree.records.model import Usage
 
 IDEA = """# Double the rate
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.deadline import check
+from treewright.llm.redaction import redact
+from treewright.llm.usage import Usage
 from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
@@ -20,7 +22,6 @@ from treewright.tree.agents.factory import make_backend
 from treewright.tree.agents.private_git import private_repository
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
-from treewright.tree.records.model import Usage
 
 _NOTHING = "(none)"
 
@@ -179,7 +180,7 @@ class _Loop:
                 reply = backend.run(request)
         except AgentFailure as failure:
             check(self._cancel)
-            failure.message = transcript.redact(failure.message)  # it is recorded, not used
+            failure.message = redact(failure.message)  # it is recorded, not used
             failure.args = (failure.message,)
             with contextlib.suppress(AgentFailure):  # the first failure is the one to report
                 self._checkout.take_back_head()

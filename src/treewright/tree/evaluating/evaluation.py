@@ -19,6 +19,7 @@ from treewright.kernel import artifacts, atomic, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.config import Config
@@ -31,7 +32,7 @@ from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end, some_of
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import summary
-from treewright.tree.records.model import Comparison, EvalError, EvalOutcome, Usage
+from treewright.tree.records.model import Comparison, EvalError, EvalOutcome
 from treewright.tree.repository import worktrees
 from treewright.tree.repository.git import GitError
 from treewright.tree.repository.worktrees import Commit, Worktrees

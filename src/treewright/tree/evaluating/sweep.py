@@ -11,6 +11,7 @@ from treewright.kernel import process, untrusted
 from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
+from treewright.llm import keys
 from treewright.tree.config import (
     BackendConfig,
     CommandBackend,
@@ -108,11 +109,13 @@ def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
     return _run(config.command, config.timeout_seconds, context, "tests.log", {})
 
 
-def named_keys(config: Config) -> frozenset[str]:
-    """Environment variables that the configuration says hold API keys."""
+def key_variables(config: Config) -> dict[str, bool]:
+    """Environment variables that hold the keys of the configuration's endpoints; which of them
+    have to be set."""
     endpoints = [b.endpoint for b in _backends(config) if isinstance(b, OpenaiBackend)]
     endpoints += [source.endpoint for source in config.ideas if isinstance(source, LlmIdeas)]
-    return frozenset(e.api_key_env for e in endpoints if e.api_key_env)
+    variables = [keys.variable_for(endpoint) for endpoint in endpoints]
+    return {v.name: v.required for v in variables if v is not None}
 
 
 def secret_variables(config: Config) -> frozenset[str]:
@@ -121,7 +124,7 @@ def secret_variables(config: Config) -> frozenset[str]:
     A command-line agent's key has a well-known name. Keys of AWS are taken away only if
     they are the agent's: a sweep may need them for its data.
     """
-    found = named_keys(config)
+    found = frozenset(key_variables(config)) | keys.listed_variables()
     if any(isinstance(backend, CommandBackend) for backend in _backends(config)):
         found |= PROVIDER_KEYS
         if os.environ.get(_USES_AWS):

@@ -8,16 +8,9 @@ from __future__ import annotations
 
 import math
 
+from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import (
-    Dedupe,
-    DepthRecord,
-    EvalOutcome,
-    Evaluation,
-    Manifest,
-    Usage,
-    sane_usage,
-)
+from treewright.tree.records.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest
 
 _COST_DIGITS = 9
 
@@ -196,3 +189,4 @@ def _spend(manifest: Manifest, claimed: Usage) -> None:
     manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
     manifest.spent.prompt_tokens += usage.prompt_tokens
     manifest.spent.completion_tokens += usage.completion_tokens
+    manifest.spent.unpriced_tokens += usage.unpriced_tokens
