@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from treewright.kernel.deadline import check
@@ -20,7 +20,7 @@ from treewright.tree.agents.factory import make_backend
 from treewright.tree.agents.private_git import private_repository
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
-from treewright.tree.model import Usage
+from treewright.tree.model import Usage, sane_usage
 
 _NOTHING = "(none)"
 
@@ -104,7 +104,7 @@ class _Loop:
                     approved = True if judged == "approve" else None
                     return Implementation(number, approved, self._usage, plan)
         except AgentFailure as failure:
-            failure.usage = failure.usage + self._usage
+            failure.usage = sane_usage(failure.usage) + self._usage
             raise
         rounds_done = self._config.max_review_rounds
         if self._config.proceed_on_max_review_rounds:
@@ -185,6 +185,7 @@ class _Loop:
                 self._checkout.take_back_head()
             raise
         check(self._cancel)
+        reply = replace(reply, usage=sane_usage(reply.usage))
         self._usage += reply.usage
         notes = ""  # in front of the reply, because a review's last line is its verdict
         if self._checkout.take_back_head() or moved:
