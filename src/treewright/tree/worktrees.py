@@ -17,6 +17,7 @@ from pathlib import Path
 
 from treewright.kernel import untrusted
 from treewright.tree.git import GitError, attempt, git
+from treewright.tree.private_git import take_back
 
 _DURABLE = {
     "GIT_CONFIG_COUNT": "2",
@@ -93,6 +94,7 @@ class Worktrees:
         path = self.candidate_path(eval_id)
         if not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
+        take_back(path)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
         return path

@@ -17,7 +17,6 @@ from treewright.tree.agents import prompts, rounds, transcript, verdict
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
-from treewright.tree.agents.private_git import private_repository
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
 from treewright.tree.model import Usage, sane_usage
@@ -171,8 +170,7 @@ class _Loop:
         moved = False
         try:
             if isinstance(config, CommandBackend):
-                place = self._checkout.worktree
-                with private_repository(place, self._checkout.base_commit) as seen:
+                with self._checkout.in_private() as seen:
                     reply = backend.run(request)
                 moved = seen.moved
             else:
