@@ -12,11 +12,11 @@ import pytest
 from tests.faults.running import Gate, Search, add_gate, finish
 from tests.toy import ToyRepository
 from tests.tree.runs import search
-from treewright.tree import store
-from treewright.tree.git import GitError, git
-from treewright.tree.private_git import private_repository
+from treewright.tree.records import store
+from treewright.tree.repository.git import GitError, git
+from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation import validate
-from treewright.tree.worktrees import Worktrees
 
 MISCHIEF = """\
 git log --oneline main kept v1 -- > /dev/null || exit 1

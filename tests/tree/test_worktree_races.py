@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.toy import ToyRepository
 from tests.waiting import until
 from treewright.kernel import untrusted
-from treewright.tree.worktrees import Worktrees
+from treewright.tree.repository.worktrees import Worktrees
 
 SLOW_FILTER = "touch {here}/writing; until test -e {here}/go; do sleep 0.01; done; cat"
 

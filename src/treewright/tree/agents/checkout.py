@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.git import GitError, attempt, command, environment, git, require_space
-from treewright.tree.private_git import private_repository
+from treewright.tree.repository.git import (
+    GitError,
+    attempt,
+    command,
+    environment,
+    git,
+    require_space,
+)
+from treewright.tree.repository.private_git import private_repository
 
 
 @dataclass(slots=True)
