@@ -74,6 +74,13 @@ def test_patch_without_planner_and_reviewer(run, worktree: Path, tmp_path: Path)
     assert "model.py | 2 +-" in log
 
 
+def test_one_role_that_claims_negative_usage_takes_nothing_from_another(run):
+    gift = {"prompt_tokens": -500, "completion_tokens": -1, "cost_usd": -6.0}
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "cost_usd": 0.5}
+    done = run(CODE | {"usage": usage}, APPROVE | {"usage": gift})
+    assert done.usage == Usage(10, 2, 0.5)
+
+
 def test_reviewer_sends_the_coder_back_once(run, worktree: Path, tmp_path: Path):
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "cost_usd": 0.5}
     done = run(

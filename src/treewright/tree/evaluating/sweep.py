@@ -21,6 +21,7 @@ from treewright.tree.config import (
     SweepConfig,
     TestsConfig,
 )
+from treewright.tree.repository.private_git import private_repository
 
 RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
@@ -34,6 +35,7 @@ _GIT_LOCATION = frozenset(
     )
 )  # fmt: skip
 """Set inside a git hook; with them a candidate's git would work on another repository."""
+_GIT_CEILINGS = "GIT_CEILING_DIRECTORIES"
 PROVIDER_KEYS = frozenset({
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
     "AZURE_OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "DEEPSEEK_API_KEY",
@@ -73,9 +75,12 @@ class CommandContext:
     limits: Limits = NO_LIMITS
 
     def environment(self, **extra: str) -> dict[str, str]:
-        """Ours, less keys and whatever a surrounding treewright or git had set."""
+        """Ours, less keys and whatever a surrounding treewright or git had set. A worktree
+        without its `.git` is not to be taken for the repository that it lies in."""
         dropped = self.hidden_variables | _CONTRACT | _GIT_LOCATION
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        ceilings = [str(self.worktree.absolute().parent), kept.get(_GIT_CEILINGS, "")]
+        kept[_GIT_CEILINGS] = os.pathsep.join(filter(None, ceilings))
         return {**kept, "TREEWRIGHT_SEED": str(self.seed), **extra}
 
 
@@ -143,13 +148,14 @@ def limits(config: Config) -> Limits:
 def _run(
     command: str, timeout: float, context: CommandContext, log: str, variables: dict[str, str]
 ) -> ProcessResult:
-    return process.run(
-        command,
-        cwd=context.worktree,
-        env=context.environment(**variables),
-        log_path=context.log_dir / log,
-        timeout=timeout,
-        limits=context.limits,
-        cancel=context.cancel,
-        owner=context.owner,
-    )
+    with private_repository(context.worktree):
+        return process.run(
+            command,
+            cwd=context.worktree,
+            env=context.environment(**variables),
+            log_path=context.log_dir / log,
+            timeout=timeout,
+            limits=context.limits,
+            cancel=context.cancel,
+            owner=context.owner,
+        )

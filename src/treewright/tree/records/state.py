@@ -142,6 +142,7 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     if outcome.results_csv is not None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
     _spend_seconds(manifest, math.fsum(outcome.timings.values()))
+    evaluation.usage = sane_usage(outcome.usage)
     _spend(manifest, outcome.usage)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from treewright.kernel import untrusted
 from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.repository.private_git import take_back
 
 _DURABLE = {
     "GIT_CONFIG_COUNT": "2",
@@ -93,12 +94,14 @@ class Worktrees:
         path = self.candidate_path(eval_id)
         if not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
+        take_back(path)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
         return path
 
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
+        untrusted.remove_tree(self.candidate_path(eval_id))  # takes long; nobody need wait for it
         with self._alone():
             self._remove_candidate(eval_id)
 
@@ -108,9 +111,11 @@ class Worktrees:
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
+        directory = self.run_dir / "cand"
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        for eval_id in present.intersection(eval_ids):
+            untrusted.remove_tree(self.candidate_path(eval_id))
         with self._alone():
-            directory = self.run_dir / "cand"
-            present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
             for eval_id in sorted(present.intersection(eval_ids)):
                 self._remove(self.candidate_path(eval_id))
             pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
