@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     from treewright.lean.wasm.home import LeanHome
     from treewright.lean.wasm.session import WasmSession
 
+# Hundreds of short processes are started: none should compile the program again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Where there is room for it, tests write to memory: they sync as often, but wait for no disk.
+_MEMORY = Path("/dev/shm")
+_ENOUGH_BYTES = 4 << 30
+if (
+    os.access(_MEMORY, os.W_OK)
+    and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+    and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES
+):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
 # A busy machine is not a failing property.
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("here")

@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "878d5c3673a7cc4f5d2ce935a3fa9f0a1eb7b071deaa6afecd7566024e7402d3"
+CONTENTS = "0210c88838a808bc2c657245cb5809d1619bb50e8d254ea3eef5c5513cc74bee"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 
