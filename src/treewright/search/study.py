@@ -65,6 +65,7 @@ class Search:
         self.budget = budget
         self._storage = storage
         self._is_begun = is_begun
+        self._is_closed = False
         self._lookahead_given = lookahead_given
         self._changed = threading.Condition(threading.RLock())
         self._policy = policies.make(settings.policy, settings.options)
@@ -102,6 +103,8 @@ class Search:
         with self._changed:
             self._begin(1)
             while True:
+                if self._is_closed:
+                    raise UsageError("this search is closed; open it again to go on")
                 task = self._next_task()
                 if task is not None or self._is_over() or not wait:
                     return task
@@ -269,9 +272,11 @@ class Search:
     def close(self) -> None:
         """Gives the search up for the next process. What was asked and not told goes back."""
         with self._changed:
+            self._is_closed = True
             if self._storage is not None:
                 self._storage.close()
                 self._storage = None
+            self._changed.notify_all()
 
     def __enter__(self) -> Self:
         return self
@@ -431,6 +436,8 @@ class Search:
         self._changed.notify_all()
 
     def _write(self, line: records.Line, *, sync: bool) -> None:
+        if self._is_closed:
+            raise UsageError("this search is closed; open it again to go on")
         if self._storage is not None:
             self._storage.append(line, sync=sync)
 

@@ -65,8 +65,30 @@ class Node:
             node = node.parent
         return upwards[::-1]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its path as a list: pickled as they refer, a deep one would be too much recursion."""
+        return _restore, ([_state(node) for node in self.path()],)
+
     def __repr__(self) -> str:
         return f"Node({self.number}, depth={self.depth}, score={self.score})"
+
+
+def _state(node: Node) -> tuple[int, dict[str, Any]]:
+    return node.number, {
+        "action": node.action,
+        "score": node.score,
+        "scores": node.scores,
+        "value": node.value,
+        "data": node.data,
+    }
+
+
+def _restore(path: list[tuple[int, dict[str, Any]]]) -> Node:
+    node: Node | None = None
+    for number, fields in path:
+        node = Node(number, node, **fields)
+    assert node is not None
+    return node
 
 
 class Branch:
