@@ -44,6 +44,7 @@ def bg(
     from treewright.cli.orchestrator_options import make_config
     from treewright.kernel.errors import UsageError
     from treewright.orchestrator.ledger.counting import stub_ledger
+    from treewright.orchestrator.ledger.file import DEFAULT_PATH
     from treewright.orchestrator.ledger.store import Ledger
     from treewright.orchestrator.running.background import Background
 
@@ -70,7 +71,7 @@ def bg(
         await background.run(once=once)
         return background
 
-    path = ledger_path or base / ".treewright" / "ledger.db"
+    path = ledger_path or base / DEFAULT_PATH
     with Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger:
         done = asyncio.run(work(ledger))
     if as_json:

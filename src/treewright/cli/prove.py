@@ -13,6 +13,7 @@ import click
 
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
+from treewright.mcts import layout
 
 if TYPE_CHECKING:
     from treewright.lean.session import LeanSession
@@ -113,7 +114,7 @@ def prove(**given: Any) -> None:
     result, stopped = _prove(directory, session, flags)
     if flags.get("in_place") and result.complete:
         _write_in_place(directory, result)
-    echo(f"report: {directory / 'report.md'}", err=True)
+    echo(f"report: {directory / layout.REPORT}", err=True)
     _print(result, flags)
     if not result.complete and not stopped:
         echo(
@@ -271,7 +272,7 @@ def _write_in_place(directory: Path, result: RunResult) -> None:
     from treewright.kernel import atomic
     from treewright.mcts.settings import FileTarget, read_run
 
-    target = read_run(directory / "run.json").target
+    target = read_run(directory / layout.RUN).target
     if not isinstance(target, FileTarget):
         raise UsageError("--in-place changes a file; this run has none")
     if result.file is None:

@@ -131,13 +131,13 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
-    from treewright.tree.records import outcome
+    from treewright.tree.records import layout, outcome
     from treewright.tree.report import write_report
     from treewright.tree.running.creation import Shape
     from treewright.tree.running.dispatch import FailurePolicy
     from treewright.tree.running.housekeeping import Retention
     from treewright.tree.running.parallel import Parallelism
-    from treewright.tree.running.runner import RunRequest, open_run, runs_directory
+    from treewright.tree.running.runner import RunRequest, open_run
 
     request = RunRequest(
         repo=flags["repo"],
@@ -176,7 +176,7 @@ def _search(flags: dict[str, Any]) -> None:
             progress.say(
                 outcome.estimate(
                     coordinator.manifest,
-                    runs_directory(coordinator.repo),
+                    layout.runs_directory(coordinator.repo),
                     flags["max_parallel_evals"],
                 )
             )

@@ -9,6 +9,7 @@ from treewright.cellview.experiment.plan import Cell, Plan, search_settings
 from treewright.cellview.experiment.results import CellResult, measure_cell
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.mcts import layout
 from treewright.mcts.prove import Prover, SessionFactory
 from treewright.mcts.provenance import git_record, lean_record
 from treewright.mcts.report import write_report
@@ -40,7 +41,7 @@ class CellProver:
         if self._stop_asked():
             return None
         settings = search_settings(self._plan, cell)
-        if not (directory / "run.json").exists():
+        if not (directory / layout.RUN).exists():
             session = self._ready()
             lean, git = lean_record(session.info), git_record(Path.cwd())
             create_in(directory, StatementTarget(cell.goal.statement), settings, lean, git)

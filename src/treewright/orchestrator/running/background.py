@@ -21,6 +21,7 @@ import msgspec
 from treewright.kernel import atomic
 from treewright.kernel.clock import now, timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
+from treewright.kernel.rundir import STATE_DIR
 from treewright.lean.sorries import FileSorries, from_check, lean_files
 from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig
@@ -76,7 +77,7 @@ class Background:
     @property
     def directory(self) -> Path:
         base = self.root if self.root.is_dir() else self.root.parent
-        return base / ".treewright" / "bg" / self.run_id
+        return base / STATE_DIR / "bg" / self.run_id
 
     def stop(self) -> None:
         """Ends the run in order; what is in work is cancelled and can be continued."""
