@@ -37,7 +37,6 @@ def bg(
     are not touched unless --in-place is given.
     """
     import asyncio
-    import signal
 
     import msgspec
 
@@ -57,18 +56,7 @@ def bg(
         background = Background(
             project, ledger, config, in_place, lambda text: echo(text, err=True)
         )
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
-
-        def stop() -> None:
-            background.stop()
-            for number in numbers:  # a second one ends the process at once
-                loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_DFL)
-
-        for number in numbers:
-            loop.add_signal_handler(number, stop)
-        await background.run(once=once)
+        await background.run_until_signalled(once=once)
         return background
 
     path = ledger_path or base / DEFAULT_PATH

@@ -179,6 +179,25 @@ def copy_of(directory: Path, target: Target) -> Path | None:
     )
 
 
+def write_in_place(directory: Path, result: RunResult) -> str | None:
+    """Puts the proofs into the author's own file, if it is as it was; gives its path.
+
+    None if nothing was proved.
+    """
+    target = read_run(directory / layout.RUN).target
+    if not isinstance(target, FileTarget):
+        raise UsageError("--in-place changes a file; this run has none")
+    if result.file is None:
+        return None
+    path = Path(target.path).resolve()  # a link stays one
+    if path.read_bytes() != target.source.encode():
+        raise UsageError(f"{path} has changed since the run began; the proofs are in {result.file}")
+    mode = path.stat().st_mode
+    atomic.write_bytes(path, Path(result.file).read_bytes())
+    path.chmod(mode)
+    return target.path
+
+
 def read_result(directory: Path) -> RunResult | None:
     """What a run wrote down at its end; None before that."""
     try:

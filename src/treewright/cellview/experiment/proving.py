@@ -12,7 +12,6 @@ from treewright.lean.session import LeanSession
 from treewright.mcts import layout
 from treewright.mcts.prove import Prover, SessionFactory
 from treewright.mcts.provenance import git_record, lean_record
-from treewright.mcts.report import write_report
 from treewright.mcts.run import create_in, opened
 from treewright.mcts.settings import StatementTarget
 from treewright.mcts.sources.factory import build_source
@@ -62,7 +61,6 @@ class CellProver:
                 self._session = prover.first
         if not result.complete:
             return None
-        write_report(directory)
         return measure_cell(cell, directory)
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
-from treewright.orchestrator.scheduling.stopping import unless_set
+from treewright.orchestrator.scheduling.stopping import stopping_on_signals, unless_set
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -84,6 +84,11 @@ class Background:
         self._stop.set()
         if self._scheduler is not None:
             self._scheduler.shutdown()
+
+    async def run_until_signalled(self, *, once: bool = False) -> None:
+        """`run` as a process of its own does it: a signal stops it in order."""
+        with stopping_on_signals(self.stop):
+            await self.run(once=once)
 
     async def run(self, *, once: bool = False) -> None:
         lean = LeanAccess(self.config.lean_sessions)

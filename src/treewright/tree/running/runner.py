@@ -25,6 +25,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.store import RunStore
+from treewright.tree.report import write_report
 from treewright.tree.repository.git import find_repository, hide_from_status
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
@@ -122,6 +123,24 @@ def open_run(
             _quietly(owned.snapshot)
             raise
         owned.snapshot()
+
+
+def search(coordinator: Coordinator, *, until_done: bool) -> Path:
+    """One depth, or one after the other until there is a stop reason; a report after each.
+
+    Returns the path of the report. It is written too when something ends the search, as far as
+    the search came.
+    """
+    run_dir = coordinator.store.run_dir
+    try:
+        while coordinator.advance() and until_done:
+            write_report(run_dir, coordinator.manifest)
+    except BaseException:
+        with contextlib.suppress(Exception):  # what ended the search is what to report
+            coordinator.store.lease.check()
+            write_report(run_dir, coordinator.manifest)
+        raise
+    return write_report(run_dir, coordinator.manifest)
 
 
 def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
