@@ -9,8 +9,8 @@ import sys
 
 from tests.faults.running import Gate, Search, add_gate, finish
 from tests.faults.running import search as run_search
-from tests.toy import ToyRepository, set_parameter
 from tests.llm.endpoints import Step, completion, stand_in
+from tests.toy import ToyRepository, set_parameter
 from tests.tree.making import finished, manifest, queued
 from tests.waiting import until
 from treewright.kernel.budget import Spending
