@@ -21,10 +21,10 @@ from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.environment import Outcome, Subgoal
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.search import Runner
 from treewright.mcts.sources.base import Suggestions
+from treewright.search.andor.policies.mcts import Mcts
 
 ACTIONS = ("a", "b", "c", "d")
 _SUGGESTIONS = Suggestions(tuple(Candidate(action, 0.25) for action in ACTIONS))
@@ -65,7 +65,7 @@ def expander() -> Expander:
 
 
 def centralized() -> Runner:
-    return CentralizedEngine(expander(), Policy())
+    return CentralizedEngine(expander(), Mcts())
 
 
 def cellview(agents: int) -> Runner:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import treewright
 from tests.search.landscape import shape, walk
 from treewright.kernel.errors import UsageError
-from treewright.search import policies
+from treewright.search import policies, registry
 from treewright.search.policies.beam import frontier
 from treewright.search.sequencer import Outcome, Sequencer, stream
 from treewright.search.tree import Node, Status, Tree
@@ -169,7 +169,7 @@ def test_a_policy_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> type[policies.Policy]:
             return Oldest
 
-    monkeypatch.setattr(policies, "entry_points", lambda group: [Entry()])
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()])
     policies.known.cache_clear()
     try:
         assert "oldest" in policies.known()

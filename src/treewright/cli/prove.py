@@ -15,6 +15,8 @@ from treewright.cli.output import echo
 from treewright.cli.prove_cells import CELL_FLAGS, CommandWithCells, cell_options, cells_of
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.mcts import layout
+from treewright.search.andor import policies
+from treewright.search.registry import given_options, in_words
 
 if TYPE_CHECKING:
     from treewright.lean.session import LeanSession
@@ -42,6 +44,18 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
     "mode",
     type=click.Choice(["centralized", "distributed"]),
     help="One searcher over the whole tree, or many with local views. [centralized]",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(list(policies.known())),
+    help=f"Centralized: how the next goal is chosen. {in_words(policies.known())} [mcts]",
+)
+@click.option(
+    "--policy-option",
+    "policy_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the policy; may be repeated.",
 )
 @click.option("--simulations", type=_positive, help="Most simulations per goal. [200]")
 @click.option("--time-limit", type=_seconds, help="Most seconds of search per goal. [none]")
@@ -77,7 +91,7 @@ def prove(**given: Any) -> None:
 
     Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call.
     """
-    flags = {name: value for name, value in given.items() if value is not None}
+    flags = {name: value for name, value in given.items() if value not in (None, ())}
     if "experiment" in flags:
         _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
         from treewright.cli.prove_experiment import experiment
@@ -135,7 +149,6 @@ def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
 
 def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
-    from treewright.mcts.policy import Policy
     from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
 
     mode = flags.get("mode", "centralized")
@@ -145,9 +158,6 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     for name in ("time_limit", "step_timeout"):
         if not math.isfinite(flags.get(name, 1.0)):
             raise UsageError(f"{_flag(name)} must be a number of seconds")
-    for name in _POLICY:
-        if isinstance(flags.get(name), float) and not math.isfinite(flags[name]):
-            raise UsageError(f"{_flag(name)} must be a number")
     if ("llm_url" in flags) != ("llm_model" in flags):
         raise UsageError("--llm-url and --llm-model go together")
     key_env = flags.get("llm_key_env")
@@ -168,15 +178,30 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
     )
-    policy = Policy(**_some(flags, *_POLICY))
     return Settings(
         mode=mode,
-        policy=policy,
+        policy=_policy(flags, mode),
         sources=sources,
         cells=cells_of(flags) if mode == "distributed" else None,
         axioms=_axioms(flags["axioms"]) if "axioms" in flags else Settings().axioms,
         **_some(flags, "simulations", "time_limit", "step_timeout", "seed", "batch", "refute"),
     )
+
+
+def _policy(flags: dict[str, Any], mode: str) -> policies.Policy:
+    """Flags that are shorthand for a setting, and settings by name; none of them twice."""
+    if mode == "distributed" and "policy" in flags:
+        raise UsageError("--policy is for one searcher; cells choose by --algotypes")
+    options = _some(flags, *_POLICY)
+    for name, value in given_options(flags.get("policy_options", ())).items():
+        if name in options:
+            raise UsageError(f"{name!r} is given twice: by {_flag(name)} and --policy-option")
+        options[name] = value
+    for name, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            where = _flag(name) if name in flags else f"--policy-option {name}"
+            raise UsageError(f"{where} must be a number")
+    return policies.make(flags.get("policy", policies.Mcts.name), options)
 
 
 def _axioms(text: str) -> tuple[str, ...]:
@@ -204,7 +229,7 @@ def _prove(
         opened_source(run.record) as source,
         cancel_on_signals() as cancel,
     ):
-        echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
+        echo(f"run {run.record.run_id}: {run.record.settings.searcher}, {directory}", err=True)
         narration = narrator(sys.stderr)
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
         return prover.prove(), cancel.is_set()
@@ -248,7 +273,12 @@ def _only(flags: dict[str, Any], allowed: tuple[str, ...], why: str) -> None:
 
 
 def _flag(name: str) -> str:
-    names = {"mode": "--mcts-mode", "as_json": "--json", "target": "TARGET"}
+    names = {
+        "mode": "--mcts-mode",
+        "policy_options": "--policy-option",
+        "as_json": "--json",
+        "target": "TARGET",
+    }
     return names.get(name, f"--{name.replace('_', '-')}")
 
 

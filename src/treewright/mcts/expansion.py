@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from treewright.mcts.environment import Environment, Outcome
-from treewright.mcts.prooftree import Changes, Child, Node, ProofTree, Status
 from treewright.mcts.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.mcts.sources.base import Frontier, Suggestions, TacticSource
+from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
@@ -59,7 +59,7 @@ class Expander:
         self._frontiers: dict[int, Frontier] = {}
         self.attempts = 0
         root = environment.root()
-        self.tree = ProofTree(root.key, estimate(root.goals))
+        self.tree = Graph(root.key, estimate(root.goals))
         self._goals[0] = root.goals
         self.root = NodeRecord(0, root.key, root.goals)
 
@@ -67,13 +67,6 @@ class Expander:
     def overlaps(self) -> bool:
         """Whether the source says of itself that it is slow and may be asked from threads."""
         return bool(getattr(self._source, "overlaps", False))
-
-    def has_more(self, node: Node) -> bool:
-        """Whether there is something left to try at a node, as far as is known."""
-        if node.exhausted:
-            return False
-        frontier = self._frontiers.get(node.id)
-        return frontier is None or bool(frontier.untried) or not frontier.complete
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]

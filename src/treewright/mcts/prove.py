@@ -17,7 +17,6 @@ from treewright.mcts import extraction
 from treewright.mcts.certifying import write_certificate
 from treewright.mcts.environment import GoalError, LeanEnvironment
 from treewright.mcts.judging import Judge, Judgement
-from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.recording import FedEnvironment, Recording
 from treewright.mcts.records import Iteration, VerdictReached
 from treewright.mcts.refutation import NegationSink, negation_limits, negation_recording
@@ -36,6 +35,7 @@ from treewright.mcts.settings import StatementTarget
 from treewright.mcts.sources.base import TacticSource, stop_when
 from treewright.mcts.targets import GoalSpec, Opening, file_goals, statement_goal
 from treewright.mcts.verification import Unchecked
+from treewright.search.andor.graph import Graph
 
 MINIMISING_SECONDS = 30.0
 
@@ -47,7 +47,7 @@ class Observer:
     """Told about progress; the defaults say nothing."""
 
     goal: Callable[[GoalSpec, int], None] = lambda spec, total: None
-    iteration: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
+    iteration: Callable[[Iteration, Graph], None] = lambda line, tree: None
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
     negation: Callable[[GoalSpec], None] = lambda spec: None
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None

@@ -16,7 +16,6 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.mcts import layout
 from treewright.mcts.environment import Environment, LeanEnvironment
-from treewright.mcts.invariants import check
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
 from treewright.mcts.records import Iteration, TraceLine
@@ -30,6 +29,7 @@ from treewright.mcts.support import Evidence, Searched, stale, unsupported
 from treewright.mcts.targets import Opening, goals_of, negation_of
 from treewright.mcts.trace import first_difference, read_trace
 from treewright.mcts.turn import Stamp, record
+from treewright.search.andor.invariants import check
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,7 +13,7 @@ from treewright.kernel.rundir import RunEnvironment
 from treewright.lean.replay import DEFAULT_AXIOMS
 from treewright.llm.endpoint import Endpoint
 from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.policy import Policy
+from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
 TRACE_VERSION = 2
@@ -85,6 +85,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     """Everything a search depends on but its target. `cells` are for the distributed mode.
 
+    `policy` is how the centralized mode chooses; cells take their constants from it.
     `axioms` are those that a proof may rest on.
     """
 
@@ -95,10 +96,15 @@ class Settings(msgspec.Struct, frozen=True):
     seed: int = 0
     batch: int = 8
     refute: bool = True
-    policy: Policy = Policy()
+    policy: Policy = Mcts()
     sources: SourceSettings = SourceSettings()
     cells: CellSettings | None = None
     axioms: tuple[str, ...] = tuple(sorted(DEFAULT_AXIOMS))
+
+    @property
+    def searcher(self) -> str:
+        """Who searches, in words."""
+        return f"{self.mode}, {self.policy.name}" if self.mode == "centralized" else self.mode
 
 
 class LeanRecord(msgspec.Struct, frozen=True):
@@ -142,11 +148,20 @@ def read_run(path: Path) -> RunRecord:
     except FileNotFoundError:
         raise UsageError(f"there is no proof run here: {path.parent} has no run.json") from None
     try:
-        version = jsontext.decode(data).get("format_version")
+        document = jsontext.decode(data)
+        version = document.get("format_version")
         if version != FORMAT_VERSION:
             raise UsageError(
                 f"{path} is of format {version}; this treewright reads format {FORMAT_VERSION}"
             )
-        return jsontext.decode(data, type=RunRecord)
+        return msgspec.convert(document, RunRecord, dec_hook=_policy)
     except (msgspec.DecodeError, AttributeError) as error:
         raise StorageError(f"{path} is damaged: {error}") from None
+
+
+def _policy(kind: type, recorded: Any) -> Policy:
+    """A recorded policy is tagged with its name, but for the one there was at first."""
+    if kind is not Policy or not isinstance(recorded, dict):
+        raise TypeError(f"no {kind.__name__}")
+    options = {key: value for key, value in recorded.items() if key != "type"}
+    return make(recorded.get("type", Mcts.name), options)

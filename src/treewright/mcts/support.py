@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from treewright.mcts import extraction
-from treewright.mcts.prooftree import Status
 from treewright.mcts.records import VerdictReached
 from treewright.mcts.refutation import negation_limits
 from treewright.mcts.run import RunResult, goal_result, was_fault
 from treewright.mcts.search import Limits, Runner
 from treewright.mcts.settings import FileTarget, RunRecord, StatementTarget
+from treewright.search.andor.graph import Status
 
 _NEEDS_SOLVED_ROOT = ("proved", "partial", "rejected")
 

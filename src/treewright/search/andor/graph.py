@@ -1,10 +1,10 @@
-"""The AND/OR tree of a proof search: what is known, and nothing about how to search.
+"""The AND/OR graph of a search: what is known, and nothing about how to search.
 
-A node is a goal (or goals that share metavariables); it is solved when one of its edges is.
-An edge is a tactic; it is solved when all its children are. Equal goals are one node, so the
-tree is a directed acyclic graph: an edge that would close a circle is refused.
+A node is a goal; it is solved when one of its edges is (OR). An edge is an action and the goals it
+leaves; it is solved when all of them are (AND). Goals with the same key are one node, so this is a
+directed acyclic graph: an edge that would close a circle is refused.
 
-Status, depth, counts and sizes of proofs are kept up to date with every change, along the
+Status, depth, counts and sizes of solutions are kept up to date with every change, along the
 changed part only. `invariants.check` says whether they are right.
 """
 
@@ -22,10 +22,11 @@ class Status(IntEnum):
 
 
 class Node:
-    """Goals that must be solved together, and what the search knows about them.
+    """A goal, and what the search knows about it.
 
-    `visits`, `total` and `virtual` belong to the runners; `estimate` is the provability of the
-    goal as guessed from its looks, before any visit. `rank` grows along every edge.
+    `estimate` is how likely it looks to be solvable before any visit. `rank` grows along every
+    edge. `visits`, `total`, `virtual` and `tries` (visits that ended here) are kept by
+    `statistics`, `outlook` by the policies that need it.
     """
 
     __slots__ = (
@@ -36,12 +37,14 @@ class Node:
         "id",
         "key",
         "live",
+        "outlook",
         "parents",
-        "proof",
-        "proof_size",
         "rank",
+        "solution",
+        "solution_size",
         "status",
         "total",
+        "tries",
         "virtual",
         "visits",
     )
@@ -57,28 +60,31 @@ class Node:
         self.edges: list[Edge] = []
         self.live: list[Edge] = []
         self.parents: list[Edge] = []
-        self.proof: Edge | None = None
-        self.proof_size = 0
+        self.solution: Edge | None = None
+        self.solution_size = 0
         self.visits = 0
+        self.tries = 0
         self.total = 0.0
         self.virtual = 0
+        self.outlook = estimate
 
     @property
     def value(self) -> float:
-        """Estimated provability: certain when known, the mean of the visits, or the first guess."""
+        """How likely it is to be solvable: certain, the mean of the visits, or the first guess."""
         if self.status:
             return 1.0 if self.status is Status.SOLVED else 0.0
         return self.total / self.visits if self.visits else self.estimate
 
 
 class Edge:
-    """A tactic that worked on a node, and the goals it left. All of them must be solved.
+    """An action that is possible at a node, and the goals it leaves. All must be solved.
 
     `promise` is the product of the children's first estimates, for edges never followed.
-    `layout` says which of the goals that the tactic leaves, by position, each child stands for.
+    `layout` is the domain's: which of the goals that the action leaves each child stands for.
     """
 
     __slots__ = (
+        "action",
         "children",
         "id",
         "layout",
@@ -86,7 +92,6 @@ class Edge:
         "prior",
         "promise",
         "status",
-        "tactic",
         "total",
         "unsolved",
         "virtual",
@@ -97,13 +102,13 @@ class Edge:
         self,
         identity: int,
         parent: Node,
-        tactic: str,
+        action: str,
         prior: float | None,
         children: tuple[Node, ...],
     ) -> None:
         self.id = identity
         self.parent = parent
-        self.tactic = tactic
+        self.action = action
         self.prior = prior
         self.children = children
         self.layout: tuple[tuple[int, ...], ...] = ()
@@ -116,7 +121,7 @@ class Edge:
 
 
 class Changes:
-    """Nodes whose status one change to the tree settled, in the order in which it spread."""
+    """Nodes whose status one change to the graph settled, in the order in which it spread."""
 
     __slots__ = ("dead", "solved")
 
@@ -126,7 +131,7 @@ class Changes:
 
 
 class Child:
-    """A goal that a tactic left: its key, and its provability as guessed from its looks."""
+    """A goal that an action leaves: its key, and how likely it looks to be solvable."""
 
     __slots__ = ("estimate", "key")
 
@@ -135,7 +140,7 @@ class Child:
         self.estimate = estimate
 
 
-class ProofTree:
+class Graph:
     """Grows by `add_edge` and `exhaust`; never shrinks, never forgets."""
 
     def __init__(self, key: str, estimate: float = 0.5) -> None:
@@ -151,12 +156,12 @@ class ProofTree:
     def add_edge(
         self,
         parent: Node,
-        tactic: str,
+        action: str,
         prior: float | None,
         children: Sequence[Child],
         changes: Changes,
     ) -> Edge | None:
-        """Adds what a tactic did to an open node; None if that would close a circle.
+        """Adds what an action did to an open node; None if that would close a circle.
 
         No child is ever left out; a goal that occurs twice is there twice.
         """
@@ -168,7 +173,7 @@ class ProofTree:
             node or self._find_or_make(child, parent)
             for node, child in zip(known, children, strict=True)
         ]
-        edge = Edge(len(self.edges), parent, tactic, prior, tuple(nodes))
+        edge = Edge(len(self.edges), parent, action, prior, tuple(nodes))
         self.edges.append(edge)
         parent.edges.append(edge)
         parent.live.append(edge)
@@ -189,13 +194,13 @@ class ProofTree:
         return edge
 
     def exhaust(self, node: Node, changes: Changes) -> None:
-        """No further tactic will be tried here: without a live edge the node is dead."""
+        """No further action will be tried here: without a live edge the node is dead."""
         node.exhausted = True
         if node.status is Status.OPEN and not node.live:
             self._kill_node(node, changes)
 
     def _find_or_make(self, child: Child, parent: Node) -> Node:
-        """A goal may occur twice among the children of one tactic."""
+        """A goal may occur twice among the children of one action."""
         node = self.by_key.get(child.key)
         if node is None:
             node = self._new_node(child.key, parent.depth + 1, parent.rank + 1, child.estimate)
@@ -209,7 +214,7 @@ class ProofTree:
 
     def check(self) -> None:
         """Raises AssertionError if anything kept up to date differs from what it should be."""
-        from treewright.mcts.invariants import check
+        from treewright.search.andor.invariants import check
 
         check(self)
 
@@ -263,8 +268,8 @@ class ProofTree:
             if node.status is not Status.OPEN:
                 continue
             node.status = Status.SOLVED
-            node.proof = edge
-            node.proof_size = 1 + sum(child.proof_size for child in edge.children)
+            node.solution = edge
+            node.solution_size = 1 + sum(child.solution_size for child in edge.children)
             node.live.clear()
             self.solved += 1
             changes.solved.append(node)

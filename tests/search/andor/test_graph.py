@@ -1,14 +1,8 @@
-"""The tree keeps its books right through any growth, and refuses circles."""
+"""The graph keeps its books right, and refuses circles. Random growth: test_policies.py."""
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from tests.mcts.synthetic import world_expander
-from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.policy import Policy
-from treewright.mcts.prooftree import Changes, Child, ProofTree, Status
+from treewright.search.andor.graph import Changes, Child, Graph, Status
 
 
 def children(*keys: str) -> list[Child]:
@@ -16,7 +10,7 @@ def children(*keys: str) -> list[Child]:
 
 
 def test_an_edge_needs_all_its_children() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     edge = tree.add_edge(tree.root, "constructor", None, children("a", "b"), changes)
     assert edge is not None
     a, b = edge.children
@@ -27,12 +21,12 @@ def test_an_edge_needs_all_its_children() -> None:
     tree.add_edge(b, "rfl", None, [], changes)
     tree.check()
     assert [node.key for node in changes.solved] == ["a", "b", "root"]
-    assert tree.root.proof is edge
-    assert tree.root.proof_size == 3
+    assert tree.root.solution is edge
+    assert tree.root.solution_size == 3
 
 
 def test_a_goal_that_occurs_twice_is_not_dropped() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     edge = tree.add_edge(tree.root, "constructor", None, children("a", "a"), changes)
     assert edge is not None
     assert [child.key for child in edge.children] == ["a", "a"]
@@ -44,7 +38,7 @@ def test_a_goal_that_occurs_twice_is_not_dropped() -> None:
 
 
 def test_a_dead_child_kills_the_edge_and_an_exhausted_parent() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     edge = tree.add_edge(tree.root, "t", None, children("a", "b"), changes)
     assert edge is not None
     tree.exhaust(edge.children[1], changes)
@@ -58,7 +52,7 @@ def test_a_dead_child_kills_the_edge_and_an_exhausted_parent() -> None:
 
 
 def test_a_goal_of_an_ancestor_is_a_circle_on_every_path() -> None:
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     first = tree.add_edge(tree.root, "t", None, children("a", "b"), changes)
     assert first is not None
     a, b = first.children
@@ -78,7 +72,7 @@ def test_a_goal_of_an_ancestor_is_a_circle_on_every_path() -> None:
 
 
 def test_depth_is_the_shortest_way() -> None:
-    tree, changes = ProofTree("0"), Changes()
+    tree, changes = Graph("0"), Changes()
     node = tree.root
     for key in "123":
         edge = tree.add_edge(node, "t", None, children(key), changes)
@@ -89,37 +83,3 @@ def test_depth_is_the_shortest_way() -> None:
     tree.add_edge(tree.root, "u", None, children("3"), changes)
     tree.check()
     assert tree.by_key["4"].depth == 2
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    priors=st.booleans(),
-    batch=st.integers(1, 3),
-    size=st.integers(3, 80),
-    closing=st.sampled_from([0.0, 0.05, 0.2]),
-    backup=st.sampled_from(["product", "min"]),
-)
-def test_the_books_are_right_after_every_simulation(
-    seed: int, priors: bool, batch: int, size: int, closing: float, backup: str
-) -> None:
-    expander = world_expander(seed, priors=priors, batch=batch, size=size, closing=closing)
-    engine = CentralizedEngine(expander, Policy(backup=backup))  # pyright: ignore[reportArgumentType]
-    for _ in range(40):
-        if engine.finished:
-            break
-        settled = {node.id for node in engine.tree.nodes if node.status is not Status.OPEN}
-        turn = engine.step()
-        assert turn.leaf is not None
-        assert turn.leaf.id not in settled
-        engine.tree.check()
-
-
-def test_the_search_ends_when_nothing_is_left() -> None:
-    engine = CentralizedEngine(world_expander(3, size=5, closing=0.0), Policy())
-    steps = 0
-    while not engine.finished:
-        engine.step()
-        steps += 1
-        assert steps < 1000
-    assert engine.tree.root.status is Status.DEAD
