@@ -46,6 +46,9 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
         echo(f"differs after {report.iterations} iterations: {report.difference}")
     else:
         echo(f"the same: {report.goals} goals, {report.iterations} iterations")
+        for check in report.checks:
+            said = f"the replay check said {check.reason!r} of text {check.candidate[:12]}"
+            echo(f"goal {check.goal}, {check.status}: {said}")
         for what in report.unchecked:
             echo(f"not checked: {what}")
     if report.difference:

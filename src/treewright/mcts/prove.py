@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -207,11 +207,11 @@ class Prover:
         detail = f"{_WHY[stop]}; its negation was not proved either"
         if ended == "solved":
             script = extraction.render(extraction.extract(runner.tree.root))
-            answer = judge.refutes(script)
-            if answer.proved:
-                disproved = Judgement("false", "its negation is proved", answer.axioms)
-                return self._verdict(search, disproved, stop, script, negation=ended)
-            detail = f"{_WHY[stop]}; the proof of its negation was refused: {answer.detail}"
+            judgement = judge.refutation(script)
+            if judgement.status == "false":
+                return self._verdict(search, judgement, stop, script, negation=ended)
+            refused = replace(judgement, detail=f"{_WHY[stop]}; {judgement.detail}")
+            return self._verdict(search, refused, stop, negation=ended)
         return self._verdict(search, Judgement("unproved", detail), stop, negation=ended)
 
     def _until_tired(self, holds: Callable[[str], bool]) -> Callable[[str], bool]:
@@ -233,7 +233,7 @@ class Prover:
                 self._fault(spec, fault)
                 continue
             if judgement is not None:
-                self._reach(spec, self._upgrade(earlier, judgement.axioms))
+                self._reach(spec, self._upgrade(earlier, judgement))
 
     def _reach(self, spec: GoalSpec, verdict: VerdictReached) -> None:
         self._verdicts[spec.number] = verdict
@@ -267,16 +267,18 @@ class Prover:
             elapsed=round(search.elapsed, 3),
             left_out=left_out,
             negation=negation,
+            check=judgement.check,
         )
 
-    def _upgrade(self, earlier: VerdictReached, axioms: tuple[str, ...]) -> VerdictReached:
+    def _upgrade(self, earlier: VerdictReached, judgement: Judgement) -> VerdictReached:
         return msgspec.structs.replace(
             earlier,
             epoch=self.run.writer.epoch,
             at=timestamp(),
             status="proved",
             detail="",
-            axioms=axioms,
+            axioms=judgement.axioms,
+            check=judgement.check,
         )
 
     # -- sessions and results -------------------------------------------------------------

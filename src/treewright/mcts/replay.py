@@ -33,6 +33,17 @@ from treewright.search.andor.invariants import check
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What the replay check said when the verdict on a goal was reached, and about which text."""
+
+    goal: int
+    status: str
+    reason: str
+    candidate: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """How much was compared, the first difference, if there is one, and what was not checked."""
 
@@ -40,6 +51,7 @@ class Replayed:
     iterations: int
     difference: str = ""
     unchecked: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 class _Differs(Exception):
@@ -126,7 +138,12 @@ class _Replay:
             everything()
         except _Differs as found:
             difference = str(found)
-        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked))
+        checks = tuple(
+            Check(goal, verdict.status, found.reason, found.candidate, found.detail)
+            for goal, verdict in verdicts(self.lines).items()
+            if (found := verdict.check) is not None
+        )
+        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked), checks)
 
     def offline(self, directory: Path, environment: _Environments) -> None:
         if problem := _order(self.lines):

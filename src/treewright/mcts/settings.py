@@ -16,7 +16,7 @@ from treewright.mcts.cell_settings import CellSettings
 from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
-TRACE_VERSION = 2
+TRACE_VERSION = 3
 """Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
 MODEL_TOKENS = 400
 MODEL_SECONDS = 30.0
