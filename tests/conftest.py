@@ -119,3 +119,23 @@ def replayer(home: LeanHome) -> Iterator[Replayer]:
 
     with Replayer(home) as shared:
         yield shared
+
+
+@pytest.fixture
+def treewright_here(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lean_session: Callable[[], WasmSession],
+    replayer: Replayer,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the program in this process, on the worker's Lean; see tests/here.py."""
+    from tests.here import lend_lean, run_here
+
+    lend_lean(monkeypatch, lean_session, replayer)
+
+    def run(
+        *args: str, cwd: Path | None = None, input: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        return run_here(monkeypatch, args, cwd or tmp_path, input)
+
+    return run

@@ -220,8 +220,8 @@ def test_the_ledger_knows_tickets(tmp_path: Path) -> None:
     assert proved_in_ledger(path, {"wanted", "other"}) == {"wanted"}
 
 
-def test_the_command(project: Path, treewright: Callable[..., CompletedProcess[str]]) -> None:
-    done = treewright("blueprint", str(project), "--write", "--json")
+def test_the_command(project: Path, treewright_here: Callable[..., CompletedProcess[str]]) -> None:
+    done = treewright_here("blueprint", str(project), "--write", "--json")
     assert done.returncode == 1, "what writing cannot settle is still there"
     document = json.loads(done.stdout)
     assert len(document["written"]) == 2
