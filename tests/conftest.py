@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import program
 from tests.toy import ToyRepository
 
 if TYPE_CHECKING:
@@ -60,15 +61,7 @@ def treewright(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
     """Runs the installed program in a process of its own."""
 
     def run(*args: str, cwd: Path | None = None, **kwargs) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "treewright", *args],
-            cwd=cwd or tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=kwargs.pop("timeout", 120),
-            check=False,
-            **kwargs,
-        )
+        return program.run(args, cwd=cwd or tmp_path, **kwargs)
 
     return run
 

@@ -200,7 +200,7 @@ def test_a_mark_that_is_added_and_removed_leaves_no_trace(text: str) -> None:
     assert added.replace("\\leanok", "").split() == text[:at].split() + text[at:].split()
 
 
-def test_the_ledger_knows_tickets(tmp_path: Path) -> None:
+def test_the_ledger_knows_tickets(tmp_path: Path, lean: WasmSession) -> None:
     class Accepting:
         """Stands for the replay check, which other tests try."""
 
@@ -215,7 +215,7 @@ def test_the_ledger_knows_tickets(tmp_path: Path) -> None:
         ticket = await marketplace.request_lemma("1 = 1", suggested_name="wanted")
         await marketplace.complete_ticket(ticket, "rfl", "me")
 
-    with Marketplace(path, checker=Accepting()) as marketplace:
+    with Marketplace(path, checker=Accepting(), parser=lean) as marketplace:
         asyncio.run(fill(marketplace))
     assert proved_in_ledger(path, {"wanted", "other"}) == {"wanted"}
 
