@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import program
 from tests.llm.endpoints import SERVE_MODEL
 from tests.toy import ToyRepository
 
@@ -80,15 +81,7 @@ def treewright(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
     """Runs the installed program in a process of its own."""
 
     def run(*args: str, cwd: Path | None = None, **kwargs) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "treewright", *args],
-            cwd=cwd or tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=kwargs.pop("timeout", 120),
-            check=False,
-            **kwargs,
-        )
+        return program.run(args, cwd=cwd or tmp_path, **kwargs)
 
     return run
 
@@ -139,3 +132,23 @@ def replayer(home: LeanHome) -> Iterator[Replayer]:
 
     with Replayer(home) as shared:
         yield shared
+
+
+@pytest.fixture
+def treewright_here(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lean_session: Callable[[], WasmSession],
+    replayer: Replayer,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the program in this process, on the worker's Lean; see tests/here.py."""
+    from tests.here import lend_lean, run_here
+
+    lend_lean(monkeypatch, lean_session, replayer)
+
+    def run(
+        *args: str, cwd: Path | None = None, input: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        return run_here(monkeypatch, args, cwd or tmp_path, input)
+
+    return run

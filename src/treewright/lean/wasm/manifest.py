@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "0210c88838a808bc2c657245cb5809d1619bb50e8d254ea3eef5c5513cc74bee"
+CONTENTS = "5e809afa5a202f656ff984b23c4980f013e932b5a16aba1fe7fca4dfadee6afe"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

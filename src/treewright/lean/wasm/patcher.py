@@ -74,7 +74,8 @@ Object.setPrototypeOf(wasmImports,wasmExports);""",
 SLOTS_THAT_ARE_ASKED_FOR = Patch(
     "slots for exports",
     "for(var symName in exports){if(isInternalSym(symName)){continue}",
-    "for(var symName in exports){if(!(symName in GOT)||isInternalSym(symName)){continue}",
+    "for(var symName of Object.keys(GOT)){"
+    "if(!(symName in exports)||isInternalSym(symName)){continue}",
 )
 
 # dlsym looked every symbol up with `Object.keys(exports).indexOf`: 131 s of a 155 s run. The
