@@ -14,6 +14,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from tests.here import Program
 from tests.mcts.proving import Proving, SessionFactory
 from tests.waiting import until
 from treewright.lean.replay import Replayer
@@ -287,14 +288,15 @@ def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -
     assert trace_of(killed) == expected
 
 
-def test_in_place_changes_the_file_once_everything_was_searched(tmp_path: Path) -> None:
+def test_in_place_changes_the_file_once_everything_was_searched(
+    tmp_path: Path, treewright_here: Program
+) -> None:
     path = tmp_path / "In.lean"
     path.write_text("theorem t (a : Nat) : a + 0 = a := by\n  sorry\n")
     path.chmod(0o640)
     link = tmp_path / "Link.lean"
     link.symlink_to("In.lean")
-    call = [sys.executable, "-m", "treewright", "prove", "Link.lean", "--in-place"]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = treewright_here("prove", "Link.lean", "--in-place")
     assert done.returncode == 0, done.stderr
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o640

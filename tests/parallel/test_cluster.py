@@ -141,6 +141,23 @@ def test_the_same_tree_for_any_number_of_workers(machines, toy, workers, caplog)
     assert ("room for 3 evaluations at once" in caplog.text) == (workers == 8)
 
 
+def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
+    """Its commits name parents that nobody has."""
+    for number in range(3):
+        toy.write("notes.txt", f"{number}\n")
+        toy.commit(f"history {number}")
+    cut = ToyRepository(tmp_path / "shallow")
+    subprocess.run(
+        ["git", "clone", "-q", "--depth", "1", toy.path.as_uri(), str(cut.path)], check=True
+    )
+    assert cut.git("rev-parse", "--is-shallow-repository") == "true\n"
+    serial = expected(cut)
+    on_cluster = Parallelism(3, "dask", machines.address)
+    run_dir = search(cut.path, "run", REAL, parallelism=on_cluster)
+    assert decisions(run_dir) == serial
+    assert validate(run_dir, cut.path) == []
+
+
 def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):
     serial = expected(toy)
     monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)

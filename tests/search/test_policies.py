@@ -25,7 +25,7 @@ NAMES = list(policies.known())
 def grown(name: str, values: list[float | None], lookahead: int = 1) -> tuple[Tree, list[int]]:
     """The tree that a policy grows when its choices come out like this, and whom it chose."""
     policy = policies.make(name)
-    tree = Tree(branching=policy.branching)
+    tree = Tree(branching=policy.branching, sums_subtrees=policy.sums_subtrees)
     sequencer = Sequencer(tree, policy, seed=3, lookahead=lookahead)
     parents: list[int] = []
     for value in values:
@@ -136,7 +136,7 @@ def test_actions_are_told_apart_by_ab_mcts() -> None:
     ) as search:
         search.run(lambda task: 1.0 if task.action == "good" else 0.0)
         good = sum(node.action == "good" for node in search.nodes)
-    assert good > 100
+    assert good > 85  # 75 if they were alike
 
 
 def test_failures_count_as_the_worst() -> None:

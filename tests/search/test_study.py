@@ -80,6 +80,17 @@ def test_a_released_task_comes_back_and_teaches_nothing() -> None:
     assert third.number == 2
 
 
+def test_a_closed_search_takes_nothing(tmp_path: Path) -> None:
+    """It would not be on disk: whoever tells it must hear so."""
+    with treewright.open_search(tmp_path) as search:
+        task = search.ask()
+    with pytest.raises(UsageError, match="closed"):
+        search.tell(task, 1.0)
+    with pytest.raises(UsageError, match="closed"):
+        search.ask()
+    assert search.nodes == []
+
+
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
     with treewright.open_search(tmp_path), pytest.raises(LockActive, match="pid"):
         treewright.open_search(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +20,13 @@ EVENT = st.tuples(
 )
 
 
-@given(events=st.lists(EVENT, max_size=60), branching=st.sampled_from([None, 1, 3]))
-def test_statistics_are_those_of_a_recount(events, branching) -> None:
-    tree = Tree(branching=branching)
+@given(
+    events=st.lists(EVENT, max_size=60),
+    branching=st.sampled_from([None, 1, 3]),
+    sums_subtrees=st.booleans(),
+)
+def test_statistics_are_those_of_a_recount(events, branching, sums_subtrees) -> None:
+    tree = Tree(branching=branching, sums_subtrees=sums_subtrees)
     pending: list[int] = []
     for pick, value, expandable, exhausts, prior, settles_last in events:
         if tree.growing:
@@ -74,3 +80,12 @@ def test_a_node_refers_upwards_only() -> None:
     assert child.node is not None
     assert [node.data for node in child.node.path()] == ["start", "one"]
     assert not hasattr(child.node, "children")
+
+
+def test_a_deep_path_can_be_sent() -> None:
+    node = Node(0, None, data="start")
+    for number in range(1, 5000):
+        node = Node(number, node, score=1.0, value=1.0, data=number)
+    there = pickle.loads(pickle.dumps(node))
+    assert [each.data for each in there.path()] == [each.data for each in node.path()]
+    assert (there.number, there.depth, there.score) == (4999, 4999, 1.0)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.mcts import layout
 from treewright.mcts.environment import Environment, LeanEnvironment
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
@@ -32,6 +33,17 @@ from treewright.search.andor.invariants import check
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What the replay check said when the verdict on a goal was reached, and about which text."""
+
+    goal: int
+    status: str
+    reason: str
+    candidate: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """How much was compared, the first difference, if there is one, and what was not checked."""
 
@@ -39,6 +51,7 @@ class Replayed:
     iterations: int
     difference: str = ""
     unchecked: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 class _Differs(Exception):
@@ -95,7 +108,7 @@ def replay_live(
 
 
 def _read(directory: Path) -> tuple[RunRecord, list[TraceLine]]:
-    return read_run(directory / "run.json"), read_trace(directory / "trace.jsonl")
+    return read_run(directory / layout.RUN), read_trace(directory / layout.TRACE)
 
 
 _Environments = Callable[[int, Recording, bool], Environment]
@@ -125,7 +138,12 @@ class _Replay:
             everything()
         except _Differs as found:
             difference = str(found)
-        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked))
+        checks = tuple(
+            Check(goal, verdict.status, found.reason, found.candidate, found.detail)
+            for goal, verdict in verdicts(self.lines).items()
+            if (found := verdict.check) is not None
+        )
+        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked), checks)
 
     def offline(self, directory: Path, environment: _Environments) -> None:
         if problem := _order(self.lines):

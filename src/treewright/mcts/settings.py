@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,13 +11,16 @@ from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
 from treewright.lean.replay import DEFAULT_AXIOMS
+from treewright.llm.endpoint import Endpoint
 from treewright.mcts.cell_settings import CellSettings
 from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
-TRACE_VERSION = 2
+TRACE_VERSION = 3
 """Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
-_PUBLIC_ENDPOINT = "https://api.openai.com/"
+MODEL_TOKENS = 400
+MODEL_SECONDS = 30.0
+"""How much a model may say about a goal, and how long it may take."""
 Mode = Literal["centralized", "distributed"]
 
 
@@ -43,20 +45,21 @@ Target = StatementTarget | FileTarget
 class EndpointSettings(msgspec.Struct, frozen=True):
     """A chat endpoint that proposes tactics.
 
-    `key_env` names the environment variable with its key; the key itself is never here. Without
-    a name none is sent, but to the endpoint that `OPENAI_API_KEY` is for.
+    `key_env` names the environment variable with its key; the key itself is never here.
     """
 
     url: str
     model: str
     key_env: str | None = None
 
-    def key(self) -> str:
-        """The key, now; empty if there is none for this endpoint."""
-        name = self.key_env
-        if name is None and self.url.startswith(_PUBLIC_ENDPOINT):
-            name = "OPENAI_API_KEY"
-        return os.environ.get(name, "").strip() if name else ""
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            base_url=self.url,
+            model=self.model,
+            api_key_env=self.key_env,
+            max_tokens=MODEL_TOKENS,
+            timeout_seconds=MODEL_SECONDS,
+        )
 
 
 class SourceSettings(msgspec.Struct, frozen=True):

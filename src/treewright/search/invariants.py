@@ -38,6 +38,7 @@ def _subtrees(tree: Tree) -> list[list[Branch]]:
         below[branch.number].append(branch)
         if branch.parent is not None:
             assert branch.parent.number < branch.number, f"{branch.number}: parent is younger"
+        if branch.parent is not None and tree.sums_subtrees:
             below[branch.parent.number] += below[branch.number]
     return below
 
@@ -57,6 +58,8 @@ def _check_branch(tree: Tree, branch: Branch, subtree: list[Branch]) -> None:
     assert branch.growing == sum(tree.can_grow(b) for b in subtree), f"{name}: growing"
     _close(branch.total, [b.value - tree.origin for b in scored], f"{name}: total")
     _close(branch.squares, [(b.value - tree.origin) ** 2 for b in scored], f"{name}: squares")
+    peak = max((b.value for b in scored), default=-math.inf)
+    assert branch.peak == peak, f"{name}: peak"
     tried = [b for b in tree.branches if b.parent is branch]
     children = [b for b in tried if b.node is not None]
     assert branch.tries == len(tried), f"{name}: tries"

@@ -3,7 +3,7 @@
 import { roomIn } from "./chart.js";
 import { Detail } from "./detail.js";
 import { choice, el, facts, put, table } from "./dom.js";
-import { clip, count, gain, percent, seconds } from "./format.js";
+import { clip, cost, count, gain, percent, seconds } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { PHASES, gantt } from "./gantt.js";
 import { scoreChart } from "./score-chart.js";
@@ -109,7 +109,7 @@ function head() {
       ["failed", progress.failed || null],
       ["time left", run.eta_seconds === null || exported ? null : `about ${seconds(run.eta_seconds)}`],
       ["evaluating", seconds(spent.seconds)],
-      ["cost", spent.cost_usd ? `$${spent.cost_usd.toFixed(2)}` : null],
+      ["cost", cost(spent, 2)],
       ["tokens", spent.prompt_tokens + spent.completion_tokens ? (spent.prompt_tokens + spent.completion_tokens).toLocaleString("en") : null],
       ["branch", best.ref ? el("code", null, best.ref) : null],
     ]));

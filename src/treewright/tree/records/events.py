@@ -11,6 +11,7 @@ import msgspec
 from treewright.kernel import journal
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.lease import Owner
+from treewright.llm.usage import Usage
 from treewright.tree.records.model import (
     Confirmation,
     Decision,
@@ -22,7 +23,6 @@ from treewright.tree.records.model import (
     Node,
     SkippedIdea,
     StopReason,
-    Usage,
 )
 
 

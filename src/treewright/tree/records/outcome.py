@@ -55,6 +55,7 @@ def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
             "cost_usd": manifest.spent.cost_usd,
             "prompt_tokens": manifest.spent.prompt_tokens,
             "completion_tokens": manifest.spent.completion_tokens,
+            "unpriced_tokens": manifest.spent.unpriced_tokens,
         },
         "dry_run": manifest.dry_run,
         "run_dir": str(run_dir),

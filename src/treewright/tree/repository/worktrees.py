@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
+from treewright.tree.records import layout
 from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.repository.private_git import take_back
 
 _DURABLE = {
     "GIT_CONFIG_COUNT": "2",
@@ -46,10 +48,10 @@ class Worktrees:
         self._prefix = f"treewright/{run_id}"
 
     def candidate_path(self, eval_id: str) -> Path:
-        return self.run_dir / "cand" / eval_id
+        return self.run_dir / layout.CANDIDATES / eval_id
 
     def node_path(self, node_id: str) -> Path:
-        return self.run_dir / "wt" / node_id
+        return self.run_dir / layout.worktree(node_id)
 
     def node_ref(self, node_id: str) -> str:
         return node_ref(self._run_id, node_id)
@@ -93,12 +95,14 @@ class Worktrees:
         path = self.candidate_path(eval_id)
         if not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
+        take_back(path)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
         return path
 
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
+        untrusted.remove_tree(self.candidate_path(eval_id))  # takes long; nobody need wait for it
         with self._alone():
             self._remove_candidate(eval_id)
 
@@ -108,9 +112,11 @@ class Worktrees:
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
+        directory = self.run_dir / layout.CANDIDATES
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        for eval_id in present.intersection(eval_ids):
+            untrusted.remove_tree(self.candidate_path(eval_id))
         with self._alone():
-            directory = self.run_dir / "cand"
-            present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
             for eval_id in sorted(present.intersection(eval_ids)):
                 self._remove(self.candidate_path(eval_id))
             pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
@@ -136,7 +142,7 @@ class Worktrees:
         with self._alone():
             git(self.repo, "worktree", "prune")
         refs = self._refs()
-        directory = self.run_dir / "cand"
+        directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         present |= {name for kind, name in refs if kind == "cand"}
         self.remove_candidates(present - set(candidates))

@@ -50,6 +50,8 @@ class StandIn:
     requests: list[dict[str, Any]]
     authorizations: list[str | None]
     times: list[float]
+    under_way: int = 0
+    most_under_way: int = 0
 
 
 @contextlib.contextmanager
@@ -61,6 +63,7 @@ def stand_in(*steps: Step) -> Iterator[StandIn]:
     """
     seen = StandIn("", [], [], [])
     stopping = threading.Event()
+    counting = threading.Lock()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -69,7 +72,12 @@ def stand_in(*steps: Step) -> Iterator[StandIn]:
             seen.requests.append(json.loads(self.rfile.read(length)))
             seen.authorizations.append(self.headers.get("authorization"))
             step = steps[min(len(seen.requests), len(steps)) - 1]
+            with counting:
+                seen.under_way += 1
+                seen.most_under_way = max(seen.most_under_way, seen.under_way)
             stopping.wait(step.delay)
+            with counting:
+                seen.under_way -= 1
             if step.drop:
                 self.close_connection = True
                 return
