@@ -48,14 +48,14 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option(
     "--policy",
     type=click.Choice(list(policies.known())),
-    help=f"Centralized: how the next goal is chosen. {in_words(policies.known())} [mcts]",
+    help=f"Centralized: the next goal by {in_words(policies.known())}. [mcts]",
 )
 @click.option(
     "--policy-option",
     "policy_options",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A setting of the policy; may be repeated.",
+    help="A setting of the policy (`treewright search policies` lists them); may be repeated.",
 )
 @click.option("--simulations", type=_positive, help="Most simulations per goal. [200]")
 @click.option("--time-limit", type=_seconds, help="Most seconds of search per goal. [none]")

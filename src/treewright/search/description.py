@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import msgspec
 
 from treewright.search import policies, storage
+from treewright.search.andor import policies as andor_policies
+from treewright.search.registry import settings_of
 from treewright.search.study import Search
 
 _LONGEST_DATA = 200
@@ -78,11 +81,15 @@ def describe(path: Path) -> Description:
 
 
 def describe_policies() -> str:
-    lines: list[str] = []
-    for name, kind in policies.known().items():
-        lines.append(f"{name:<12} {kind.summary}")
-        lines += [
-            f"{'':<12}   {field.encode_name} = {field.default!r}"
-            for field in msgspec.structs.fields(kind)
-        ]
+    """Every policy with its settings and their defaults, by what it searches."""
+    lines = ["over trees, for treewright.open_search:", *_listed(policies.known())]
+    lines += ["", "over goals, for treewright prove:", *_listed(andor_policies.known())]
     return "\n".join(lines)
+
+
+def _listed(known: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name, kind in known.items():
+        lines.append(f"{name:<12} {kind.summary}")
+        lines += [f"{'':<12}   {key} = {value!r}" for key, value in settings_of(kind).items()]
+    return lines

@@ -79,14 +79,8 @@ def given_options(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def in_words(policies: Mapping[str, Any]) -> str:
-    """For help texts: each policy, what it does, its settings and their defaults."""
-    words = (f"{name}: {kind.summary} ({_settings(kind)})." for name, kind in policies.items())
-    return " ".join(words)
-
-
-def _settings(kind: type[Any]) -> str:
-    settings = [f"{name}={default}" for name, default in settings_of(kind).items()]
-    return ", ".join(settings) or "no settings"
+    """For help texts: each policy and what it does."""
+    return ", ".join(f"{name} ({kind.summary})" for name, kind in policies.items())
 
 
 def settings_of(kind: type[Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class BestFirst(Policy, msgspec.Struct, frozen=True, tag="best-first"):
     """`patience` is what each turn at a goal leaves of the hope in further ones there."""
 
     name: ClassVar[str] = "best-first"
-    summary: ClassVar[str] = "the goal that the most promising solution still lacks; greedy"
+    summary: ClassVar[str] = "the goal that the most promising solution still lacks"
 
     patience: Share = 0.5
     discount: Share = 0.8

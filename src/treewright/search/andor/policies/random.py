@@ -14,7 +14,7 @@ from treewright.search.andor.statistics import Backup, Step
 
 class Random(Policy, msgspec.Struct, frozen=True, tag="random"):
     name: ClassVar[str] = "random"
-    summary: ClassVar[str] = "down at random; the null to compare with"
+    summary: ClassVar[str] = "down at random, the null to compare with"
 
     discount: Share = 0.97
     backup: Backup = "product"
