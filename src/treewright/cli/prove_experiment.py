@@ -16,13 +16,13 @@ from treewright.cli.lean import announced_progress
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
-from treewright.kernel.rundir import validate_run_id
+from treewright.kernel.rundir import STATE_DIR, validate_run_id
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.run import hide_from_git
 
-EXPERIMENTS = Path(".treewright") / "experiments"
+EXPERIMENTS = Path(STATE_DIR) / "experiments"
 
 
 def experiment(flags: dict[str, Any]) -> None:

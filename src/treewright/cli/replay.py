@@ -8,6 +8,7 @@ import click
 
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
+from treewright.mcts import layout
 
 
 @click.command()
@@ -31,7 +32,7 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
     from treewright.mcts.settings import read_run
 
     directory = locate(run, Path.cwd())
-    record = read_run(directory / "run.json")
+    record = read_run(directory / layout.RUN)
     with opened_source(record) as source:
         if offline:
             report = replay_offline(directory, source)

@@ -18,11 +18,8 @@ from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.mcts.layout import LEASE, RESULT, RUN, TRACE
 
-TRACE = "trace.jsonl"
-RUN = "run.json"
-RESULT = "result.json"
-LEASE_DIR = "lease"
 _LARGEST_RUN_FILE = 4 << 20
 _PIECE_BYTES = 4 << 20
 _LONGEST_DETAIL = 300
@@ -144,7 +141,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
     if outcome is not None and outcome.complete:
         proved = outcome.proved
         result = f"{proved} of {outcome.total} goals proved"
-    now = liveness.look(run.path / LEASE_DIR, result)
+    now = liveness.look(run.path / LEASE, result)
     if problem:
         now = liveness.Liveness("damaged", problem)
     return {

@@ -21,6 +21,7 @@ from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.recording import FedEnvironment, Recording
 from treewright.mcts.records import Iteration, VerdictReached
 from treewright.mcts.refutation import NegationSink, negation_limits, negation_recording
+from treewright.mcts.report import write_report
 from treewright.mcts.run import (
     GoalResult,
     ProofRun,
@@ -74,7 +75,8 @@ class Prover:
     def prove(self) -> RunResult:
         """All goals that have no verdict yet. Interrupted, it leaves the rest for `--resume`.
 
-        So it leaves goals whose check came to no answer: a fault is not a verdict.
+        So it leaves goals whose check came to no answer: a fault is not a verdict. What came of it
+        is written down: `result.json` and the report.
         """
         self._verdicts = self.run.verdicts()
         try:
@@ -89,6 +91,7 @@ class Prover:
                 self.first.close()
         result = self._result(judge, complete)
         write_result(self.run.directory, result)
+        write_report(self.run.directory)
         return result
 
     # -- one goal -------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.mcts import layout
 from treewright.mcts.environment import Environment, LeanEnvironment
 from treewright.mcts.invariants import check
 from treewright.mcts.rechecking import recheck, still_refused
@@ -95,7 +96,7 @@ def replay_live(
 
 
 def _read(directory: Path) -> tuple[RunRecord, list[TraceLine]]:
-    return read_run(directory / "run.json"), read_trace(directory / "trace.jsonl")
+    return read_run(directory / layout.RUN), read_trace(directory / layout.TRACE)
 
 
 _Environments = Callable[[int, Recording, bool], Environment]

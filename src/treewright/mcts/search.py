@@ -141,6 +141,14 @@ class Search:
         return record(turn, runner.tree, runner.expander.attempts, stamp)
 
 
+def simulate(runner: Runner, most: int) -> None:
+    """At most so many simulations, without a trace: for a search that nobody continues."""
+    for _ in range(most):
+        if runner.finished:
+            return
+        runner.step()
+
+
 def _settled(runner: Runner) -> Stop:
     match runner.tree.root.status:
         case Status.SOLVED:

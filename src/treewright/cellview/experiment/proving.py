@@ -9,9 +9,9 @@ from treewright.cellview.experiment.plan import Cell, Plan, search_settings
 from treewright.cellview.experiment.results import CellResult, measure_cell
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.mcts import layout
 from treewright.mcts.prove import Prover, SessionFactory
 from treewright.mcts.provenance import git_record, lean_record
-from treewright.mcts.report import write_report
 from treewright.mcts.run import create_in, opened
 from treewright.mcts.settings import StatementTarget
 from treewright.mcts.sources.factory import build_source
@@ -40,7 +40,7 @@ class CellProver:
         if self._stop_asked():
             return None
         settings = search_settings(self._plan, cell)
-        if not (directory / "run.json").exists():
+        if not (directory / layout.RUN).exists():
             session = self._ready()
             lean, git = lean_record(session.info), git_record(Path.cwd())
             create_in(directory, StatementTarget(cell.goal.statement), settings, lean, git)
@@ -61,7 +61,6 @@ class CellProver:
                 self._session = prover.first
         if not result.complete:
             return None
-        write_report(directory)
         return measure_cell(cell, directory)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from treewright.cellview.experiment.plan import Cell
 from treewright.cellview.measures.trials import Trial, trial_of
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.mcts import layout
 from treewright.mcts.measures.aggregation import aggregation
 from treewright.mcts.measures.gratification import gratification, root_series
 from treewright.mcts.records import GoalStatus
@@ -45,7 +46,7 @@ class CellResult(msgspec.Struct, frozen=True):
 
 def measure_cell(cell: Cell, run_dir: Path) -> CellResult | None:
     """From the trace of the cell's run; None while it has no verdict."""
-    goals = by_goal(read_trace(run_dir / "trace.jsonl"))
+    goals = by_goal(read_trace(run_dir / layout.TRACE))
     if not goals or goals[0].verdict is None:
         return None
     return _measured(cell, goals[0])

@@ -18,6 +18,7 @@ from treewright.cellview.experiment.summary import write_summary
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import Lease
+from treewright.kernel.rundir import LEASE_DIR
 
 FORMAT_VERSION = 1
 PLAN = "plan.json"
@@ -70,7 +71,7 @@ def run_experiment(
 ) -> Outcome:
     """Runs what is missing, then writes `results.csv`, `report.md` and `plots/`."""
     atomic.make_directory(directory)
-    lease = Lease.acquire(directory / "lease", force=force)
+    lease = Lease.acquire(directory / LEASE_DIR, force=force)
     try:
         _same_plan(plan, directory / PLAN)
         results = _run_missing(plan, directory, run_cell, progress, lease)

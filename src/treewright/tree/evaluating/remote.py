@@ -36,6 +36,7 @@ from treewright.tree.evaluating.remote_worker import (
     parent_ref,
     version_here,
 )
+from treewright.tree.records import layout
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, attempt, git
 
@@ -142,7 +143,7 @@ def receive(request: EvalRequest, result: RemoteResult, fence: Fence) -> EvalOut
     """Puts what a worker sent where a local evaluation would have left it. Asks the fence
     before each write: what is there may be a successor's by now."""
     run_dir = Path(request.run_dir)
-    experiment = run_dir / "eval" / request.eval_id / "experiment"
+    experiment = run_dir / layout.experiment(request.eval_id)
     fence.check()
     untrusted.remove_tree(experiment)
     experiment.mkdir(parents=True)

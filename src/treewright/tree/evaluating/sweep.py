@@ -21,6 +21,7 @@ from treewright.tree.config import (
     SweepConfig,
     TestsConfig,
 )
+from treewright.tree.records import layout
 
 RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
@@ -86,7 +87,7 @@ def run_sweep(
     if config.results_csv is not None:
         results = context.worktree / config.results_csv
     else:
-        results = context.log_dir / f"{name}_results.csv"
+        results = context.log_dir / layout.results(name)
     results.parent.mkdir(parents=True, exist_ok=True)
     untrusted.remove_tree(results)
     variables = {RESULTS_CSV: str(results), CONFIG_START: str(configs.start)}
@@ -106,7 +107,7 @@ def read_results_file(config: SweepConfig, results: Path, context: CommandContex
 
 
 def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
-    return _run(config.command, config.timeout_seconds, context, "tests.log", {})
+    return _run(config.command, config.timeout_seconds, context, layout.TESTS_LOG, {})
 
 
 def key_variables(config: Config) -> dict[str, bool]:

@@ -10,6 +10,7 @@ import math
 
 from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
+from treewright.tree.records import layout
 from treewright.tree.records.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest
 
 _COST_DIGITS = 9
@@ -136,7 +137,7 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.finished_at = event.at
     evaluation.worker = event.worker
     evaluation.worker_pid = event.worker_pid
-    evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
+    evaluation.summary_path = layout.summary(evaluation.experiment_dir)
     for name in EvalOutcome.__struct_fields__:
         setattr(evaluation, name, getattr(outcome, name))
     if outcome.results_csv is not None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
+from treewright.tree.records import layout
 from treewright.tree.repository.git import GitError, attempt, git
 
 _DURABLE = {
@@ -46,10 +47,10 @@ class Worktrees:
         self._prefix = f"treewright/{run_id}"
 
     def candidate_path(self, eval_id: str) -> Path:
-        return self.run_dir / "cand" / eval_id
+        return self.run_dir / layout.CANDIDATES / eval_id
 
     def node_path(self, node_id: str) -> Path:
-        return self.run_dir / "wt" / node_id
+        return self.run_dir / layout.worktree(node_id)
 
     def node_ref(self, node_id: str) -> str:
         return node_ref(self._run_id, node_id)
@@ -109,7 +110,7 @@ class Worktrees:
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
         with self._alone():
-            directory = self.run_dir / "cand"
+            directory = self.run_dir / layout.CANDIDATES
             present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
             for eval_id in sorted(present.intersection(eval_ids)):
                 self._remove(self.candidate_path(eval_id))
@@ -136,7 +137,7 @@ class Worktrees:
         with self._alone():
             git(self.repo, "worktree", "prune")
         refs = self._refs()
-        directory = self.run_dir / "cand"
+        directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         present |= {name for kind, name in refs if kind == "cand"}
         self.remove_candidates(present - set(candidates))

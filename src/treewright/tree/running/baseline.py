@@ -16,10 +16,11 @@ from treewright.tree.evaluating import simulation, sweep
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end, some_of
+from treewright.tree.records import layout
 from treewright.tree.repository.git import git
 from treewright.tree.repository.worktrees import Worktrees, protected_changes
 
-ROOT_BASELINE = "root_baseline.csv"
+_KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12
 
 _log = logging.getLogger("treewright")
@@ -60,7 +61,7 @@ class RootBaseline:
             )
         data = self._read(source)
         check_baseline(data, self.config, self.limit, source)
-        kept = artifacts.keep(data, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
+        kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if not self.dry_run and not swept and self.preflight:
             self._try_sweep(root_commit, data, owner, cancel)
         if doubt is not None:
@@ -79,7 +80,7 @@ class RootBaseline:
     def _invented(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN
         text = simulation.baseline_csv(range(count), self.config.metrics)
-        return artifacts.keep(text.encode(), self.run_dir, ROOT_BASELINE, "invented for a dry run")
+        return artifacts.keep(text.encode(), self.run_dir, _KEPT_AS, "invented for a dry run")
 
     def _read(self, source: Path) -> bytes:
         """The user's own file: a link to it is as good as the file."""
@@ -94,10 +95,10 @@ class RootBaseline:
         """Sweeps the root commit in a worktree of its own; writes only sound results."""
         _log.info("sweeping the root commit for %s", self.config.baseline_csv)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        log_dir = self.run_dir / "eval" / "root_baseline"
+        log_dir = self.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
-            worktree = trees.add_candidate("root_baseline", root_commit)
+            worktree = trees.add_candidate(layout.ROOT_BASELINE, root_commit)
             context = CommandContext(
                 worktree,
                 log_dir,
@@ -111,7 +112,7 @@ class RootBaseline:
             done, results = sweep.run_sweep(self.config.sweep, context, ConfigRange(0, stop))
             if done.cancelled:
                 raise KeyboardInterrupt
-            log = log_dir / "sweep.log"
+            log = log_dir / layout.SWEEP_LOG
             if not done.ok:
                 raise TreewrightError(explain_end(done, "the baseline sweep", log))
             data = measured_by(self.config, results, context, "the baseline sweep")
@@ -120,7 +121,7 @@ class RootBaseline:
             atomic.write_bytes(target, data)
             _log.info("wrote %s; commit it, so that later runs can use it", target)
         finally:
-            trees.remove_candidate("root_baseline")
+            trees.remove_candidate(layout.ROOT_BASELINE)
 
 
 def stale_because(repo: Path, config: Config, config_path: Path) -> str | None:

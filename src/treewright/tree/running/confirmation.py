@@ -23,6 +23,7 @@ from treewright.tree.evaluating import simulation, sweep
 from treewright.tree.evaluating.evaluation import PROTECTED_PATH_CHANGED, EvalRequest
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.records import events as ev
+from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest, Recommendation
 from treewright.tree.repository.worktrees import Worktrees, tampered
 from treewright.tree.running.creation import heldout_ids
@@ -50,14 +51,14 @@ class Confirmer:
             found = self._parse(self.deciding.read(baseline).data, manifest)
             if all(i in found.sound_ids for i in ids):
                 return ev.HeldoutMeasured(node_id=node_id, artifact=baseline)
-        name = f"{node_id}_heldout"
+        name = layout.heldout(node_id)
         if manifest.dry_run:
             text = simulation.baseline_csv(ids, self.config.metrics)
             kept = self._keep(name, text.encode(), "simulated")
             return ev.HeldoutMeasured(node_id=node_id, artifact=kept.artifact)
         started = time.monotonic()
         _log.info("measuring %s on the held-out configs", node_id)
-        log_dir = self.run_dir / "eval" / name
+        log_dir = self.run_dir / layout.sweep_directory(name)
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
             worktree = self.worktrees.add_candidate(name, node.commit)
@@ -89,7 +90,7 @@ class Confirmer:
         assert parent.artifacts.heldout is not None
         baseline = self.deciding.read(parent.artifacts.heldout).data
         ids = heldout_ids(manifest)
-        name = f"{request.eval_id}_heldout"
+        name = layout.heldout(request.eval_id)
         started = time.monotonic()
         if manifest.dry_run:
             text = simulation.heldout_csv(request, baseline, ids)

@@ -33,7 +33,7 @@ from treewright.tree.evaluating.simulation import simulate
 from treewright.tree.evaluating.sweep import SweepError
 from treewright.tree.ideas.expansion import Expander, describe_node
 from treewright.tree.records import events as ev
-from treewright.tree.records import usage_log
+from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation, Manifest, Node
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.worktrees import Worktrees
@@ -190,7 +190,7 @@ class Coordinator:
                     idea_id=f"{node_id}/{Path(idea.path).stem}",
                     idea_path=idea.path,
                     idea_sha256=idea.sha256,
-                    experiment_dir=f"eval/{eval_id}/experiment",
+                    experiment_dir=layout.experiment(eval_id),
                 )
             )
         if events:

@@ -16,6 +16,7 @@ from treewright.tree import config as configuration
 from treewright.tree.config import Config
 from treewright.tree.deciding import scoring
 from treewright.tree.deciding.results import Results, parse_results
+from treewright.tree.records import layout
 from treewright.tree.records.model import DedupeScope, Manifest, Node, NodeArtifacts
 from treewright.tree.repository import worktrees
 from treewright.tree.repository.git import git, head_commit, require_clean
@@ -132,13 +133,13 @@ class NewRun:
             commit=root.commit,
             tree=root.tree,
             ref=None if merged["dry_run"] else trees.node_ref(ROOT_NODE),
-            worktree_path=None if merged["dry_run"] else f"wt/{ROOT_NODE}",
+            worktree_path=None if merged["dry_run"] else layout.worktree(ROOT_NODE),
             baseline_results_csv_path=baseline.path,
             sweep_config_limit=self.shape.sweep_config_limit,
             idea_chain=[],
             status="frontier",
             created_at=now,
-            node_ideas_dir=f"node_ideas/{ROOT_NODE}",
+            node_ideas_dir=layout.ideas(ROOT_NODE),
             artifacts=NodeArtifacts(baseline=baseline),
         )
         return Manifest(

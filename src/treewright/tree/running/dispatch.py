@@ -21,7 +21,7 @@ from treewright.kernel.executors.base import Done, Executor, Worker, WorkerLost
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
 from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
 from treewright.tree.records import events as ev
-from treewright.tree.records import usage_log
+from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
 from treewright.tree.running.faults import (
@@ -287,7 +287,7 @@ class Dispatcher:
 
     def _fault(self, done: Done[EvalRequest, EvalOutcome]) -> EvalOutcome:
         """A fault of ours or of the machine, as an outcome. Worth another try."""
-        spent = usage_log.total(self.store.run_dir / f"eval/{done.request.eval_id}/experiment")
+        spent = usage_log.total(self.store.run_dir / layout.experiment(done.request.eval_id))
         return EvalOutcome(error=_as_error(done.error), usage=spent)
 
     def _requeue(

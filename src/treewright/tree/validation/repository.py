@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from treewright.tree.records import layout
 from treewright.tree.records.model import Node
 from treewright.tree.repository import worktrees
 from treewright.tree.repository.git import attempt, git
@@ -72,7 +73,7 @@ def check_worktrees(subject: Subject) -> Iterator[Finding]:
     """Every node is checked out, at its commit, without a change."""
     for node in subject.manifest.nodes.values():
         name = node.node_id
-        place = f"wt/{name}"
+        place = layout.worktree(name)
         if node.worktree_path != place:
             yield Finding("worktree_missing", name, f"worktree_path is {node.worktree_path}")
         path = subject.run_dir / place
