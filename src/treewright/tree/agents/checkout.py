@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.repository.git import attempt, command, environment, require_space
+from treewright.tree.repository.git import command, environment, require_space, try_git
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +131,4 @@ def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
 
 
 def _branch(worktree: Path) -> str | None:
-    return attempt(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None
+    return try_git(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None

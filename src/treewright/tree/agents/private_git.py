@@ -17,7 +17,7 @@ from pathlib import Path
 from treewright.kernel import untrusted
 from treewright.kernel.errors import LeaseLost
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.repository.git import GitError, git, try_git
 
 _NAME = "treewright-private"
 _LARGEST_POINTER = 1 << 16
@@ -41,7 +41,7 @@ def private_repository(worktree: Path, base_commit: str) -> Iterator[Seen]:
         return
     before = pointer.read_bytes()
     own = Path(git(worktree, "rev-parse", "--absolute-git-dir").rstrip("\n"))
-    branch = attempt(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip()
+    branch = try_git(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip()
     private = own / _NAME
     _create(worktree, own, private, branch, base_commit)
     led_here = f"gitdir: {private}\n".encode()
@@ -104,8 +104,8 @@ def _require(pointer: Path, content: bytes) -> None:
 
 
 def _has_moved(worktree: Path, branch: str, commit: str) -> bool:
-    head = attempt(worktree, "rev-parse", "-q", "--verify", "HEAD").stdout.strip()
-    now_on = attempt(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip()
+    head = try_git(worktree, "rev-parse", "-q", "--verify", "HEAD").stdout.strip()
+    now_on = try_git(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip()
     return (head, now_on) != (commit, branch)
 
 
