@@ -38,12 +38,9 @@ CREATE TABLE holds (
 """
 
 
-def _unmarked(connection: sqlite3.Connection) -> int | None:
-    """Ours is without a mark to whoever looked for it just before another process set it."""
-    return 1 if {"turns", "holds"} <= database.tables(connection) else None
-
-
-_SCHEMA = database.Schema("queue", 0x54575455, (database.script(_TABLES),), _unmarked)  # "TWTU"
+_SCHEMA = database.Schema(
+    "queue", 0x54575455, (database.script(_TABLES),), lambda _: None
+)  # "TWTU"
 
 
 class Busy(Exception):
