@@ -21,19 +21,16 @@ Recorded = Callable[[int, int], Suggestions | None]
 class Expansion:
     """What one turn at a node brought."""
 
-    __slots__ = ("attempts", "candidates", "changes", "complete", "new", "value")
+    __slots__ = ("attempts", "candidates", "changes", "complete", "grew", "new", "value")
 
     def __init__(self) -> None:
         self.candidates: tuple[Candidate, ...] | None = None
         self.complete = False
+        self.grew = False
         self.attempts: list[Attempt] = []
         self.new: list[NodeRecord] = []
         self.changes = Changes()
         self.value = 0.0
-
-    @property
-    def grew(self) -> bool:
-        return any(attempt.edge is not None for attempt in self.attempts)
 
 
 class Expander:
@@ -93,8 +90,9 @@ class Expander:
     def expand(self, node: Node) -> Expansion:
         """Both halves, one after the other."""
         expansion = Expansion()
-        round_number = self.round_number(node)
-        if round_number is not None:
+        frontier = self._frontiers.get(node.id)
+        if frontier is None or not (frontier.untried or frontier.complete):
+            round_number = 0 if frontier is None else frontier.rounds
             self.propose(node, self.ask(node, round_number), expansion)
         self.attempt(node, expansion)
         return expansion
@@ -147,6 +145,7 @@ class Expander:
             self._environment.bind(node.id, candidate.tactic, ())
             return Attempt(candidate.tactic, "rejected", outcome.ms, keys=keys)
         edge.layout = layout
+        expansion.grew = True
         for child, subgoal in zip(edge.children, outcome.subgoals, strict=True):
             if child.id >= known and child.id not in self._goals:
                 self._goals[child.id] = subgoal.goals

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from math import prod
 
 
 class Status(IntEnum):
@@ -57,9 +56,9 @@ class Node:
         self.estimate = estimate
         self.status = Status.OPEN
         self.exhausted = False
-        self.edges: list[Edge] = []
-        self.live: list[Edge] = []
-        self.parents: list[Edge] = []
+        self.edges: list[Edge] = NO_EDGES
+        self.live: list[Edge] = NO_EDGES
+        self.parents: list[Edge] = NO_EDGES
         self.solution: Edge | None = None
         self.solution_size = 0
         self.visits = 0
@@ -112,12 +111,19 @@ class Edge:
         self.prior = prior
         self.children = children
         self.layout: tuple[tuple[int, ...], ...] = ()
-        self.promise = prod([child.estimate for child in children])
+        promise = 1.0
+        for child in children:
+            promise *= child.estimate
+        self.promise = promise
         self.status = Status.OPEN
         self.unsolved = 0
         self.visits = 0
         self.total = 0.0
         self.virtual = 0
+
+
+NO_EDGES: list[Edge] = []
+"""Shared by all that have none, and never added to: most goals are leaves."""
 
 
 class Changes:
@@ -165,31 +171,39 @@ class Graph:
 
         No child is ever left out; a goal that occurs twice is there twice.
         """
-        known = [self.by_key.get(child.key) for child in children]
-        for node in known:
+        by_key = self.by_key
+        for child in children:
+            node = by_key.get(child.key)
             if node is not None and self._is_ancestor(node, parent):
                 return None
-        nodes = [
-            node or self._find_or_make(child, parent)
-            for node, child in zip(known, children, strict=True)
-        ]
-        edge = Edge(len(self.edges), parent, action, prior, tuple(nodes))
-        self.edges.append(edge)
-        parent.edges.append(edge)
-        parent.live.append(edge)
+        below, deeper = parent.rank + 1, parent.depth + 1
+        nodes: list[Node] = []
+        unsolved = 0
         dead = False
+        for child in children:
+            node = by_key.get(child.key)
+            if node is None:
+                node = self._new_node(child.key, deeper, below, child.estimate)
+                unsolved += 1
+            else:
+                if node.rank < below:
+                    self._raise_ranks(node, below)
+                if node.depth > deeper:
+                    self._lower_depths(node, deeper)
+                if node.status is not Status.SOLVED:
+                    unsolved += 1
+                    dead = dead or node.status is Status.DEAD
+            nodes.append(node)
+        edge = Edge(len(self.edges), parent, action, prior, tuple(nodes))
+        edge.unsolved = unsolved
+        self.edges.append(edge)
+        parent.edges = _with(parent.edges, edge)
+        parent.live = _with(parent.live, edge)
         for node in nodes:
-            node.parents.append(edge)
-            if node.rank <= parent.rank:
-                self._raise_ranks(node, parent.rank + 1)
-            if node.depth > parent.depth + 1:
-                self._lower_depths(node, parent.depth + 1)
-            if node.status is not Status.SOLVED:
-                edge.unsolved += 1
-                dead = dead or node.status is Status.DEAD
+            node.parents = _with(node.parents, edge)
         if dead:
             self._kill_edge(edge, changes)
-        elif not edge.unsolved:
+        elif not unsolved:
             self._solve_edge(edge, changes)
         return edge
 
@@ -198,13 +212,6 @@ class Graph:
         node.exhausted = True
         if node.status is Status.OPEN and not node.live:
             self._kill_node(node, changes)
-
-    def _find_or_make(self, child: Child, parent: Node) -> Node:
-        """A goal may occur twice among the children of one action."""
-        node = self.by_key.get(child.key)
-        if node is None:
-            node = self._new_node(child.key, parent.depth + 1, parent.rank + 1, child.estimate)
-        return node
 
     def _new_node(self, key: str, depth: int, rank: int, estimate: float) -> Node:
         node = Node(len(self.nodes), key, depth, rank, estimate)
@@ -304,3 +311,10 @@ class Graph:
                     parent.live.remove(above)
                     if parent.exhausted and not parent.live:
                         waiting.append(parent)
+
+
+def _with(edges: list[Edge], edge: Edge) -> list[Edge]:
+    if not edges:
+        return [edge]
+    edges.append(edge)
+    return edges

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from treewright.search.andor.graph import Edge, Graph, Node, Status
+from treewright.search.andor.graph import NO_EDGES, Edge, Graph, Node, Status
 
 
 def check(graph: Graph, *, idle: bool = True) -> None:
@@ -34,6 +34,7 @@ def _require(condition: bool, what: str) -> None:
 
 
 def _identities(graph: Graph) -> None:
+    _require(not NO_EDGES, "nothing was added to what all share")
     _require(graph.nodes[0] is graph.root, "the root is node 0")
     for index, node in enumerate(graph.nodes):
         _require(node.id == index, f"node {node.id} stands at {index}")

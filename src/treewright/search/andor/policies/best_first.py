@@ -27,7 +27,7 @@ class BestFirst(Policy, msgspec.Struct, frozen=True, tag="best-first"):
     summary: ClassVar[str] = "the goal that the most promising solution still lacks; greedy"
 
     patience: Share = 0.5
-    discount: Share = 0.97
+    discount: Share = 0.8
     backup: Backup = "product"
 
     def choose(self, graph: Graph, seed: int) -> Way:

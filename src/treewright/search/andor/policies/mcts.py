@@ -58,10 +58,12 @@ def puct(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     """Explores by prior. Reservations of others count as visits that came to nothing."""
     best = edges[0]
     best_score = -1.0
+    first = _first_play(node, policy)
+    trust = 1.0 - policy.first_play
     scale = policy.exploration * sqrt(node.visits + node.virtual + 1)
     for edge in edges:
         tried = edge.visits + edge.virtual
-        mean = edge.total / tried if tried else _first_play(node, edge, policy)
+        mean = edge.total / tried if tried else first + trust * edge.promise
         score = mean + scale * (edge.prior or 0.0) / (1 + tried)
         if score > best_score:
             best, best_score = edge, score
@@ -72,18 +74,21 @@ def ucb1(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     """Explores by how rarely an edge was followed. Reservations count as above."""
     best = edges[0]
     best_score = -1.0
+    first = _first_play(node, policy)
+    trust = 1.0 - policy.first_play
     scale = policy.exploration * sqrt(log(node.visits + node.virtual + 1))
     for edge in edges:
         tried = edge.visits + edge.virtual
-        mean = edge.total / tried if tried else _first_play(node, edge, policy)
+        mean = edge.total / tried if tried else first + trust * edge.promise
         score = mean + scale / sqrt(tried + 1)
         if score > best_score:
             best, best_score = edge, score
     return best
 
 
-def _first_play(node: Node, edge: Edge, policy: Mcts) -> float:
-    return policy.first_play * node.value + (1.0 - policy.first_play) * edge.promise
+def _first_play(node: Node, policy: Mcts) -> float:
+    """The parent's share in what an edge never followed counts as worth."""
+    return policy.first_play * node.value
 
 
 def select_child(edge: Edge) -> Node:
