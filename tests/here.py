@@ -56,6 +56,14 @@ def _import_all() -> None:
             importlib.import_module(found.name)
 
 
+def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
+    """Another policy in the processes that are there."""
+    made = Replayer(shared._home, axioms=axioms)
+    made._reader, made._judge = shared._reader, shared._judge
+    made.close = lambda: None
+    return made
+
+
 def lend_lean(
     patch: pytest.MonkeyPatch, lean_session: Callable[[], WasmSession], shared: Replayer
 ) -> None:
@@ -67,10 +75,7 @@ def lend_lean(
         return Lent(lean_session())
 
     def replayer(home: LeanHome, *, axioms: frozenset[str] = DEFAULT_AXIOMS) -> Replayer:
-        made = Replayer(home, axioms=axioms)
-        made._reader, made._judge = shared._reader, shared._judge
-        made.close = lambda: None
-        return made
+        return lent_replayer(shared, axioms)
 
     _import_all()
     for module in list(sys.modules.values()):

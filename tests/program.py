@@ -65,7 +65,6 @@ class _Forked(subprocess.Popen[Any]):
         given = inspect.signature(super()._execute_child).bind(*values).arguments  # pyright: ignore[reportAttributeAccessIssue]
         unused = {"preexec_fn": None, "pass_fds": (), "shell": False, "gid": None, "uid": None}
         assert all(given[name] == value for name, value in unused.items()), given
-        ours = [given[name] for name in ("p2cwrite", "c2pread", "errread") if given[name] != -1]
         theirs = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         request = {
             "arguments": given["args"],
@@ -84,10 +83,8 @@ class _Forked(subprocess.Popen[Any]):
         finally:
             _be_subreaper(False)
         self._child_created = True
-        for fd in theirs:
-            if fd != -1 and fd not in ours:
-                os.close(fd)
-        self._devnull = None
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(given[name] for name in pipes))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _be_subreaper(whether: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,18 @@ def test_a_held_file_names_the_file_and_the_wait(tmp_path: Path) -> None:
         raise AssertionError("two at once")
     holder.close()
     other.close()
+
+
+def test_many_that_make_the_same_new_file_at_once(tmp_path: Path) -> None:
+    """Nobody takes a file that another one has just filled and not yet marked for a stranger's."""
+    for turn in range(15):
+        path = tmp_path / f"{turn}.db"
+        together = threading.Barrier(6)
+
+        def make(path: Path = path, together: threading.Barrier = together) -> None:
+            together.wait()
+            open_database(path, schema(FIRST, SECOND)).close()
+
+        with ThreadPoolExecutor(6) as threads:
+            for made in [threads.submit(make) for _ in range(6)]:
+                made.result()

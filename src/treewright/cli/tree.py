@@ -130,9 +130,9 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
-    from treewright.tree.records import layout, outcome
+    from treewright.tree.records import description, layout
     from treewright.tree.running.creation import Shape
-    from treewright.tree.running.dispatch import FailurePolicy
+    from treewright.tree.running.dispatch import FailureRules
     from treewright.tree.running.housekeeping import Retention
     from treewright.tree.running.parallel import Parallelism
     from treewright.tree.running.runner import RunRequest, open_run, search
@@ -148,7 +148,7 @@ def _search(flags: dict[str, Any]) -> None:
         make_baseline=flags["make_baseline"],
         preflight=flags["preflight"],
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
-        policy=FailurePolicy(
+        failure_rules=FailureRules(
             retries=flags["eval_retries"],
             retry_timeouts=flags["retry_timeouts"],
             strict=flags["strict_fail"],
@@ -172,7 +172,7 @@ def _search(flags: dict[str, Any]) -> None:
         progress.resume(coordinator.store.run_dir, coordinator.manifest)
         if coordinator.manifest.dry_run:
             progress.say(
-                outcome.estimate(
+                description.estimate(
                     coordinator.manifest,
                     layout.runs_directory(coordinator.repo),
                     flags["max_parallel_evals"],
@@ -180,7 +180,7 @@ def _search(flags: dict[str, Any]) -> None:
             )
         report = search(coordinator, until_done=flags["until_done"])
         progress.say(f"report: {report}")
-        document = outcome.describe(coordinator.manifest, coordinator.store.run_dir)
+        document = description.describe(coordinator.manifest, coordinator.store.run_dir)
     _print_json(document)
 
 

@@ -44,10 +44,12 @@ class Schema:
 
     def version_of(self, connection: sqlite3.Connection, path: Path) -> int:
         """The version of a file; 0 if it is new. Raises StorageError if it is not one of these."""
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        if application != self.application_id:
-            found = self.unmarked(connection) if tables(connection) else 0
+        with _one_look(connection):
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            is_ours = application == self.application_id
+            found = 0 if is_ours or not tables(connection) else self.unmarked(connection)
+        if not is_ours:
             if found is None:
                 raise StorageError(
                     f"{path} is a database, but not a treewright {self.what}; name another file"
@@ -121,6 +123,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # a full disk ends it by itself
             connection.execute("ROLLBACK")
         raise
+
+
+@contextlib.contextmanager
+def _one_look(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads in the block see one state of the file, whatever others commit meanwhile: between two
+    looks another process may have filled and marked a new file."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
 
 
 @contextlib.contextmanager

@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from treewright.kernel import proctree
+from treewright.kernel import database, proctree
+from treewright.kernel.errors import LockActive, StorageError
 from treewright.llm.limits import MINUTE, Lately, Limits, wait
 
 LONGEST_HOLD_SECONDS = 3600.0
@@ -25,16 +26,21 @@ _FRESH_SECONDS = 5.0
 _SLACK_SECONDS = 30.0
 _BUSY_SECONDS = 0.5
 _LEAVING_SECONDS = 5.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS turns (
+_TABLES = """
+CREATE TABLE turns (
     id INTEGER PRIMARY KEY AUTOINCREMENT, endpoint TEXT NOT NULL, state TEXT NOT NULL,
     at REAL NOT NULL, until REAL NOT NULL, tokens INTEGER NOT NULL,
     pid INTEGER NOT NULL, started TEXT NOT NULL, namespace TEXT NOT NULL,
     places INTEGER, requests INTEGER, token_limit INTEGER);
-CREATE INDEX IF NOT EXISTS turns_by_endpoint ON turns (endpoint, state, at);
-CREATE TABLE IF NOT EXISTS holds (
+CREATE INDEX turns_by_endpoint ON turns (endpoint, state, at);
+CREATE TABLE holds (
     endpoint TEXT PRIMARY KEY, told_at REAL NOT NULL, until REAL NOT NULL);
 """
+
+
+_SCHEMA = database.Schema(
+    "queue", 0x54575455, (database.script(_TABLES),), lambda _: None
+)  # "TWTU"
 
 
 class Busy(Exception):
@@ -146,23 +152,22 @@ class SharedTurns:
     ) -> Iterator[tuple[sqlite3.Connection, float]]:
         """The file for us alone, and the time since when it is."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Without WAL: the cache directory may be on a disk that several machines share.
             with contextlib.closing(
-                sqlite3.connect(self._path, timeout=patience, isolation_level=None)
+                database.open_database(self._path, _SCHEMA, patience, wal=False)
             ) as rows:
                 # Ours can be killed at any time, and that loses nothing; a power cut may.
                 rows.execute("PRAGMA synchronous = OFF")
-                rows.execute("BEGIN IMMEDIATE")
-                if not rows.execute("SELECT 1 FROM sqlite_master").fetchone():
-                    for statement in _SCHEMA.split(";"):
-                        rows.execute(statement)
-                yield rows, self._clock()
-                rows.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-                raise Busy from None
+                with (
+                    database.errors_for_people(self._path, _SCHEMA.what, patience),
+                    database.transaction(rows),
+                ):
+                    yield rows, self._clock()
+        except LockActive:
+            raise Busy from None
+        except (StorageError, OSError) as error:
             raise Unusable(
-                f"cannot be shared with other processes: {self._path}: {error}; make it writable, "
+                f"cannot be shared with other processes: {error}; make {self._path} writable, "
                 "delete it if it is damaged, or set TREEWRIGHT_CACHE"
             ) from None
 

@@ -147,7 +147,7 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
     for word in words:
         if not (repo / word).is_file() or Path(word).is_absolute():
             continue
-        if git.attempt(repo, "ls-files", "--error-unmatch", "--", word).returncode != 0:
+        if git.try_git(repo, "ls-files", "--error-unmatch", "--", word).returncode != 0:
             return Check(
                 "repository",
                 key,

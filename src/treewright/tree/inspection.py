@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel.errors import TreewrightError
-from treewright.tree.records import outcome, store
+from treewright.tree.records import description, store
 from treewright.tree.report import write_report
 from treewright.tree.running.runner import locate
 from treewright.tree.validation import Finding, validate
@@ -43,7 +43,7 @@ def inspect(repo: Path, run_id: str, *, report: bool, validation: bool) -> Inspe
         if report:
             manifest = store.refresh(run_dir)
             written = write_report(run_dir, manifest)
-        document = outcome.describe(manifest, run_dir)
+        document = description.describe(manifest, run_dir)
     if validation:
         document["findings"] = [
             {"code": f.code, "subject": f.subject, "message": f.message} for f in findings

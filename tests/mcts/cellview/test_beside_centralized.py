@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import treewright.cellview as room
+import treewright.cellview as package
 from tests.mcts.cellview.running import expander_of, lines
 from treewright.cellview.runner import CellViewRunner
 from treewright.mcts.cell_settings import CellSettings
@@ -74,7 +74,7 @@ def test_the_order_differs_where_the_cell_stays_in_its_subtree() -> None:
 
 
 def test_the_runner_does_not_know_the_engine() -> None:
-    files = sorted(Path(room.__file__).parent.glob("*.py"))
+    files = sorted(Path(package.__file__).parent.glob("*.py"))
     imported = {
         node.module
         for file in files

@@ -145,7 +145,7 @@ class Ledger:
         What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
         attempt that ended, proved or not, at a goal with this text in whatever context; with the
         goal itself, for attempts at this goal. With a `budget` the question is whether a try with
-        so much time is in vain: only attempts that failed with as much or more count. What was
+        so much time is useless: only attempts that failed with as much or more count. What was
         cancelled or broke never does: it says nothing.
         """
         which = "goal_hash" if isinstance(goal, Goal) else "target_hash"

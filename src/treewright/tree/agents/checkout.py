@@ -16,11 +16,11 @@ from pathlib import Path
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.repository.git import (
     GitError,
-    attempt,
     command,
     environment,
     git,
     require_space,
+    try_git,
 )
 from treewright.tree.repository.private_git import private_repository
 
@@ -100,7 +100,7 @@ class Checkout:
                 raise AgentFailure(
                     "worktree_damaged", "the agent replaced or removed the worktree's .git"
                 )
-            head = attempt(self.worktree, "rev-parse", "-q", "--verify", "HEAD").stdout.strip()
+            head = try_git(self.worktree, "rev-parse", "-q", "--verify", "HEAD").stdout.strip()
             seen.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
             forced = self._ignored_but_staged()
         present = [path for path in forced if (self.worktree / path).is_file()]
@@ -172,4 +172,4 @@ def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
 
 
 def _branch(worktree: Path) -> str | None:
-    return attempt(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None
+    return try_git(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None

@@ -18,7 +18,7 @@ from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleReque
 from treewright.tree.agents.presets import PRESETS, Preset
 from treewright.tree.config import CommandBackend
 from treewright.tree.records import usage_log
-from treewright.tree.repository.git import attempt
+from treewright.tree.repository.git import try_git
 
 
 class CommandAgent:
@@ -96,7 +96,7 @@ class CommandAgent:
         for pattern in self._preset.debris if self._preset else ():
             for path in worktree.glob(pattern):
                 if (
-                    attempt(worktree, "ls-files", "--error-unmatch", "--", path.name).returncode
+                    try_git(worktree, "ls-files", "--error-unmatch", "--", path.name).returncode
                     == 0
                 ):
                     continue

@@ -38,7 +38,7 @@ from treewright.tree.evaluating.remote_worker import (
 )
 from treewright.tree.records import layout
 from treewright.tree.records.model import EvalOutcome
-from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.repository.git import GitError, git, try_git
 
 _POLL_SECONDS = 0.2
 _SCATTERED_BYTES = 1 << 20
@@ -131,7 +131,7 @@ def _pack(request: EvalRequest, remote: str | None) -> bytes:
     known = ("--not", f"--remotes={remote}") if remote else ()
     with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
         path = str(Path(directory) / "parent.bundle")
-        made = attempt(repo, "bundle", "create", "-q", path, parent_ref(request), *known)
+        made = try_git(repo, "bundle", "create", "-q", path, parent_ref(request), *known)
         if made.returncode == 0:
             return Path(path).read_bytes()
     if "empty bundle" in made.stderr:
@@ -219,7 +219,7 @@ def cluster_executor(
 
 
 def _url(repo: Path, remote: str) -> str:
-    found = attempt(repo, "remote", "get-url", remote)
+    found = try_git(repo, "remote", "get-url", remote)
     if found.returncode != 0:
         raise UsageError(
             f"--cluster-remote: {repo} has no git remote {remote!r}; see `git remote -v`"

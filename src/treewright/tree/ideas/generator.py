@@ -48,7 +48,7 @@ class GeneratorSource:
             stop_if_cancelled(context)
             raise IdeaSourceError(_explain(done, said, log))
         return Proposals(
-            read_ideas(output, origin="command", mend="let the idea generator write UTF-8")
+            read_ideas(output, origin="command", repair="let the idea generator write UTF-8")
         )
 
     def _command(self, context: NodeContext, output: Path, json_file: Path) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 from treewright.kernel import untrusted
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, summary
+from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Evaluation, Manifest, Node
-from treewright.tree.records.outcome import best_node
 
 _TITLE_BYTES = 4096
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
-from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.repository.git import GitError, git, try_git
 from treewright.tree.repository.private_git import take_back
 
 _DURABLE = {
@@ -65,7 +65,7 @@ class Worktrees:
         branch = self._candidate_branch(eval_id)
         add = ("worktree", "add", "--quiet", "--no-checkout", "-B", branch, str(path), commit)
         with self._alone():
-            if path.exists() or attempt(self.repo, *add).returncode != 0:
+            if path.exists() or try_git(self.repo, *add).returncode != 0:
                 self._remove_candidate(eval_id)
                 git(self.repo, *add)
         # Writing the files is what takes long, and touches nothing that others use.
@@ -108,7 +108,7 @@ class Worktrees:
 
     def _remove_candidate(self, eval_id: str) -> None:
         self._remove(self.candidate_path(eval_id))
-        attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
+        try_git(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
@@ -125,13 +125,13 @@ class Worktrees:
             branches = [self._candidate_branch(name) for name in sorted(pinned)]
             for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
                 some = branches[start : start + _BRANCHES_PER_COMMAND]
-                attempt(self.repo, "branch", "-D", "--quiet", *some)
+                try_git(self.repo, "branch", "-D", "--quiet", *some)
 
     def add_node(self, node_id: str, commit: str) -> None:
         """Pins the commit by a branch and checks it out, unless that is so already."""
         path = self.node_path(node_id)
         branch = self.node_ref(node_id).removeprefix("refs/heads/")
-        if (path / ".git").exists() and attempt(path, "rev-parse", "HEAD").stdout.strip() == commit:
+        if (path / ".git").exists() and try_git(path, "rev-parse", "HEAD").stdout.strip() == commit:
             return
         with self._alone():
             self._remove(path)
@@ -182,14 +182,14 @@ class Worktrees:
         return refs
 
     def _require_commit(self, node_id: str, commit: str) -> None:
-        if attempt(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
+        if try_git(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
             raise GitError(
                 f"commit {commit[:12]} of node {node_id} is not in {self.repo}; fetch it back "
                 "from where the repository was copied, or start a new run"
             )
 
     def _remove(self, path: Path) -> None:
-        done = attempt(self.repo, "worktree", "remove", "--force", "--force", str(path))
+        done = try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
         if done.returncode != 0 or path.exists():
             untrusted.remove_tree(path)
             git(self.repo, "worktree", "prune")

@@ -1,4 +1,4 @@
-"""The root's results, against which a whole run is measured: found, made, and doubted."""
+"""The results of the root, against which a whole run is measured: found, made, or stale."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class RootBaseline:
     ) -> tuple[Artifact, str | None]:
         """The baseline, kept as an artifact, and why it may not be this commit's, if so."""
         source = self.repo / self.config.baseline_csv
-        doubt = stale_because(self.repo, self.config, self.config_path)
+        stale = stale_because(self.repo, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._invented(), None
-        swept = self.make and (doubt is not None or not source.is_file())
+        swept = self.make and (stale is not None or not source.is_file())
         if swept:
             self._sweep_root(root_commit, source, owner, cancel)
-            doubt = None
+            stale = None
         elif not source.is_file():
             raise UsageError(
                 f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
@@ -64,9 +64,9 @@ class RootBaseline:
         kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if not self.dry_run and not swept and self.preflight:
             self._try_sweep(root_commit, data, owner, cancel)
-        if doubt is not None:
-            _log.warning("%s; --make-baseline sweeps this commit instead", doubt)
-        return kept, doubt
+        if stale is not None:
+            _log.warning("%s; --make-baseline sweeps this commit instead", stale)
+        return kept, stale
 
     def _try_sweep(
         self, root_commit: str, baseline: bytes, owner: str, cancel: threading.Event | None

@@ -40,7 +40,7 @@ from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.creation import ROOT_NODE, expected_ids
-from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
+from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailureRules
 from treewright.tree.running.faults import OF_THE_SWEEP, QUARANTINED, Paused
 from treewright.tree.running.housekeeping import Retention
 
@@ -57,7 +57,7 @@ class Coordinator:
     config: Config
     retention: Retention = field(default_factory=Retention)
     cancel: threading.Event = field(default_factory=threading.Event)
-    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    failure_rules: FailureRules = field(default_factory=FailureRules)
     make_executor: ExecutorFactory = InlineExecutor
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
@@ -206,7 +206,12 @@ class Coordinator:
         executor = self.make_executor(work)
         try:
             Dispatcher(
-                self.store, executor, self._request, self.cancel, self.policy, self._sweep_works
+                self.store,
+                executor,
+                self._request,
+                self.cancel,
+                self.failure_rules,
+                self._sweep_works,
             ).run(pending)
         except BaseException:
             self.cancel.set()
@@ -251,7 +256,7 @@ class Coordinator:
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,
-            timeout_seconds=self.policy.timeout_seconds,
+            timeout_seconds=self.failure_rules.timeout_seconds,
             root_commit=manifest.root_commit,
         )
 

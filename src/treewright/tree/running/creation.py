@@ -117,7 +117,7 @@ class NewRun:
             make=self.make_baseline,
             preflight=self.preflight,
         )
-        baseline, doubt = source.obtain(root.commit, owner, cancel)
+        baseline, stale = source.obtain(root.commit, owner, cancel)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -149,7 +149,7 @@ class NewRun:
             root_commit=root.commit,
             root_commit_time=int(git(self.repo, "show", "-s", "--format=%ct", root.commit)),
             root_baseline_csv_path=baseline.path,
-            baseline_doubt=doubt,
+            baseline_doubt=stale,
             scoring_rule=scoring.RULE,
             protected_paths=self._protected_paths(),
             agent_config=msgspec.to_builtins(self.config),

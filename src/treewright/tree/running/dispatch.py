@@ -26,12 +26,12 @@ from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
 from treewright.tree.running.faults import (
     CANCELLED,
-    DOUBTFUL,
     INTERNAL_ERROR,
     MACHINE_BUSY,
     MOST_PAUSES,
     OF_THE_SWEEP,
     OUTAGES,
+    UNCLEAR,
     WORKER_LOST,
     Paused,
     explain_pause,
@@ -59,7 +59,7 @@ class StrictFailure(TreewrightError):
 
 
 @dataclass(frozen=True, slots=True)
-class FailurePolicy:
+class FailureRules:
     """`retries` counts tries beyond the first, for failures that can pass on a second try."""
 
     retries: int = 0
@@ -93,7 +93,7 @@ class Dispatcher:
     executor: EvalExecutor
     request: Callable[[Evaluation, int], EvalRequest]
     cancel: threading.Event
-    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    failure_rules: FailureRules = field(default_factory=FailureRules)
     sweep_works: Callable[[], bool] = lambda: True
     """Asked before a failed sweep is put down to the first candidate of a depth."""
     _held: dict[str, Done[EvalRequest, EvalOutcome]] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class Dispatcher:
 
     def _next_parent(self) -> str | None:
         """The parent of the oldest waiting evaluation that its node's cap admits."""
-        cap = self.policy.max_per_node
+        cap = self.failure_rules.max_per_node
         allowed = [
             (queue[0], parent)
             for parent, queue in self._waiting.items()
@@ -208,7 +208,7 @@ class Dispatcher:
             failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
             if failures <= self._retries_for(error):
                 self._requeue(done.request, error.code, outcome)
-                due = time.monotonic() + self.policy.backoff(failures)
+                due = time.monotonic() + self.failure_rules.backoff(failures)
                 heapq.heappush(self._delayed, (due, eval_id))
                 return None
         if isinstance(done.error, TreewrightError):
@@ -222,7 +222,7 @@ class Dispatcher:
         return self._strictly(eval_id, error) if error is not None else None
 
     def _strictly(self, eval_id: str, error: EvalError) -> str | None:
-        if not self.policy.strict:
+        if not self.failure_rules.strict:
             return None
         return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
 
@@ -248,7 +248,7 @@ class Dispatcher:
         """Whether some evaluation of this depth has an outcome that is its own."""
         return any(
             e.status == "completed"
-            or (e.status == "failed" and e.error is not None and e.error.code not in DOUBTFUL)
+            or (e.status == "failed" and e.error is not None and e.error.code not in UNCLEAR)
             for e in self._of_depth()
         )
 
@@ -256,7 +256,7 @@ class Dispatcher:
         """Asked once it will not be tried again by itself."""
         if error.code in OF_THE_SWEEP:
             return not self._others_got_through() and not self.sweep_works()
-        return error.code in OUTAGES or error.code in DOUBTFUL
+        return error.code in OUTAGES or error.code in UNCLEAR
 
     def _settle_held(self) -> str | None:
         """Decides about what was held once all others are through: a verdict, or a pause."""
@@ -269,7 +269,7 @@ class Dispatcher:
             assert outcome.error is not None
             code = outcome.error.code
             pauses = self.store.manifest.evaluations[eval_id].pauses
-            if through and (code in DOUBTFUL or pauses + 1 >= MOST_PAUSES):
+            if through and (code in UNCLEAR or pauses + 1 >= MOST_PAUSES):
                 self._record(done.request, outcome, done.worker)
                 continue
             self._requeue(done.request, code, outcome, paused=True)
@@ -283,7 +283,7 @@ class Dispatcher:
         """Of several candidates at once nobody knows whose code changed a file."""
         if error.code == DECIDING_FILE_CHANGED:
             return _TIMES_FORGIVEN - 1 if self.executor.capacity > 1 else 0
-        return self.policy.retries_for(error)
+        return self.failure_rules.retries_for(error)
 
     def _fault(self, done: Done[EvalRequest, EvalOutcome]) -> EvalOutcome:
         """A fault of ours or of the machine, as an outcome. Worth another try."""

@@ -23,7 +23,7 @@ OUTAGES = frozenset(
 )  # fmt: skip
 """Never the candidate's doing, as far as anybody can tell."""
 
-DOUBTFUL = frozenset({WORKER_LOST, INTERNAL_ERROR, "llm_failed", "agent_failed", "agent_timeout"})
+UNCLEAR = frozenset({WORKER_LOST, INTERNAL_ERROR, "llm_failed", "agent_failed", "agent_timeout"})
 """The candidate's doing if others of its depth got through, an outage if none did."""
 
 OF_THE_SWEEP = frozenset({"sweep_failed", "sweep_timeout"})

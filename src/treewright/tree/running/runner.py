@@ -32,7 +32,7 @@ from treewright.tree.running import housekeeping
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.parallel import Parallelism, executors
 
@@ -50,7 +50,7 @@ class RunRequest:
     make_baseline: bool = False
     preflight: bool = True
     retention: Retention = field(default_factory=Retention)
-    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    failure_rules: FailureRules = field(default_factory=FailureRules)
     parallelism: Parallelism = field(default_factory=Parallelism)
     stale_seconds: float = DEFAULT_STALE_SECONDS
     force: bool = False
@@ -109,7 +109,7 @@ def open_run(
                 recorded_config(owned.manifest),
                 request.retention,
                 cancel,
-                request.policy,
+                request.failure_rules,
                 stack.enter_context(
                     executors(
                         request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel

@@ -33,7 +33,7 @@ def read_history(run_dir: Path) -> History:
     """The state that readers of the run see; if they see none, what can be had of it."""
     snapshot, findings = _snapshot(run_dir / layout.MANIFEST)
     offset = snapshot.snapshot.journal_offset if snapshot is not None else None
-    at_snapshot, now, problem = _replay(run_dir / layout.EVENTS, offset)
+    at_snapshot, now, problem = _rebuild(run_dir / layout.EVENTS, offset)
     if problem is not None:
         findings.append(Finding("events_unreadable", layout.EVENTS, problem))
     elif snapshot is not None:
@@ -68,7 +68,7 @@ def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
         return None, [*findings, Finding("manifest_unreadable", path.name, str(error))]
 
 
-def _replay(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest | None, str | None]:
+def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest | None, str | None]:
     """The state at `offset`, the state at the end, and what stopped the reading if anything."""
     manifest: Manifest | None = None
     at_offset: Manifest | None = None
