@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 
 from treequest.algos.standard_mcts import StandardMCTS
 
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.cellview.runner import CellViewRunner
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.environment import Outcome, Subgoal
 from treewright.mcts.expansion import Expander

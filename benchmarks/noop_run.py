@@ -16,13 +16,13 @@ from tests.toy import ToyRepository
 
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.tree import expansion
-from treewright.tree.coordinator import Coordinator
-from treewright.tree.creation import Shape
-from treewright.tree.evaluation import EvalRequest
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.ideas import expansion
 from treewright.tree.ideas.base import Idea, NodeContext, Proposals
-from treewright.tree.model import EvalOutcome, Recommendation
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.records.model import EvalOutcome, Recommendation
+from treewright.tree.running.coordinator import Coordinator
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
 
 IDEAS_PER_NODE = 100
 BEAM_WIDTH = 10

@@ -25,12 +25,12 @@ from treewright.kernel import process
 from treewright.kernel.executors.base import Done
 from treewright.kernel.executors.dask import DaskExecutor, connect
 from treewright.kernel.executors.threads import ThreadExecutor
-from treewright.tree import events as ev
-from treewright.tree import expansion
-from treewright.tree.creation import Shape
-from treewright.tree.evaluation import EvalRequest
-from treewright.tree.model import EvalOutcome
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.ideas import expansion
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import EvalOutcome
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
 
 SECONDS = 0.5
 ROUNDS = 4

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from tests.mcts.bank import BANK, BankGoal, Sessions, bank, centralized, proved, search
 
+from treewright.cellview.runner import CellViewRunner
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
 from treewright.mcts.search import Runner
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Row, Table, medians, seconds, take_turns
-from treewright.tree.worktrees import Worktrees, stage_all
+from treewright.tree.repository.worktrees import Worktrees, stage_all
 
 _FILES = 1_000
 _IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost")

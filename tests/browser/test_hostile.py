@@ -9,7 +9,7 @@ from tests.dashboard import proof_runs, samples
 from tests.dashboard.serving import Server
 from tests.toy import ToyRepository
 from treewright.dashboard import export
-from treewright.tree import store
+from treewright.tree.records import store
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -11,8 +11,8 @@ import pytest
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
-from treewright.tree.creation import NewRun, Shape
 from treewright.tree.ideas import mutate
+from treewright.tree.running.creation import NewRun, Shape
 from treewright.tree.starter import render, survey
 
 

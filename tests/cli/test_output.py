@@ -11,7 +11,7 @@ from pathlib import Path
 
 from treewright.cli.output import Visible
 from treewright.kernel.rendering.terminal import visible
-from treewright.orchestrator.tickets import NewTicket, TicketTable
+from treewright.orchestrator.marketplace.tickets import NewTicket, TicketTable
 
 HOSTILE = "p \x1b]0;owned\x07\x1b[2J\x9b31m\r\u202eq\u2066 \x00 \U000e0041"
 STEERING = re.compile(

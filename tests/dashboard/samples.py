@@ -11,11 +11,11 @@ from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree import making
 from tests.tree.runs import make_target, search
 from treewright.kernel.lease import Lease
-from treewright.tree import events as ev
-from treewright.tree.creation import Shape
-from treewright.tree.model import Decision, GateDecision, NodeArtifacts
-from treewright.tree.runner import RunRequest, open_run
-from treewright.tree.store import LEASE_DIR, RunStore
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import Decision, GateDecision, NodeArtifacts
+from treewright.tree.records.store import LEASE_DIR, RunStore
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
 
 RUN_ID = "run"
 HOSTILE_TITLE = '<script>window.hacked = true</script><img src=x onerror="window.hacked = true">'

@@ -9,7 +9,7 @@ import msgspec
 
 from tests.dashboard import samples
 from treewright.dashboard.live_tree import LiveTree
-from treewright.tree import store
+from treewright.tree.records import store
 
 
 def test_reading_piece_by_piece_is_reading_it_all(run_dir: Path, tmp_path: Path) -> None:

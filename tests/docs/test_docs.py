@@ -19,8 +19,9 @@ import pytest
 from treewright.cli.main import cli
 from treewright.kernel.explaining import all_keys
 from treewright.tree import config as configuration
-from treewright.tree import gate, model, results, scoring
+from treewright.tree.deciding import gate, results, scoring
 from treewright.tree.ideas.text import blocks, language
+from treewright.tree.records import model
 from treewright.tree.report import reasons
 
 ROOT = Path(__file__).parents[2]

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from treewright.tree import config as tree_config
-from treewright.tree import gate, scoring
+from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding.results import read_results
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import Comparison
-from treewright.tree.results import read_results
+from treewright.tree.records.model import Comparison
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FORECAST = EXAMPLES / "forecast"

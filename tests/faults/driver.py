@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from treewright.cli.main import cli
-from treewright.tree import git as git_module
+from treewright.tree.repository import git as git_module
 
 RUN_ID = "run"
 

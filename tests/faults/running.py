@@ -14,7 +14,7 @@ from typing import Any
 from tests.toy import ToyRepository
 from tests.waiting import until
 from treewright.kernel import proctree
-from treewright.tree import housekeeping
+from treewright.tree.running import housekeeping
 
 RUN = "run"
 SHAPE = (

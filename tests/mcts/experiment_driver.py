@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from tests.mcts.traces import search
+from treewright.cellview.experiment import plan as plans
+from treewright.cellview.experiment.results import CellResult, measure_cell
+from treewright.cellview.experiment.runner import run_experiment
 from treewright.kernel.lease import Lease
-from treewright.mcts.experiment import plan as plans
-from treewright.mcts.experiment.results import CellResult, measure_cell
-from treewright.mcts.experiment.runner import run_experiment
 from treewright.mcts.trace import TraceWriter, read_trace
 
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.mcts.bank import BankGoal, Sessions, bank, centralized, proved, search
+from treewright.cellview.runner import CellViewRunner
 from treewright.lean.replay import Replayer
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.session import WasmSession
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
 from treewright.mcts.search import Runner
 

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from tests.mcts import experiment_driver as driver
+from treewright.cellview.experiment import plan as plans
+from treewright.cellview.experiment.plan import Cell, cells_of
+from treewright.cellview.experiment.results import CellResult
+from treewright.cellview.experiment.runner import Progress, run_experiment
 from treewright.kernel.errors import LockActive, StorageError, UsageError
 from treewright.kernel.lease import Lease
-from treewright.mcts.experiment import plan as plans
-from treewright.mcts.experiment.plan import Cell, cells_of
-from treewright.mcts.experiment.results import CellResult
-from treewright.mcts.experiment.runner import Progress, run_experiment
 
 ROOT = Path(__file__).parents[2]
 PLAN = """

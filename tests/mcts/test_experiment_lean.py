@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from treewright.cellview.experiment.plan import load
+from treewright.cellview.experiment.proving import CellProver
+from treewright.cellview.experiment.runner import run_experiment
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.session import WasmSession
-from treewright.mcts.experiment.plan import load
-from treewright.mcts.experiment.proving import CellProver
-from treewright.mcts.experiment.runner import run_experiment
 from treewright.mcts.trace import read_trace, without_clock
 
 pytestmark = pytest.mark.xdist_group("lean-session")

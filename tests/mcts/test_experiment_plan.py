@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from treewright.cellview.experiment.plan import Plan, cells_of, load, search_settings
+from treewright.cellview.experiment.planfile import Table
 from treewright.kernel.errors import UsageError
 from treewright.kernel.explaining import all_keys
 from treewright.kernel.rundir import validate_run_id
-from treewright.mcts.cellview.orders import Order
-from treewright.mcts.cellview.settings import CellSettings
-from treewright.mcts.experiment.plan import Plan, cells_of, load, search_settings
-from treewright.mcts.experiment.planfile import Table
+from treewright.mcts.cell_settings import CellSettings
+from treewright.mcts.interventions import Order
 
 ROOT = Path(__file__).parents[2]
 GOAL = '[[goals]]\nname = "g"\nstatement = "True"\n'

@@ -20,7 +20,7 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import ProofState
 from treewright.mcts import targets
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.records import Iteration
 from treewright.mcts.replay import replay_live, replay_offline
 from treewright.mcts.settings import FileTarget, Settings

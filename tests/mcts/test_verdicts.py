@@ -14,7 +14,7 @@ import pytest
 from tests.mcts.proving import LEAN, Proving, SessionFactory, resume
 from treewright.lean.replay import Replayer
 from treewright.mcts import run as runs
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.records import NegationOpened, NegationTurn, VerdictReached
 from treewright.mcts.replay import replay_live, replay_offline
 from treewright.mcts.settings import Settings, StatementTarget, read_run

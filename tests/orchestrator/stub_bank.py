@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 from tests.orchestrator.fakes import FakeWorker, accept
-from treewright.orchestrator.bank import read_bank
-from treewright.orchestrator.bench import BankResults, run_bank
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.goals.bank import read_bank
+from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.running.bench import BankResults, run_bank
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.scheduling.throttle import Throttle
 
 
 def by_micro(goal: Goal) -> bool:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from treewright.kernel.errors import StorageError
-from treewright.orchestrator import api, migrations
-from treewright.orchestrator.ledger import Attempt, Ledger
-from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator import api
+from treewright.orchestrator.ledger import migrations
+from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import StrategyType
 
 

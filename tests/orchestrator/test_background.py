@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from treewright.orchestrator.background import LARGEST_FACTOR, Background, _File
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.running.background import LARGEST_FACTOR, Background, _File
 from treewright.orchestrator.types import Goal, Place, Result, StrategyType
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 LIMIT = 120
 

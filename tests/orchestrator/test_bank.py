@@ -14,14 +14,14 @@ import pytest
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.cli.bank import bank as bank_command
 from treewright.kernel.errors import UsageError
-from treewright.orchestrator.bank import read_bank
-from treewright.orchestrator.bench import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.difficulty import estimate
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Attempt, Ledger
+from treewright.orchestrator.goals.bank import read_bank
+from treewright.orchestrator.goals.difficulty import estimate
+from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.running.bench import run_bank
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Result, StrategyType
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 

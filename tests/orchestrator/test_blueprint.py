@@ -13,10 +13,9 @@ import pytest
 from treewright.kernel.errors import UsageError
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.wasm.session import WasmSession
-from treewright.orchestrator import blueprint as sync
-from treewright.orchestrator import latex
-from treewright.orchestrator.blueprint_lean import inspect, proved_in_ledger
-from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator.blueprint import latex, sync
+from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
+from treewright.orchestrator.marketplace.market import Marketplace
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

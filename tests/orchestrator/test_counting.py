@@ -16,13 +16,15 @@ from tests.orchestrator.test_ledger import attempt
 from treewright.cli.main import cli
 from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots
-from treewright.orchestrator import api, ledger_stats, migrations
-from treewright.orchestrator.bandit import Arm
+from treewright.orchestrator import api
 from treewright.orchestrator.config import from_profile
-from treewright.orchestrator.counting import STUB_ERROR, STUB_TOOLCHAIN
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger import migrations
+from treewright.orchestrator.ledger import stats as ledger_stats
+from treewright.orchestrator.ledger.counting import STUB_ERROR, STUB_TOOLCHAIN
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.scheduling.bandit import Arm
+from treewright.orchestrator.scheduling.throttle import Throttle
 
 MICRO, SEARCH = StrategyType.MICRO, StrategyType.SEARCH
 GOAL = Goal(id="g", text="1 = 2")

@@ -17,11 +17,11 @@ import pytest
 from tests.orchestrator import stub_bank
 from tests.waiting import gone, until
 from treewright.cli.orchestrator_options import make_config
-from treewright.orchestrator.bank import read_bank
-from treewright.orchestrator.bench import run_bank
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.goals.bank import read_bank
+from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.running.bench import run_bank
 from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 ROOT = Path(__file__).parents[2]
 GOALS = 400

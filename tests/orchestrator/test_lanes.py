@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.orchestrator.lanes import LONGEST_DELAY_SECONDS, Lanes, Ticket, backoff
+from treewright.orchestrator.scheduling.lanes import LONGEST_DELAY_SECONDS, Lanes, Ticket, backoff
 
 
 def test_a_full_lane_does_not_keep_the_other_waiting() -> None:

@@ -12,11 +12,11 @@ from tests.orchestrator.fakes import FakeWorker
 from treewright.lean import async_session
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.types import Place
 from treewright.orchestrator.workers.base import Hole, LeanWorker
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")

@@ -12,8 +12,8 @@ from tests.premises.conftest import SMALL, written
 from treewright.kernel.errors import UsageError
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.session import WasmSession
-from treewright.orchestrator.ledger import Ledger
-from treewright.orchestrator.marketplace import (
+from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.marketplace.market import (
     Marketplace,
     ProofRejected,
     Ticket,

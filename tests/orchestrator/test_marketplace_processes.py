@@ -13,7 +13,7 @@ TICKETS = 25
 # Every process asks for all the lemmas, then claims until nothing is left.
 SUPPLIER = f"""
 import asyncio, json, sys
-from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator.marketplace.market import Marketplace
 
 async def main(path, who):
     claimed = []
@@ -53,7 +53,7 @@ def test_every_ticket_is_claimed_by_one_process(tmp_path: Path) -> None:
 
     import asyncio
 
-    from treewright.orchestrator.marketplace import Marketplace
+    from treewright.orchestrator.marketplace.market import Marketplace
 
     with Marketplace(path) as marketplace:
         tickets = asyncio.run(marketplace.get_tickets())

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pytest
 
 from treewright.lean.types import CheckResult
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.normalise import hash_goal, hash_text, is_plain, normal_form
+from treewright.orchestrator.goals.normalise import hash_goal, hash_text, is_plain, normal_form
 from treewright.orchestrator.types import Goal
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 NAMES = ["x", "y", "n", "m", "Nat", "succ"]
 SAME_MEANING = "by constructor <;> intro h <;> first | exact h | (intros; apply h <;> assumption)"

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.types import DEFAULT_TIMEOUTS
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 
 @pytest.mark.xdist_group("orchestrator-lean")

@@ -20,11 +20,11 @@ from tests.waiting import gone, until
 from treewright.cli.sorries import sorries
 from treewright.lean import backend
 from treewright.lean.wasm.session import WasmSession
-from treewright.orchestrator.background import Background
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.running.background import Background
 from treewright.orchestrator.types import StrategyType
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 

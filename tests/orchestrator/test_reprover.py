@@ -21,8 +21,8 @@ from treewright.orchestrator.byt5.reprover import (
     augmented,
     serialised,
 )
-from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.reprover import (
     ModelProposer,
     ProposalSearch,

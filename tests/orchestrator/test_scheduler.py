@@ -13,9 +13,9 @@ from tests.orchestrator.fakes import FakeWorker, Raising, accept, refuse
 from treewright.lean.replay import Verdict
 from treewright.lean.session import LeanError
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger import Ledger
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers.base import UNAVAILABLE, Availability
 
 MICRO, SEARCH, SKETCH = StrategyType.MICRO, StrategyType.SEARCH, StrategyType.SKETCH
@@ -262,7 +262,7 @@ def test_slots_bound_what_runs_at_once(ledger: Ledger) -> None:
 def test_a_goal_whose_lean_cannot_be_had_comes_back(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treewright.orchestrator.lanes.FIRST_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("treewright.orchestrator.scheduling.lanes.FIRST_DELAY_SECONDS", 0.001)
     outcomes = [False, False, True]
 
     class Flaky(FakeWorker):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from treewright.mcts.records import GoalView
 from treewright.mcts.sources.cached import CachedTactics
-from treewright.orchestrator.ledger import Ledger
-from treewright.orchestrator.tactic_cache import LedgerTactics
+from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
 
 HYPOTHESIS_FREE = GoalView("∀ (a b : Nat), a + b = b + a")
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.waiting import until
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.scheduling.throttle import Throttle
 
 
 class Machine:

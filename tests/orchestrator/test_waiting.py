@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
-from treewright.orchestrator import race
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.ledger import Ledger
-from treewright.orchestrator.meter import waiting
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.scheduling import race
+from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers.base import UNAVAILABLE, Availability, ThreadWorker, Worker
+from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.meter import waiting
 from treewright.orchestrator.workers.micro import MicroWorker
 
 MICRO, DOJO = StrategyType.MICRO, StrategyType.DOJO

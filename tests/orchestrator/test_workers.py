@@ -26,12 +26,12 @@ from treewright.lean.types import Diagnostic, ProofState, SessionLost
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
 from treewright.orchestrator import chat, checkup
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.marketplace import Marketplace
+from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers import copilot, dojo, search
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Hopeless
 from treewright.orchestrator.workers.factory import Tickets
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from treewright.kernel.executors.base import Done, Worker, WorkerLost
-from treewright.tree.coordinator import Coordinator
-from treewright.tree.creation import Shape
-from treewright.tree.dispatch import FailurePolicy
-from treewright.tree.evaluation import EvalRequest
-from treewright.tree.housekeeping import Retention
-from treewright.tree.model import EvalError, EvalOutcome
-from treewright.tree.parallel import Parallelism
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.records.model import EvalError, EvalOutcome
+from treewright.tree.running.coordinator import Coordinator
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.housekeeping import Retention
+from treewright.tree.running.parallel import Parallelism
+from treewright.tree.running.runner import RunRequest, open_run
 
 DRY = Shape(
     ideas_per_node=5,

@@ -22,9 +22,9 @@ from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository
 from treewright.kernel import proctree
 from treewright.kernel.executors import dask
-from treewright.tree import remote
-from treewright.tree.housekeeping import Retention, process_owner
-from treewright.tree.parallel import Parallelism
+from treewright.tree.evaluating import remote
+from treewright.tree.running.housekeeping import Retention, process_owner
+from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
 
 pytestmark = pytest.mark.xdist_group("cluster")

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.decisions import decisions, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository
-from treewright.tree.dispatch import FailurePolicy
-from treewright.tree.parallel import Parallelism
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.parallel import Parallelism
 
 PATIENT = FailurePolicy(retries=2, first_backoff_seconds=0.0)
 SHAPES = {

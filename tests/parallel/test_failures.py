@@ -15,11 +15,11 @@ from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import DRY, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository, idea
 from treewright.kernel.executors.base import Done, WorkerLost
-from treewright.tree.creation import Shape
-from treewright.tree.dispatch import FailurePolicy
-from treewright.tree.faults import Paused
-from treewright.tree.model import EvalError, EvalOutcome
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.records.model import EvalError, EvalOutcome
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.faults import Paused
+from treewright.tree.running.runner import RunRequest, open_run
 
 ONE_DEPTH = Shape(ideas_per_node=4, beam_width=2, max_depth=1, sweep_config_limit=8, dry_run=True)
 

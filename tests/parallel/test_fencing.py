@@ -12,10 +12,10 @@ import pytest
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import LeaseLost
 from treewright.kernel.lease import Lease
-from treewright.tree import remote
-from treewright.tree.model import EvalOutcome
-from treewright.tree.parallel import _cluster_directory
-from treewright.tree.remote_worker import RemoteResult
+from treewright.tree.evaluating import remote
+from treewright.tree.evaluating.remote_worker import RemoteResult
+from treewright.tree.records.model import EvalOutcome
+from treewright.tree.running.parallel import _cluster_directory
 
 
 class Request:

@@ -17,11 +17,11 @@ from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, eventually, search
 from tests.toy import ToyRepository
 from treewright.kernel.executors.base import Done
-from treewright.tree import events as ev
-from treewright.tree.dispatch import FailurePolicy
-from treewright.tree.parallel import Parallelism
-from treewright.tree.runner import RunRequest, open_run
-from treewright.tree.store import load
+from treewright.tree.records import events as ev
+from treewright.tree.records.store import load
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.parallel import Parallelism
+from treewright.tree.running.runner import RunRequest, open_run
 
 NEXT = {
     "queued": {"started"},

@@ -15,10 +15,10 @@ from tests.parallel.test_failures import ONE_DEPTH, Failing
 from tests.toy import ToyRepository, idea
 from tests.tree.test_cheats import new_file
 from treewright.kernel.executors.base import Done, WorkerLost
-from treewright.tree import store
-from treewright.tree.dispatch import FailurePolicy
-from treewright.tree.faults import Paused
-from treewright.tree.model import EvalError, EvalOutcome
+from treewright.tree.records import store
+from treewright.tree.records.model import EvalError, EvalOutcome
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.faults import Paused
 from treewright.tree.validation import validate
 
 DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)

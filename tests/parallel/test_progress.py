@@ -6,9 +6,9 @@ import pytest
 
 from tests.parallel.harness import REAL, search
 from treewright.cli.progress import Pace
-from treewright.tree.parallel import Parallelism
+from treewright.tree.records.store import load
 from treewright.tree.report import write_report
-from treewright.tree.store import load
+from treewright.tree.running.parallel import Parallelism
 
 
 def test_no_estimate_before_the_first_outcome():

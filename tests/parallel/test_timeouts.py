@@ -12,10 +12,10 @@ from tests.decisions import events
 from tests.parallel.harness import REAL, search
 from tests.toy import ToyRepository
 from treewright.kernel import containment, proctree
-from treewright.tree.creation import Shape
-from treewright.tree.dispatch import FailurePolicy
-from treewright.tree.faults import Paused
-from treewright.tree.parallel import Parallelism
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.faults import Paused
+from treewright.tree.running.parallel import Parallelism
 
 ONE_DEPTH = Shape(ideas_per_node=2, beam_width=1, max_depth=1, sweep_config_limit=8)
 DEAF = """import os, signal, sys, time

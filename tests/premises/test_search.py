@@ -17,8 +17,7 @@ from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.premises import vectors
 from treewright.premises.building import build_vectors, index_words
 from treewright.premises.encoder import SentenceEncoder
-from treewright.premises.fusion import fuse
-from treewright.premises.index import PremiseIndex
+from treewright.premises.index import PremiseIndex, fuse
 from treewright.premises.store import PremiseStore
 from treewright.premises.vectors import VectorIndex
 

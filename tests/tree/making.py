@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.rundir import RunEnvironment
-from treewright.tree import events as ev
 from treewright.tree.config import MetricConfig
-from treewright.tree.model import (
+from treewright.tree.deciding.results import Problems, Results
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import (
     EvalError,
     EvalOutcome,
     Evaluation,
@@ -18,7 +19,6 @@ from treewright.tree.model import (
     Recommendation,
     Usage,
 )
-from treewright.tree.results import Problems, Results
 
 LOSS = MetricConfig(name="loss", direction="minimize", primary=True)
 COST = MetricConfig(name="cost", direction="minimize")

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
-from treewright.tree import events as ev
-from treewright.tree import store
-from treewright.tree.creation import Shape
-from treewright.tree.model import Manifest
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.records import events as ev
+from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
 
 RUN_ID = "run"
 

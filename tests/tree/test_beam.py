@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree.making import evaluation
-from treewright.tree import beam, gate
-from treewright.tree.model import Confirmation, Evaluation
+from treewright.tree.deciding import beam, gate
+from treewright.tree.records.model import Confirmation, Evaluation
 
 scores = st.sampled_from([-0.5, 0.0, 0.1, 0.1, 0.2, 0.3])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.tree.making import manifest
-from treewright.tree import context
-from treewright.tree.model import Node
+from treewright.tree.ideas import expansion as context
+from treewright.tree.records.model import Node
 
 METRIC = {"name": "loss", "direction": "minimize", "verdict": "unknown"}
 MEASURED = {

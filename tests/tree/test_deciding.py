@@ -13,10 +13,10 @@ from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree.runs import search
 from tests.tree.test_cheats import new_file
 from treewright.kernel.errors import StorageError
-from treewright.tree import store
-from treewright.tree.creation import Shape
-from treewright.tree.parallel import Parallelism
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.records import store
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.parallel import Parallelism
+from treewright.tree.running.runner import RunRequest, open_run
 from treewright.tree.validation import validate
 
 SHAPE = {"ideas_per_node": 3, "beam_width": 1, "max_depth": 2, "sweep_config_limit": 8}

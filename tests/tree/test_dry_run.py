@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.decisions import decisions
 from tests.toy import ToyRepository
 from tests.tree.runs import RUN_ID, search
-from treewright.tree import store
+from treewright.tree.records import store
 from treewright.tree.validation import validate
 
 SHAPE = {"ideas_per_node": 3, "beam_width": 2, "max_depth": 2, "sweep_config_limit": 8}

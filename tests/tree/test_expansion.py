@@ -10,10 +10,10 @@ import pytest
 from tests.toy import CONFIG, ToyRepository
 from tests.tree.making import manifest
 from treewright.tree import config as configuration
-from treewright.tree import state
-from treewright.tree.expansion import Expander
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import Manifest, Node
+from treewright.tree.ideas.expansion import Expander
+from treewright.tree.records import state
+from treewright.tree.records.model import Manifest, Node
 
 IDEAS = [f"# Idea {letter}\n\nText.\n" for letter in "abcdef"]
 

@@ -12,10 +12,10 @@ from tests.tree.runs import search
 from tests.tree.test_cheats import new_file
 from tests.tree.test_deciding import sweeping_the_code, three_ideas
 from treewright.kernel import process, untrusted
-from treewright.tree import store
 from treewright.tree.agents import transcript
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.directory import read_ideas
+from treewright.tree.records import store
 from treewright.tree.validation import validate
 
 SHAPE = {"ideas_per_node": 2, "beam_width": 1, "max_depth": 1, "sweep_config_limit": 8}

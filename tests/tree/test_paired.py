@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.tree import paired
+from treewright.tree.deciding import paired
 
 reasonable = st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 6))
 samples = st.lists(reasonable, min_size=2, max_size=30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from tests.toy import ToyRepository
-from treewright.tree.worktrees import Worktrees
+from treewright.tree.repository.worktrees import Worktrees
 
 
 def test_only_the_named_ones_go(toy: ToyRepository) -> None:

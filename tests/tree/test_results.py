@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.tree.results import Results, read_results
+from treewright.tree.deciding.results import Results, read_results
 
 HEADER = "config_id,status,loss"
 

@@ -12,8 +12,8 @@ import pytest
 from tests.tree.runs import make_target, search
 from treewright.kernel.schema import render
 from treewright.tree import schema
-from treewright.tree.events import Event
-from treewright.tree.model import Manifest
+from treewright.tree.records.events import Event
+from treewright.tree.records.model import Manifest
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree.making import COST, LOSS, recommendation, results
-from treewright.tree import gate, scoring
 from treewright.tree.config import MetricConfig
-from treewright.tree.model import Comparison, EvalError, Recommendation
-from treewright.tree.results import Problems, Results
+from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding.results import Problems, Results
+from treewright.tree.records.model import Comparison, EvalError, Recommendation
 
 IDS = range(8)
 BASE = [10.0 + i for i in IDS]

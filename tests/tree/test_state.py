@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.tree.making import finished, manifest, queued, recommendation
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.lease import Owner
-from treewright.tree import events as ev
-from treewright.tree import state
-from treewright.tree.model import (
+from treewright.tree.records import events as ev
+from treewright.tree.records import state
+from treewright.tree.records.model import (
     Confirmation,
     Decision,
     FileDigest,

@@ -12,10 +12,10 @@ import pytest
 from tests.tree.making import finished, manifest, queued
 from treewright.kernel.errors import LeaseLost, StorageError, UsageError
 from treewright.kernel.lease import Lease
-from treewright.tree import events as ev
-from treewright.tree import store
-from treewright.tree.model import Manifest
-from treewright.tree.store import RunStore
+from treewright.tree.records import events as ev
+from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
+from treewright.tree.records.store import RunStore
 
 
 class Owned:

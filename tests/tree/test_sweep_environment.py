@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.toy import CONFIG
-from treewright.tree import config, sweep
+from treewright.tree import config
+from treewright.tree.evaluating import sweep
 
 CODER = '\n[agents.coder]\nbackend = "command"\ncommand = ["my-agent"]\n'
 

@@ -14,11 +14,11 @@ from tests.faults.running import search as run_search
 from tests.toy import ToyRepository
 from tests.tree.making import manifest, queued
 from treewright.kernel.budget import Spending
-from treewright.tree import events as ev
-from treewright.tree import state, store, usage_log
 from treewright.tree.agents import chat_wire
 from treewright.tree.config import EndpointConfig
-from treewright.tree.model import Usage
+from treewright.tree.records import events as ev
+from treewright.tree.records import state, store, usage_log
+from treewright.tree.records.model import Usage
 from treewright.tree.validation import validate
 
 FLAGS = ("--ideas-per-node", "2", "--max-depth", "2", "--sweep-config-limit", "8")
@@ -54,7 +54,7 @@ def test_an_interrupted_search_leaves_a_report(toy: ToyRepository, tmp_path) -> 
     assert "depth 1" in summary.read_text()
     summary.unlink()
     script = (
-        "import sys\nfrom treewright.tree.coordinator import Coordinator\n"
+        "import sys\nfrom treewright.tree.running.coordinator import Coordinator\n"
         "def stop(self): raise KeyboardInterrupt\nCoordinator._evaluate = stop\n"
         "from treewright.cli.main import main\nmain()"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.toy import ToyRepository
-from treewright.tree.worktrees import Worktrees
+from treewright.tree.repository.worktrees import Worktrees
 
 
 def test_many_threads_add_and_remove_candidates_at_once(toy: ToyRepository, tmp_path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
-from treewright.tree import worktrees
-from treewright.tree.git import GitError, attempt, git, hide_from_status, require_clean
-from treewright.tree.worktrees import Worktrees, protected_changes, stage_all, tampered
+from treewright.tree.repository import worktrees
+from treewright.tree.repository.git import GitError, attempt, git, hide_from_status, require_clean
+from treewright.tree.repository.worktrees import Worktrees, protected_changes, stage_all, tampered
 
 
 class Place:

@@ -58,10 +58,10 @@ def bank(
 
     from treewright.cli.orchestrator_options import make_config
     from treewright.kernel import atomic
-    from treewright.orchestrator import bank_report, bench
-    from treewright.orchestrator.bank import read_bank
-    from treewright.orchestrator.counting import stub_ledger
-    from treewright.orchestrator.ledger import Ledger
+    from treewright.orchestrator.goals.bank import read_bank
+    from treewright.orchestrator.ledger.counting import stub_ledger
+    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.running import bank_report, bench
 
     if not timeout > 0:
         raise UsageError("--timeout must be positive")

@@ -43,9 +43,9 @@ def bg(
 
     from treewright.cli.orchestrator_options import make_config
     from treewright.kernel.errors import UsageError
-    from treewright.orchestrator.background import Background
-    from treewright.orchestrator.counting import stub_ledger
-    from treewright.orchestrator.ledger import Ledger
+    from treewright.orchestrator.ledger.counting import stub_ledger
+    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.running.background import Background
 
     if not project.exists():
         raise UsageError(f"there is no {project}")

@@ -13,7 +13,7 @@ from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
-    from treewright.orchestrator.blueprint import Assessment
+    from treewright.orchestrator.blueprint.sync import Assessment
 
 
 @click.command()
@@ -40,9 +40,8 @@ def blueprint(
     from treewright.lean.replay import Replayer
     from treewright.lean.wasm.install import ensure_installed
     from treewright.lean.wasm.session import WasmSession
-    from treewright.orchestrator import blueprint as sync
-    from treewright.orchestrator import latex
-    from treewright.orchestrator.blueprint_lean import inspect, proved_in_ledger
+    from treewright.orchestrator.blueprint import latex, sync
+    from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
 
     entry = sync.find_entry(path)
     root = project or find_project(entry.parent) or (path if path.is_dir() else path.parent)

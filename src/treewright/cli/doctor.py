@@ -55,7 +55,7 @@ def doctor(repo: Path, as_json: bool) -> None:
 def _all_checks(repo: Path) -> list[Check]:
     from treewright.kernel.checkup import Check
     from treewright.kernel.errors import TreewrightError, UsageError
-    from treewright.tree.git import find_repository
+    from treewright.tree.repository.git import find_repository
 
     try:
         root = find_repository(repo)

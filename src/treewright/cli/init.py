@@ -26,7 +26,7 @@ def init(repo: Path, force: bool) -> None:
     """
     from treewright.kernel import atomic
     from treewright.tree import config
-    from treewright.tree.git import find_repository
+    from treewright.tree.repository.git import find_repository
     from treewright.tree.starter import render, survey
 
     root = find_repository(repo)

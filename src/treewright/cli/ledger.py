@@ -21,7 +21,7 @@ def ledger() -> None:
 
 
 def _open(path: Path):
-    from treewright.orchestrator.ledger import Ledger
+    from treewright.orchestrator.ledger.store import Ledger
 
     if not path.is_file():
         raise UsageError(f"there is no ledger {path}; `treewright bank` or `bg` makes one")
@@ -33,7 +33,7 @@ def _open(path: Path):
 @_JSON
 def stats(ledger_path: Path, as_json: bool) -> None:
     """Attempts, successes and times by strategy; goals proved and open."""
-    from treewright.orchestrator.ledger_stats import collect
+    from treewright.orchestrator.ledger.stats import collect
 
     with _open(ledger_path) as opened:
         found = collect(opened)
@@ -65,7 +65,7 @@ def attempts(
     limit: int, goal: str, strategy: str, status: str, ledger_path: Path, as_json: bool
 ) -> None:
     """The latest attempts."""
-    from treewright.orchestrator.ledger_stats import find_attempts
+    from treewright.orchestrator.ledger.stats import find_attempts
 
     with _open(ledger_path) as opened:
         rows = find_attempts(opened, limit=limit, goal=goal, strategy=strategy, status=status)
@@ -91,7 +91,7 @@ def attempts(
 @ledger_option
 def export(kind: str, output: Path | None, ledger_path: Path) -> None:
     """Every attempt, oldest first, one line each."""
-    from treewright.orchestrator.ledger_stats import export_attempts
+    from treewright.orchestrator.ledger.stats import export_attempts
 
     with _open(ledger_path) as opened:
         if output is None:

@@ -23,10 +23,10 @@ from rich.progress import (
 from rich.text import Text
 
 from treewright.kernel.rendering.terminal import visible
-from treewright.tree import events as ev
-from treewright.tree.model import EvalOutcome, Manifest
+from treewright.tree.deciding.scoring import OF_METRICS
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import EvalOutcome, Manifest
 from treewright.tree.report.facts import read_title
-from treewright.tree.scoring import OF_METRICS
 
 _LONGEST_TITLE = 60
 

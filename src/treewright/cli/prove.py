@@ -210,8 +210,8 @@ def _axioms(text: str) -> tuple[str, ...]:
 
 
 def _cells(flags: dict[str, Any]) -> Any:
-    from treewright.mcts.cellview.orders import load_schedule
-    from treewright.mcts.cellview.settings import CellSettings, parse_algotypes
+    from treewright.mcts.cell_settings import CellSettings, parse_algotypes
+    from treewright.mcts.interventions import load_schedule
 
     fields = _some(
         flags, *(n for n in _DISTRIBUTED_ONLY if n not in ("algotypes", "interventions"))

@@ -9,6 +9,9 @@ from typing import Any
 import click
 import msgspec
 
+from treewright.cellview.experiment.plan import load
+from treewright.cellview.experiment.proving import CellProver
+from treewright.cellview.experiment.runner import Outcome, Progress, run_experiment
 from treewright.cli.lean import announced_progress
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
@@ -17,9 +20,6 @@ from treewright.kernel.rundir import validate_run_id
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
-from treewright.mcts.experiment.plan import load
-from treewright.mcts.experiment.proving import CellProver
-from treewright.mcts.experiment.runner import Outcome, Progress, run_experiment
 from treewright.mcts.run import hide_from_git
 
 EXPERIMENTS = Path(".treewright") / "experiments"

@@ -28,8 +28,8 @@ def opened_source(record: RunRecord) -> Iterator[TacticSource]:
             index = stack.enter_context(PremiseIndex.open(_existing(settings.sources.premises)))
             premises = index.lexical
         if settings.sources.cache is not None:
-            from treewright.orchestrator.ledger import Ledger
-            from treewright.orchestrator.tactic_cache import LedgerTactics
+            from treewright.orchestrator.ledger.store import Ledger
+            from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
 
             ledger = Ledger(_existing(settings.sources.cache))
             stack.callback(ledger.close)

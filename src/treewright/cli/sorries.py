@@ -25,7 +25,7 @@ def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> Non
 
     from treewright.lean.backend import choose, open_session
     from treewright.lean.sorries import extract_file, lean_files
-    from treewright.orchestrator.project import records
+    from treewright.orchestrator.goals.project import records
 
     if not timeout > 0:
         raise UsageError("--timeout must be positive")

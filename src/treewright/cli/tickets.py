@@ -19,7 +19,7 @@ from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
-    from treewright.orchestrator.marketplace import Marketplace, Ticket
+    from treewright.orchestrator.marketplace.market import Marketplace, Ticket
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 _WHO = click.option("--as", "who", default=None, help="Who supplies it.  [default: your login]")
@@ -34,7 +34,7 @@ def tickets() -> None:
 
 
 def _open(ledger_path: Path) -> Marketplace:
-    from treewright.orchestrator.marketplace import Marketplace
+    from treewright.orchestrator.marketplace.market import Marketplace
 
     if not ledger_path.is_file():
         raise UsageError(
@@ -109,7 +109,7 @@ def list_tickets(
 @_JSON
 def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
     """One ticket: the statement to prove, and the proof if there is one."""
-    from treewright.orchestrator.marketplace import heading, lemma_text
+    from treewright.orchestrator.marketplace.market import heading, lemma_text
 
     with _open(ledger_path) as marketplace:
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
@@ -144,7 +144,7 @@ def request(
     as_json: bool,
 ) -> None:
     """Ask for a lemma. The same statement again gives the ticket that is there."""
-    from treewright.orchestrator.marketplace import Marketplace
+    from treewright.orchestrator.marketplace.market import Marketplace
     from treewright.premises.building import default_path
     from treewright.premises.index import PremiseIndex
 

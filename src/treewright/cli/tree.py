@@ -131,13 +131,13 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
-    from treewright.tree import outcome
-    from treewright.tree.creation import Shape
-    from treewright.tree.dispatch import FailurePolicy
-    from treewright.tree.housekeeping import Retention
-    from treewright.tree.parallel import Parallelism
+    from treewright.tree.records import outcome
     from treewright.tree.report import write_report
-    from treewright.tree.runner import RunRequest, open_run, runs_directory
+    from treewright.tree.running.creation import Shape
+    from treewright.tree.running.dispatch import FailurePolicy
+    from treewright.tree.running.housekeeping import Retention
+    from treewright.tree.running.parallel import Parallelism
+    from treewright.tree.running.runner import RunRequest, open_run, runs_directory
 
     request = RunRequest(
         repo=flags["repo"],
@@ -195,9 +195,9 @@ def _search(flags: dict[str, Any]) -> None:
 
 
 def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
-    from treewright.tree import outcome, store
+    from treewright.tree.records import outcome, store
     from treewright.tree.report import write_report
-    from treewright.tree.runner import locate
+    from treewright.tree.running.runner import locate
     from treewright.tree.validation import validate
     from treewright.tree.validation import write_report as write_validation
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.tree import git
+from treewright.tree.repository import git
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _LONGEST = 400_000

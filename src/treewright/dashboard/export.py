@@ -22,7 +22,7 @@ from treewright.dashboard.tree_library import TreeLibrary
 from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.tree.model import Manifest
+from treewright.tree.records.model import Manifest
 
 _MOST_BYTES = 24 << 20
 """Of details; a file beyond that is slow to open. The tree itself is always whole."""

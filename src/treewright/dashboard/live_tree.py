@@ -15,9 +15,9 @@ import msgspec
 from treewright.dashboard import confined, numbers
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
-from treewright.tree import events as ev
-from treewright.tree import state, store
-from treewright.tree.model import FORMAT_VERSION, Manifest
+from treewright.tree.records import events as ev
+from treewright.tree.records import state, store
+from treewright.tree.records.model import FORMAT_VERSION, Manifest
 
 _decoder = jsontext.decoder(ev.Event)
 Signature = tuple[int, int, int]

@@ -20,8 +20,8 @@ from treewright.dashboard.roots import RunRef
 from treewright.kernel import jsontext
 from treewright.kernel.errors import TreewrightError
 from treewright.orchestrator import api
-from treewright.orchestrator.counting import Counting, has_stubs
-from treewright.orchestrator.throttle import machine_load
+from treewright.orchestrator.ledger.counting import Counting, has_stubs
+from treewright.orchestrator.scheduling.throttle import machine_load
 
 Document = dict[str, Any]
 

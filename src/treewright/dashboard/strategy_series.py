@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from treewright.orchestrator.bandit import Arm, Bandit
-from treewright.orchestrator.counting import TRIALS
+from treewright.orchestrator.ledger.counting import TRIALS
+from treewright.orchestrator.scheduling.bandit import Arm, Bandit
 from treewright.orchestrator.types import StrategyType, is_known
 
 MOST_ATTEMPTS = 20_000

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from treewright.dashboard import confined, words
-from treewright.tree import summary
 from treewright.tree.config import Config, MetricConfig
+from treewright.tree.deciding.results import read_results
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import Evaluation, Manifest, Node
+from treewright.tree.records import summary
+from treewright.tree.records.model import Evaluation, Manifest, Node
 from treewright.tree.report import reasons
-from treewright.tree.results import read_results
 
 _LONGEST_IDEA = 64 << 10
 _LARGEST_CSV = 16 << 20

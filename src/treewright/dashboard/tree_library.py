@@ -17,9 +17,9 @@ import msgspec
 from treewright.dashboard import confined, liveness, tree_view
 from treewright.dashboard.live_tree import NO_RECORD, LiveTree, Signature, signature
 from treewright.dashboard.roots import RunRef
-from treewright.tree import store
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import Manifest
+from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
 
 _MOST_BYTES = 256 << 20
 _MOST_SUMMARIES = 5000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from treewright.kernel.rendering import numbers
-from treewright.tree.model import Confirmation, Decision, Evaluation, Recommendation
+from treewright.tree.records.model import Confirmation, Decision, Evaluation, Recommendation
 from treewright.tree.report import reasons
 
 _UNDECIDED = {

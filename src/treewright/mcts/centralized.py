@@ -10,7 +10,12 @@ from __future__ import annotations
 from treewright.mcts.expansion import Expander
 from treewright.mcts.policy import Policy, back_up, may_widen, select_child, select_edge
 from treewright.mcts.prooftree import Edge, Node, Status
+from treewright.mcts.settings import Settings
 from treewright.mcts.turn import Turn, reason_of
+
+
+def make_runner(settings: Settings, expander: Expander) -> CentralizedEngine:
+    return CentralizedEngine(expander, settings.policy)
 
 
 class CentralizedEngine:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import CellSettings
-from treewright.mcts.centralized import CentralizedEngine
+import importlib
+from collections.abc import Callable
+
 from treewright.mcts.environment import Environment
 from treewright.mcts.expansion import Expander, Recorded
 from treewright.mcts.search import Runner
-from treewright.mcts.settings import Settings
+from treewright.mcts.settings import Mode, Settings
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.values import estimate
+
+_MODULES: dict[Mode, str] = {
+    "centralized": "treewright.mcts.centralized",
+    "distributed": "treewright.cellview.runner",
+}
+"""Where a mode's `make_runner(settings, expander)` is. By name: a runner stands on this package,
+so this package cannot import it."""
 
 
 def make_expander(
@@ -27,7 +34,7 @@ def make_expander(
 
 
 def make_runner(settings: Settings, expander: Expander) -> Runner:
-    if settings.mode == "centralized":
-        return CentralizedEngine(expander, settings.policy)
-    cells = settings.cells or CellSettings()
-    return CellViewRunner(expander, cells, settings.seed, settings.policy)
+    make: Callable[[Settings, Expander], Runner] = importlib.import_module(
+        _MODULES[settings.mode]
+    ).make_runner
+    return make(settings, expander)

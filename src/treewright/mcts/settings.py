@@ -12,7 +12,7 @@ from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
 from treewright.lean.replay import DEFAULT_AXIOMS
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.policy import Policy
 
 FORMAT_VERSION = 1

@@ -19,10 +19,10 @@ import treewright
 from treewright.kernel import jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
-from treewright.orchestrator import migrations
-from treewright.orchestrator.counting import Counting, has_stubs, total
-from treewright.orchestrator.ledger_file import errors_for_people
-from treewright.orchestrator.tickets import STATES, Ticket, TicketStatus, all_tickets
+from treewright.orchestrator.ledger import migrations
+from treewright.orchestrator.ledger.counting import Counting, has_stubs, total
+from treewright.orchestrator.ledger.file import errors_for_people
+from treewright.orchestrator.marketplace.tickets import STATES, Ticket, TicketStatus, all_tickets
 
 Document = dict[str, Any]
 

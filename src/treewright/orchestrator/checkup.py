@@ -7,10 +7,10 @@ from pathlib import Path
 
 from treewright.kernel.checkup import Check
 from treewright.lean.checkup import bundled_lean
-from treewright.orchestrator.lean_access import LeanAccess
 from treewright.orchestrator.types import StrategyType
 from treewright.orchestrator.workers.base import LeanWorker
 from treewright.orchestrator.workers.factory import all_workers
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 
 def checks(repo: Path | None) -> Iterator[Check]:

@@ -7,8 +7,8 @@ import os
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.orchestrator.bandit import DEFAULT_EXPLORATION
-from treewright.orchestrator.throttle import DEFAULT_ALPHA
+from treewright.orchestrator.scheduling.bandit import DEFAULT_EXPLORATION
+from treewright.orchestrator.scheduling.throttle import DEFAULT_ALPHA
 from treewright.orchestrator.types import ARMS, DEFAULT_TIMEOUTS, StrategyType
 
 PROFILE_VARIABLE = "ORCH_PROFILE"

@@ -14,18 +14,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
-from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
-from treewright.orchestrator.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
-from treewright.orchestrator.lanes import Lanes, Ticket
-from treewright.orchestrator.lean_access import TOOLCHAIN, LeanAccess
-from treewright.orchestrator.ledger import DEFAULT_PATH, Ledger
-from treewright.orchestrator.race import Attempts, Verify
-from treewright.orchestrator.stopping import unless_set
-from treewright.orchestrator.throttle import Throttle
+from treewright.orchestrator.ledger.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
+from treewright.orchestrator.ledger.store import DEFAULT_PATH, Ledger
+from treewright.orchestrator.scheduling.bandit import Bandit
+from treewright.orchestrator.scheduling.lanes import Lanes, Ticket
+from treewright.orchestrator.scheduling.race import Attempts, Verify
+from treewright.orchestrator.scheduling.stopping import unless_set
+from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
+from treewright.orchestrator.workers.lean_access import TOOLCHAIN, LeanAccess
 from treewright.orchestrator.workers.stub import StubWorker
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]

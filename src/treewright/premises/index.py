@@ -6,6 +6,7 @@ embeddings. Every result says which ranking it comes from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -17,7 +18,6 @@ import numpy.typing as npt
 from treewright.kernel.errors import UsageError
 from treewright.premises import phrasing
 from treewright.premises.encoder import SentenceEncoder
-from treewright.premises.fusion import fuse
 from treewright.premises.lexical import LexicalIndex
 from treewright.premises.store import VECTOR_INDEX, PremiseStore
 from treewright.premises.vectors import VectorIndex
@@ -122,3 +122,15 @@ class PremiseIndex:
             row = self._store.premise(identifier)
             found.append(Premise(row.name, row.type, row.module, score, row.kind, ranking))
         return tuple(found)
+
+
+CONSTANT = 60
+
+
+def fuse(rankings: Sequence[Sequence[int]], k: int) -> list[tuple[int, float]]:
+    """The best k by the sum of 1 / (60 + rank), ranks from 1; equal sums in order of id."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, identifier in enumerate(ranking, start=1):
+            scores[identifier] = scores.get(identifier, 0.0) + 1 / (CONSTANT + rank)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]

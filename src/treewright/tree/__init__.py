@@ -1,5 +1,6 @@
 """Beam search over git commits: idea -> implement -> sweep -> score.
 
-Deciding (scoring, gate, beam, state transitions) is pure; doing (git, agents,
-sweeps, files) is at the edge; the coordinator is the only writer of a run.
+`ideas` proposes and `agents` implement, `evaluating` measures one candidate, `deciding` compares,
+`running` goes from depth to depth and is the only writer of `records`. Deciding is pure; doing
+(git, agents, sweeps, files) is at the edge.
 """

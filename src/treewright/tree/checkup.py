@@ -12,13 +12,15 @@ from pathlib import Path
 
 from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.tree import baseline, git, sweep, worktrees
 from treewright.tree import config as configuration
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import Config
+from treewright.tree.evaluating import sweep
 from treewright.tree.ideas.factory import probe_source
+from treewright.tree.repository import git, worktrees
+from treewright.tree.running import baseline
 
 LOWEST_GIT = (2, 20)
 _ROLES: tuple[Role, ...] = ("planner", "coder", "reviewer")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel import schema
-from treewright.tree.events import Event
-from treewright.tree.model import FORMAT_VERSION, Manifest
+from treewright.tree.records.events import Event
+from treewright.tree.records.model import FORMAT_VERSION, Manifest
 
 
 def schemas() -> dict[str, dict[str, Any]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.mcts.synthetic import world_expander
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.cellview.runner import CellViewRunner
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
 from treewright.mcts.records import Iteration
 from treewright.mcts.search import Runner

@@ -6,8 +6,8 @@ from collections import Counter
 from random import Random
 
 from tests.mcts.cellview.running import run, start
-from treewright.mcts.cellview.algotypes import behaviour
-from treewright.mcts.cellview.settings import ALGOTYPES, Algotype, CellSettings
+from treewright.cellview.algotypes import behaviour
+from treewright.mcts.cell_settings import ALGOTYPES, Algotype, CellSettings
 from treewright.mcts.policy import Policy, select_edge
 from treewright.mcts.prooftree import Changes, Child, Edge, Node, ProofTree
 

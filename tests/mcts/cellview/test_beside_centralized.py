@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import treewright.mcts.cellview as room
+import treewright.cellview as room
 from tests.mcts.cellview.running import expander_of, lines
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.cellview.runner import CellViewRunner
+from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.policy import Policy
 from treewright.mcts.prooftree import Status
@@ -81,5 +81,5 @@ def test_the_runner_does_not_know_the_engine() -> None:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom)
     }
-    assert "treewright.mcts.cellview.cell" in imported
+    assert "treewright.cellview.cell" in imported
     assert "treewright.mcts.centralized" not in imported

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.mcts.cellview.running import lines, run, start
-from treewright.mcts.cellview.orders import Order
-from treewright.mcts.cellview.settings import CellSettings
+from treewright.mcts.cell_settings import CellSettings
+from treewright.mcts.interventions import Order
 from treewright.mcts.records import Intervention, Iteration
 
 

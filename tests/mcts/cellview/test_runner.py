@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.mcts.cellview.running import HARD, expander_of, lines, run, start
 from tests.mcts.synthetic import Tactics, World
-from treewright.mcts.cellview.orders import Order
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import ALGOTYPES, CellSettings
+from treewright.cellview.runner import CellViewRunner
+from treewright.mcts.cell_settings import ALGOTYPES, CellSettings
 from treewright.mcts.environment import Outcome
 from treewright.mcts.expansion import Expander
+from treewright.mcts.interventions import Order
 from treewright.mcts.invariants import check
 from treewright.mcts.prooftree import Status
 from treewright.mcts.records import GoalView

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.mcts.cellview.orders import Order, load_schedule
-from treewright.mcts.cellview.settings import CellSettings, parse_algotypes
+from treewright.mcts.cell_settings import CellSettings, parse_algotypes
+from treewright.mcts.interventions import Order, load_schedule
 
 
 def test_algotypes_are_a_pattern_of_cells() -> None:

@@ -7,9 +7,9 @@ from itertools import groupby
 import pytest
 
 from tests.mcts.cellview.running import start
-from treewright.mcts.cellview.cell import Cell, is_settled
-from treewright.mcts.cellview.runner import CellViewRunner
-from treewright.mcts.cellview.settings import ALGOTYPES, Algotype, CellSettings, View
+from treewright.cellview.cell import Cell, is_settled
+from treewright.cellview.runner import CellViewRunner
+from treewright.mcts.cell_settings import ALGOTYPES, Algotype, CellSettings, View
 from treewright.mcts.prooftree import Changes, Child, Node
 
 RADIUS = 2

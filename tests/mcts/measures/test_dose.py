@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treewright.mcts.measures.dose import control, dose_response, trend
-from treewright.mcts.measures.trials import Trial
+from treewright.cellview.measures.dose import control, dose_response, trend
+from treewright.cellview.measures.trials import Trial
 
 DOSES = (0.0, 0.25, 0.5)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.mcts.traces import SOLVED, iterations, search
-from treewright.mcts.measures.robustness import robustness
-from treewright.mcts.measures.trials import Trial, restricted, trial_of
+from treewright.cellview.measures.robustness import robustness
+from treewright.cellview.measures.trials import Trial, restricted, trial_of
 
 
 def trial(goal: str, seed: int, steps: int, solved: bool = True) -> Trial:

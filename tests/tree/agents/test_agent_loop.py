@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.tree.agents import verdict
+from treewright.tree.agents import rounds
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import Implementation, implement
 from treewright.tree.config import (
@@ -22,7 +22,7 @@ from treewright.tree.config import (
     PatchBackend,
     ScriptedBackend,
 )
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 IDEA = """# Double the rate
 
@@ -268,4 +268,4 @@ def test_script_without_a_fitting_entry(run):
     ],
 )
 def test_verdict_is_the_last_line(review: str, expected: str):
-    assert verdict.parse(review) == expected
+    assert rounds.parse_verdict(review) == expected

@@ -14,7 +14,7 @@ from treewright.tree.agents import chat_wire, endpoint
 from treewright.tree.agents.chat import ChatClient, Message
 from treewright.tree.agents.endpoint import ChatError, describe
 from treewright.tree.config import EndpointConfig
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 KEY = "sk-test-7f3a9c1e5b"
 HELLO = [Message("user", "Say hello.")]

@@ -21,7 +21,7 @@ from treewright.tree.config import (
     OpenaiBackend,
     PatchBackend,
 )
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 KEY = "sk-test-0d9b8c7a6f"
 EDIT = "model.py\n<<<<<<< SEARCH\nRATE = 0.1\n=======\nRATE = 0.6\n>>>>>>> REPLACE\n\nRaised it."

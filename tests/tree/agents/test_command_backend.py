@@ -17,7 +17,7 @@ from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleReque
 from treewright.tree.agents.command import CommandAgent
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import CommandBackend
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 
 def ask(

@@ -25,7 +25,7 @@ from treewright.tree.ideas import llm
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.factory import make_source, probe_source
 from treewright.tree.ideas.text import key
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 SUMMARY = {
     "parent_relative": {

@@ -13,7 +13,7 @@ import msgspec
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
-from treewright.tree.model import (
+from treewright.tree.records.model import (
     Confirmation,
     Decision,
     Dedupe,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import get_args
 
 import treewright.tree
-from treewright.tree.model import Fate, StopReason
+from treewright.tree.deciding.results import ProblemCode
+from treewright.tree.records.model import Fate, StopReason
 from treewright.tree.report import reasons
-from treewright.tree.results import ProblemCode
 
 ROOT = Path(__file__).parents[3]
 

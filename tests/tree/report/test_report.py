@@ -10,10 +10,10 @@ import pytest
 
 from tests.tree.report.sample import GOLDEN, NASTY, Sample, golden_files, large, small
 from tests.tree.runs import RUN_ID, make_target, search
-from treewright.tree import store
-from treewright.tree.creation import Shape
+from treewright.tree.records import store
 from treewright.tree.report import write_report
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
 
 PICTURES = ("tree.svg", "score.svg")
 

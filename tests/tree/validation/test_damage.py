@@ -11,7 +11,7 @@ import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.runs import FinishedRun
-from treewright.tree.model import Evaluation, GateDecision, Manifest
+from treewright.tree.records.model import Evaluation, GateDecision, Manifest
 from treewright.tree.validation import validate, write_report
 
 REAL = {

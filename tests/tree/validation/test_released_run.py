@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.toy import ToyRepository
-from treewright.tree import store
-from treewright.tree.outcome import best_node, describe
+from treewright.tree.records import store
+from treewright.tree.records.outcome import best_node, describe
 from treewright.tree.report import write_report
 from treewright.tree.validation import validate
 

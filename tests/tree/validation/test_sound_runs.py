@@ -9,10 +9,10 @@ import pytest
 
 from tests.tree.runs import RUN_ID, make_target, search
 from treewright.kernel.errors import UsageError
-from treewright.tree import store
-from treewright.tree.creation import Shape
-from treewright.tree.model import Evaluation
-from treewright.tree.runner import RunRequest, open_run
+from treewright.tree.records import store
+from treewright.tree.records.model import Evaluation
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
 from treewright.tree.validation import validate, write_report
 
 SHAPES: dict[str, dict[str, Any]] = {

@@ -26,10 +26,10 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
-from treewright.orchestrator import statements
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.meter import waiting
+from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType
+from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.meter import waiting
 
 
 @dataclass(frozen=True, slots=True)

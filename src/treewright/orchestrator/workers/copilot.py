@@ -6,17 +6,18 @@ which the bundled Lean can do only for goals that need nothing but core Lean.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from treewright.lean.backend import find_lake, find_project
 from treewright.lean.session import LeanSession
 from treewright.lean.types import Diagnostic, ProofState, StepResult, TacticError
-from treewright.orchestrator import statements
+from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hopeless, ThreadWorker
-from treewright.orchestrator.workers.native import native_project, requires
 
 PACKAGE = "LeanCopilot"
 PREMISES = "select_premises"
@@ -90,3 +91,26 @@ def _state(result: StepResult) -> ProofState:
         return result
     detail = result.message if isinstance(result, TacticError) else str(result)
     raise Hopeless(f"Lean does not take the goal: {detail.splitlines()[0]}")
+
+
+def native_project(start: Path) -> Path | Availability:
+    """The Lake project around `start`, or why there is none that could be used."""
+    project = find_project(start)
+    if project is None:
+        return Availability(False, "not inside a Lake project", "run it inside your Lake project")
+    if find_lake() is None:
+        return Availability(False, "no Lean toolchain is installed", "install elan")
+    if importlib.util.find_spec("lean_interact") is None:
+        return Availability(
+            False, "lean-interact is not installed", "pip install 'treewright[lean-native]'"
+        )
+    return project
+
+
+def requires(project: Path, package: str) -> bool:
+    """Whether a project's lakefile or manifest names a package."""
+    return any(
+        package in (project / name).read_text(encoding="utf-8", errors="replace")
+        for name in ("lakefile.toml", "lakefile.lean", "lake-manifest.json")
+        if (project / name).is_file()
+    )

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.tickets import Ticket
+from treewright.orchestrator.marketplace.tickets import Ticket
 from treewright.orchestrator.types import ARMS
 from treewright.orchestrator.workers.base import Worker
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.stub import StubWorker
 
 
@@ -20,13 +20,13 @@ class Tickets:
         self._ledger = ledger
 
     async def request_lemma(self, goal: str, **details: Any) -> str:
-        from treewright.orchestrator.marketplace import Marketplace
+        from treewright.orchestrator.marketplace.market import Marketplace
 
         with Marketplace(self._ledger) as marketplace:
             return await marketplace.request_lemma(goal, **details)
 
     async def get_ticket(self, ticket_id: str) -> Ticket:
-        from treewright.orchestrator.marketplace import Marketplace
+        from treewright.orchestrator.marketplace.market import Marketplace
 
         with Marketplace(self._ledger) as marketplace:
             return await marketplace.get_ticket(ticket_id)

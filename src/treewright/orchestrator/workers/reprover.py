@@ -20,8 +20,6 @@ from treewright.lean.types import ProofState
 from treewright.orchestrator.byt5 import reprover as models
 from treewright.orchestrator.byt5.model import Stopped
 from treewright.orchestrator.byt5.reprover import ReProver, Suggestion
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.meter import current_meter
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import (
     UNAVAILABLE,
@@ -31,6 +29,8 @@ from treewright.orchestrator.workers.base import (
     failed,
     run_on_all,
 )
+from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.meter import current_meter
 from treewright.premises.building import default_path
 from treewright.premises.index import Premise, PremiseIndex
 

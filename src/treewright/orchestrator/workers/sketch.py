@@ -19,9 +19,9 @@ from treewright.lean.inputs import Parser, check_script, check_script_in
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.types import CheckResult
-from treewright.orchestrator import chat, statements
-from treewright.orchestrator.lean_access import LeanAccess
-from treewright.orchestrator.tickets import Ticket, TicketStatus
+from treewright.orchestrator import chat
+from treewright.orchestrator.goals import statements
+from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import (
     EXCEPTION,
@@ -33,6 +33,7 @@ from treewright.orchestrator.workers.base import (
     failed,
     unfinished,
 )
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 
 _BLOCK = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)

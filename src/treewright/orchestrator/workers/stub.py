@@ -5,7 +5,7 @@ They prove nothing and say so; a run of profile 0 is for trying the machinery.
 
 from __future__ import annotations
 
-from treewright.orchestrator.counting import STUB_ERROR
+from treewright.orchestrator.ledger.counting import STUB_ERROR
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import Availability
 

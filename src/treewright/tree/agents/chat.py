@@ -24,7 +24,7 @@ from treewright.tree.agents import rate_limit
 from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.transcript import redact, without_key
 from treewright.tree.config import EndpointConfig
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0

@@ -11,7 +11,7 @@ import msgspec
 
 from treewright.kernel import jsontext
 from treewright.tree.config import EndpointConfig
-from treewright.tree.model import Usage, sane_usage
+from treewright.tree.records.model import Usage, sane_usage
 
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 OPTIONAL_PARAMETERS = frozenset({"temperature", "seed"})

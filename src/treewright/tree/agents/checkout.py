@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.git import attempt, command, environment, require_space
+from treewright.tree.repository.git import attempt, command, environment, require_space
 
 
 @dataclass(frozen=True, slots=True)

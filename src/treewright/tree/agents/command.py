@@ -11,12 +11,12 @@ import shutil
 from pathlib import Path
 
 from treewright.kernel import process, untrusted
-from treewright.tree import usage_log
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset
 from treewright.tree.config import CommandBackend
-from treewright.tree.git import attempt
+from treewright.tree.records import usage_log
+from treewright.tree.repository.git import attempt
 
 
 class CommandAgent:

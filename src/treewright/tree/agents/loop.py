@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.deadline import check
-from treewright.tree.agents import prompts, rounds, transcript, verdict
+from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
 from treewright.tree.agents.private_git import private_repository
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 _NOTHING = "(none)"
 
@@ -142,7 +142,7 @@ class _Loop:
             self._values |= {"report": reply.text.strip(), "diff": self._checkout.diff(tree)}
             reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
             record.review, record.reviewer_usage = reply.text, reply.usage
-            record.verdict = verdict.parse(reply.text)
+            record.verdict = rounds.parse_verdict(reply.text)
             self._values["review"] = reply.text.strip()
             return "approve" if record.verdict == "approve" else "request_changes"
         except AgentFailure as failure:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from treewright.tree import usage_log
 from treewright.tree.agents import replies, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.agents.chat import Answer, ChatClient, Message
 from treewright.tree.agents.endpoint import ChatError
 from treewright.tree.config import OpenaiBackend
-from treewright.tree.model import Usage
+from treewright.tree.records import usage_log
+from treewright.tree.records.model import Usage
 
 _REPAIRS = 1
 """How often a coder whose edits do not fit the files is told so and asked again."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.agents.line_endings import adapt
-from treewright.tree.git import attempt
 from treewright.tree.ideas.text import patches
+from treewright.tree.repository.git import attempt
 
 
 class PatchCoder:

@@ -17,7 +17,7 @@ from pathlib import Path
 from treewright.kernel import untrusted
 from treewright.kernel.errors import LeaseLost
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.git import GitError, attempt, git
+from treewright.tree.repository.git import GitError, attempt, git
 
 _NAME = "treewright-private"
 _LARGEST_POINTER = 1 << 16

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from treewright.tree.agents import transcript
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.ideas.text import fence_for
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 _VERDICTS = {
     "approve": "approved",
@@ -61,3 +63,17 @@ def describe(usage: Usage) -> str:
         return "no usage reported"
     tokens = f"{usage.prompt_tokens} prompt + {usage.completion_tokens} completion tokens"
     return f"{tokens}, {usage.cost_usd:.4f} USD"
+
+
+Verdict = Literal["approve", "request_changes", "unparsable"]
+
+_LINE = re.compile(r"[\s*_`>#-]*VERDICT:[\s*_`]*(APPROVE|REQUEST_CHANGES)[\s*_`.]*", re.IGNORECASE)
+
+
+def parse_verdict(review: str) -> Verdict:
+    """Only the last line with text counts: a reviewer may quote the two forms before it."""
+    lines = [line for line in review.splitlines() if line.strip(" \t*_`")]
+    match = _LINE.fullmatch(lines[-1]) if lines else None
+    if match is None:
+        return "unparsable"
+    return "approve" if match[1].upper() == "APPROVE" else "request_changes"

@@ -15,7 +15,7 @@ from treewright.kernel.errors import UsageError
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, write_all
 from treewright.tree.agents.patch import apply
-from treewright.tree.model import Usage
+from treewright.tree.records.model import Usage
 
 
 class ScriptedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

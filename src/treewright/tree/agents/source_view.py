@@ -12,8 +12,8 @@ from pathlib import Path
 from treewright.kernel import untrusted
 from treewright.tree.agents import prompts
 from treewright.tree.config import BackendConfig, OpenaiBackend
-from treewright.tree.git import git
 from treewright.tree.ideas.text import fence_for
+from treewright.tree.repository.git import git
 
 _IN_PLACE = "The repository is the current directory. Read whatever you need in it."
 _LARGEST_FILE = 256 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
@@ -16,7 +17,7 @@ from treewright.tree.config import (
     LlmIdeas,
     MutateIdeas,
 )
-from treewright.tree.ideas.base import IdeaSource
+from treewright.tree.ideas.base import Idea, IdeaSource, NodeContext, Proposals
 from treewright.tree.ideas.directory import DirectorySource, read_ideas
 from treewright.tree.ideas.generator import GeneratorSource
 from treewright.tree.ideas.mutate import MutateSource, count_places
@@ -74,3 +75,30 @@ def _probe_command(command: str, repo: Path) -> tuple[bool, str]:
     if found is None and "=" not in name:
         return False, f"the idea generator `{name}` is not on PATH; check `command`"
     return True, f"runs {found or name}"
+
+
+def rehearsed_source(config: IdeaSourceConfig) -> IdeaSource:
+    if isinstance(config, LlmIdeas):
+        return _Rehearsed("llm")
+    if isinstance(config, CommandIdeas):
+        return _Rehearsed("command")
+    return make_source(config)
+
+
+class _Rehearsed:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        """As many as are wanted; the node and the round make them different from others."""
+        where = f"node {context.node_id}, round {context.round}"
+        return Proposals(
+            [
+                Idea(
+                    f"# Simulated idea {number} ({where})\n\nStands for one of the idea source "
+                    f"`{self._kind}`, which a dry run does not ask.\n",
+                    origin=f"{self._kind}:dry-run",
+                )
+                for number in range(1, context.wanted + 1)
+            ]
+        )

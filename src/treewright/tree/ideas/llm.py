@@ -11,7 +11,6 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from treewright.tree import usage_log
 from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.chat import Answer, ChatClient, Message
 from treewright.tree.agents.endpoint import ChatError
@@ -26,7 +25,8 @@ from treewright.tree.ideas.base import (
     stop_if_cancelled,
 )
 from treewright.tree.ideas.text import blocks, key
-from treewright.tree.model import Usage
+from treewright.tree.records import usage_log
+from treewright.tree.records.model import Usage
 
 _HEADING = re.compile(r"## IDEA: *(\S.*?) *\r?")
 _REMINDER = (

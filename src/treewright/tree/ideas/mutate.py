@@ -20,7 +20,7 @@ from treewright.tree.ideas.literals import Edit, Site, find_sites
 from treewright.tree.ideas.node_context import earlier_ideas
 from treewright.tree.ideas.patches import replace_range
 from treewright.tree.ideas.text import fence_for, key, patches
-from treewright.tree.worktrees import protected_changes
+from treewright.tree.repository.worktrees import protected_changes
 
 _WILDCARDS = frozenset("*?[")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
-from treewright.tree.model import DepthRecord, Evaluation
+from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES
 from treewright.tree.report.facts import Facts

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel import untrusted
-from treewright.tree import summary
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import Evaluation, Manifest, Node
-from treewright.tree.outcome import best_node
+from treewright.tree.records import summary
+from treewright.tree.records.model import Evaluation, Manifest, Node
+from treewright.tree.records.outcome import best_node
 
 _TITLE_BYTES = 4096
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from treewright.kernel.rendering import numbers, svg
 from treewright.kernel.rendering.axis import ticks
-from treewright.tree.model import DepthRecord, Evaluation
+from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES
 from treewright.tree.report.facts import Facts

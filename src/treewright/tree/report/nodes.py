@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
-from treewright.tree.model import Node
+from treewright.tree.records.model import Node
 from treewright.tree.report.facts import Facts
 
 _HEADER = (

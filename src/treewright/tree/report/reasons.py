@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from treewright.kernel.rendering.markdown import code, escape
 from treewright.kernel.rendering.numbers import gain, percent
-from treewright.tree.model import Evaluation
+from treewright.tree.records.model import Evaluation
 
 _REASONS = {
     "primary_metric_improved": "the primary metric improved beyond the noise",

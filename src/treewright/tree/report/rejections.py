@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from treewright.kernel.rendering.markdown import code, escape, link, table
-from treewright.tree.model import DepthRecord, Evaluation
+from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from treewright.kernel.rendering import numbers, svg
 from treewright.kernel.rendering.axis import ticks
-from treewright.tree.model import Evaluation, Recommendation
+from treewright.tree.records.model import Evaluation, Recommendation
 from treewright.tree.report.facts import Facts
 
 _WIDTH = 720.0

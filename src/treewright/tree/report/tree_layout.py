@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treewright.tree.model import Evaluation, Node
+from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.report.facts import Facts
 from treewright.tree.report.rejections import is_rejected
 

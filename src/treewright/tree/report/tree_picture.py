@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from treewright.kernel.rendering import numbers, svg
-from treewright.tree.model import Evaluation, Node
+from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts
 from treewright.tree.report.tree_layout import (

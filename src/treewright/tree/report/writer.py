@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel import atomic
-from treewright.tree.model import Manifest
+from treewright.tree.records.model import Manifest
 from treewright.tree.report import costs, depths, evaluations, headline, nodes, rejections
 from treewright.tree.report.facts import Facts
 from treewright.tree.report.gantt import gantt

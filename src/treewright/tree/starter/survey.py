@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.tree.git import git
+from treewright.tree.repository.git import git
 from treewright.tree.starter.columns import Column, columns_of_csv, columns_of_script
 
 _SWEEP_STEMS = (

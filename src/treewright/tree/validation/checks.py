@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.tree import store
 from treewright.tree.config import Config
-from treewright.tree.git import GitError
-from treewright.tree.model import Manifest
+from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
+from treewright.tree.repository.git import GitError
 from treewright.tree.validation import consistency, files, repository, strays
 from treewright.tree.validation.decisions import decide_again
 from treewright.tree.validation.findings import Finding, Subject

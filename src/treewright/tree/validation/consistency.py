@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from treewright.tree.expansion import ancestors
-from treewright.tree.model import Dedupe, Evaluation, Manifest, Node
+from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.records.model import Dedupe, Evaluation, Manifest, Node
 from treewright.tree.validation.findings import Finding, Subject
 
 _TASK_STATE = {

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.kernel.budget import Budget, Spending
-from treewright.tree import beam
-from treewright.tree.creation import ROOT_NODE
-from treewright.tree.model import Decision, DepthRecord, Evaluation, Manifest, StopReason
+from treewright.tree.deciding import beam
+from treewright.tree.records.model import Decision, DepthRecord, Evaluation, Manifest, StopReason
+from treewright.tree.running.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from treewright.kernel.artifacts import Artifact, sha256_file
-from treewright.tree.expansion import ancestors
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.model import Evaluation, Node
+from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.validation.findings import Finding, Subject
 
 

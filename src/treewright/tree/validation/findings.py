@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.config import Config
-from treewright.tree.model import Manifest
+from treewright.tree.records.model import Manifest
 
 
 @dataclass(frozen=True, slots=True)

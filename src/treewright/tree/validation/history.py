@@ -9,9 +9,9 @@ import msgspec
 
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import TreewrightError
-from treewright.tree import events as ev
-from treewright.tree import state, store
-from treewright.tree.model import FORMAT_VERSION, Manifest, SnapshotMark
+from treewright.tree.records import events as ev
+from treewright.tree.records import state, store
+from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 from treewright.tree.validation.findings import Finding
 
 _events = jsontext.decoder(ev.Event)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.kernel import untrusted
-from treewright.tree import gate, scoring, summary
-from treewright.tree.comparison import score_results
-from treewright.tree.creation import expected_ids, heldout_ids
-from treewright.tree.model import Comparison, Confirmation, Evaluation, Recommendation
-from treewright.tree.results import Results, read_results
+from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding.results import Results, read_results
+from treewright.tree.records import summary
+from treewright.tree.records.model import Comparison, Confirmation, Evaluation, Recommendation
+from treewright.tree.running.creation import expected_ids, heldout_ids
 from treewright.tree.validation.findings import Finding, Subject
 
 

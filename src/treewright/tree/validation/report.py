@@ -7,7 +7,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.rendering.markdown import code, escape, table
-from treewright.tree.model import Manifest
+from treewright.tree.records.model import Manifest
 from treewright.tree.validation.advice import advice
 from treewright.tree.validation.checks import (
     CHECKS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treewright.tree import worktrees
-from treewright.tree.git import attempt, git
-from treewright.tree.model import Node
+from treewright.tree.records.model import Node
+from treewright.tree.repository import worktrees
+from treewright.tree.repository.git import attempt, git
+from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation.findings import Finding, Subject
-from treewright.tree.worktrees import Worktrees
 
 
 def check_commits(subject: Subject) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.tree.git import git
+from treewright.tree.repository.git import git
 from treewright.tree.validation.findings import Finding, Subject
 from treewright.tree.validation.repository import branches
 

@@ -1,0 +1,221 @@
+"""One cell: where it stands, what it believes, and how it finds the next node to work on.
+
+It looks only at nodes from where it stands downwards, at most `radius` steps if its view is one.
+Its beliefs are as old as its last look. What it steps on it feels: a settled, taken or blocked
+node is noticed there and then.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from random import Random
+
+from treewright.cellview.algotypes import behaviour
+from treewright.cellview.damage import Damage
+from treewright.mcts.cell_settings import CellSettings
+from treewright.mcts.expansion import Expander
+from treewright.mcts.policy import Policy, select_child
+from treewright.mcts.prooftree import Edge, Node
+
+_MOST_DETOURS = 8
+
+Step = tuple[Node, Edge]
+Belief = tuple[int, Edge | None]
+"""When the cell looked at a node, and what it made of the numbers there: the edge to follow, or
+None, to try another tactic at the node itself."""
+
+_NOTHING: tuple[float, None] = (-inf, None)
+
+
+class Cell:
+    """A local controller. It does one thing at a time."""
+
+    def __init__(
+        self,
+        agent: int,
+        expander: Expander,
+        settings: CellSettings,
+        policy: Policy,
+        damage: Damage,
+        seed: int,
+    ) -> None:
+        self.agent = agent
+        self.algotype = settings.algotype(agent)
+        rng = Random(f"{seed}:walk:{agent}")  # noqa: S311
+        self._pick, self._widens = behaviour(self.algotype, rng)
+        self._has_more = expander.has_more
+        self._tree = expander.tree
+        self._policy = policy
+        self._damage = damage
+        self._reach = settings.radius if settings.view == "radius" else inf
+        self._stride = settings.stride
+        self._stay = settings.stay
+        self._refresh = settings.refresh
+        self._depth_limit = settings.depth_limit if self.algotype == "depth_first" else inf
+        self._turns = 0
+        self._settled_then = 0
+        self._shunned: set[int] = set()
+        self.path: list[Step] = []
+        self.obstacle: Node | None = None
+        self.reroutes = 0
+        self.go_home()
+
+    # -- moving ---------------------------------------------------------------------------
+
+    def go_home(self) -> None:
+        """Back to the root, to choose a place anew."""
+        self._turns = 0
+        self._stand_at(self._tree.root, [])
+
+    def shun(self, node: Node) -> None:
+        """Goes elsewhere: away from a node until its stay is over."""
+        self._shunned.add(node.id)
+        self.reroutes += 1
+        self.go_home()
+
+    def forget_detours(self) -> None:
+        self._shunned.clear()
+        self.reroutes = 0
+
+    def _stand_at(self, node: Node, trail: list[Step]) -> None:
+        """A new place, a new view: what was believed is forgotten.
+
+        The cell moves on when a way leaves its view; on its way from the root it settles sooner.
+        """
+        self.stand = node
+        self.trail = trail
+        self._beliefs = {}
+        steps = len(trail)
+        self._sees = steps + self._reach
+        if not self._turns and steps < self._stride:
+            self._sees = min(self._sees, self._stride)
+
+    def _leave_settled_ground(self) -> None:
+        settled = self._tree.solved + self._tree.dead
+        if settled != self._settled_then:
+            self._settled_then = settled
+            if self.stand.status or is_settled(self.trail):
+                self.go_home()
+
+    # -- looking --------------------------------------------------------------------------
+
+    def _look(self, node: Node, now: int) -> Edge | None:
+        """Forms a belief from the numbers as they are now."""
+        live = node.live
+        if not live or (self._has_more(node) and self._widens(node, self._policy)):
+            edge = None
+        elif len(live) == 1:
+            edge = live[0]
+        else:
+            edge = self._pick(node, live, self._policy)
+        self._beliefs[node.id] = (now, edge)
+        return edge
+
+    def _believed(self, node: Node, now: int) -> Edge | None:
+        """The edge to follow, or None. A belief that is old or shows to be wrong is renewed."""
+        seen, edge = self._beliefs.get(node.id, _NOTHING)
+        if edge is None:
+            wrong = node.live and not self._has_more(node)
+        else:
+            wrong = edge.status
+        if wrong or now - seen >= self._refresh:
+            return self._look(node, now)
+        return edge
+
+    def learn(self, leaf: Node, now: int) -> None:
+        """After its own work the cell looks at the nodes on its way again."""
+        self._turns += 1
+        if self._turns >= self._stay:
+            self._shunned.clear()
+            self.go_home()
+            return
+        look = self._look
+        for node, _ in self.path[len(self.trail) :]:
+            look(node, now)
+        look(leaf, now)
+
+    # -- choosing -------------------------------------------------------------------------
+
+    def choose(self, now: int, taken: set[int]) -> Node | None:
+        """The node to work on next, with `path` leading to it.
+
+        None when there is none: either the `obstacle` in the way is blocked, or everything the
+        cell can get at is taken.
+        """
+        self._leave_settled_ground()
+        self.obstacle = None
+        on_nodes = self._damage.on_nodes
+        if on_nodes and self._damage.blocks_node(self.stand.id, now):
+            self.obstacle = self.stand
+            return None
+        if not (on_nodes or self._shunned or self._depth_limit < inf):
+            leaf = self._walk(now)
+            if leaf.id not in taken:
+                return leaf
+        leaf = self._feel_the_way(now, taken, self._depth_limit)
+        if leaf is None and self.obstacle is None and self._depth_limit < inf:
+            leaf = self._feel_the_way(now, taken, inf)
+        return leaf
+
+    def _walk(self, now: int) -> Node:
+        """Straight down by what is believed."""
+        path = self.path = self.trail.copy()
+        node = self.stand
+        look, believed, beliefs = self._look, self._believed, self._beliefs
+        while (edge := (believed if node.id in beliefs else look)(node, now)) is not None:
+            path.append((node, edge))
+            node = select_child(edge)
+            if len(path) >= self._sees:
+                self._stand_at(node, path.copy())
+                beliefs = self._beliefs
+        return node
+
+    def _feel_the_way(self, now: int, taken: set[int], deepest: float) -> Node | None:
+        """Down, but around what is taken, shunned or too deep, with a few steps back at most."""
+        path = self.path = self.trail.copy()
+        node = self.stand
+        avoided = self._shunned.copy()
+        turned_back = bool(avoided)
+        detours = 0
+        while detours <= _MOST_DETOURS:
+            edge = self._believed(node, now)
+            if edge is None and node.id not in taken:
+                return node
+            too_deep = len(path) - len(self.trail) >= deepest
+            turned_back = turned_back or too_deep
+            step = None if too_deep else self._open_step(node, edge, avoided)
+            if step is not None:
+                if self._damage.on_nodes and self._damage.blocks_node(step[1].id, now):
+                    self.obstacle = step[1]
+                    return None
+                path.append((node, step[0]))
+                node = step[1]
+                if len(path) >= self._sees:
+                    self._stand_at(node, path.copy())
+                continue
+            # What is taken is worth waiting for; around the rest another tactic may lead.
+            if turned_back and node.id not in taken and self._has_more(node):
+                return node
+            if len(path) == len(self.trail):
+                return None
+            avoided.add(node.id)
+            node, _ = path.pop()
+            detours += 1
+        return None
+
+    def _open_step(
+        self, node: Node, edge: Edge | None, avoided: set[int]
+    ) -> tuple[Edge, Node] | None:
+        """Along the believed edge, or the best of those that lead to nothing avoided."""
+        if edge is not None and (child := select_child(edge)).id not in avoided:
+            return edge, child
+        edges = [edge for edge in node.live if select_child(edge).id not in avoided]
+        if not edges:
+            return None
+        edge = self._pick(node, edges, self._policy)
+        return edge, select_child(edge)
+
+
+def is_settled(steps: list[Step]) -> bool:
+    """Whether a way leads through something that is solved or dead, so that it leads nowhere."""
+    return any(node.status or edge.status for node, edge in steps)

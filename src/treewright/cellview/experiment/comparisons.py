@@ -1,0 +1,155 @@
+"""What the cells of an experiment show when held against each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from treewright.cellview.experiment.plan import UNDAMAGED, Arm, Cell, Plan, cells_of
+from treewright.cellview.experiment.results import CellResult
+from treewright.cellview.measures.dose import DoseResponse, dose_response
+from treewright.cellview.measures.robustness import Robustness, robustness
+from treewright.cellview.measures.trials import Trial, restricted
+from treewright.mcts.measures.intervals import Estimate, clustered_mean, not_negative, rate
+
+Finished = Sequence[tuple[Cell, CellResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The finished cells of one mode, number of agents and arm."""
+
+    mode: str
+    agents: int | None
+    arm: Arm
+    members: list[tuple[Cell, CellResult]] = field(default_factory=list)
+
+    @property
+    def setup(self) -> str:
+        return self.mode if self.agents is None else f"{self.mode}, {self.agents} agents"
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [result.trial(cell) for cell, result in self.members]
+
+    def solved(self) -> Estimate | None:
+        return rate(sum(result.solved for _, result in self.members), len(self.members))
+
+    def mean(
+        self,
+        value: Callable[[CellResult], float | None],
+        scale: Callable[[float], float] = float,
+    ) -> Estimate | None:
+        """Over the cells that have the value; goals are clusters."""
+        clusters: dict[str, list[float]] = {}
+        for cell, result in self.members:
+            number = value(result)
+            if number is not None:
+                clusters.setdefault(cell.goal.name, []).append(number)
+        return clustered_mean(list(clusters.values()), 0, scale)
+
+    def attempts(self) -> Estimate | None:
+        return self.mean(lambda result: float(result.attempts), not_negative)
+
+    def steps(self, limit: int) -> Estimate | None:
+        """Mean steps, the unsolved counted with the limit."""
+        by_id = {result.cell_id: result.trial(cell) for cell, result in self.members}
+        return self.mean(
+            lambda result: float(restricted(by_id[result.cell_id], limit)), not_negative
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One group against the one it is compared with."""
+
+    reference: Group
+    group: Group
+    found: Robustness
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Response to rising block fractions, everything else equal."""
+
+    agents: int
+    label: str
+    found: DoseResponse
+
+
+def groups_of(plan: Plan, results: Mapping[str, CellResult]) -> list[Group]:
+    """In the order of the plan; groups without a finished cell are left out."""
+    groups: dict[tuple[str, int | None, str], Group] = {}
+    for cell in cells_of(plan):
+        result = results.get(cell.cell_id)
+        if result is not None:
+            key = (cell.mode, cell.agents, cell.arm.name)
+            group = groups.setdefault(key, Group(cell.mode, cell.agents, cell.arm))
+            group.members.append((cell, result))
+    return list(groups.values())
+
+
+def under_damage(groups: Sequence[Group]) -> list[Comparison]:
+    """Every arm against the undamaged one of as many agents."""
+    found: list[Comparison] = []
+    for group in groups:
+        reference = _undamaged(groups, group.agents)
+        if group.arm.name != UNDAMAGED and reference is not None:
+            compared = robustness(reference.trials, group.trials)
+            found.append(Comparison(reference, group, compared))
+    return found
+
+
+def against_centralized(groups: Sequence[Group]) -> list[Comparison]:
+    """The undamaged distributed groups against the centralized one, if there is one."""
+    central = _undamaged(groups, None)
+    if central is None:
+        return []
+    return [
+        Comparison(central, group, robustness(central.trials, group.trials))
+        for group in groups
+        if group.agents is not None and group.arm.name == UNDAMAGED
+    ]
+
+
+def curves(plan: Plan, groups: Sequence[Group]) -> list[Curve]:
+    """A curve for each number of agents and each way of blocking that has several fractions.
+
+    Dose 0 is the undamaged search, unless the arms do other damage as well: then it is the arm
+    that does only that.
+    """
+    found: list[Curve] = []
+    for agents in plan.agents:
+        families: dict[str, dict[float, Group]] = {}
+        for group in groups:
+            if group.agents == agents and group.arm.dose > 0:
+                families.setdefault(_family(group.arm), {})[group.arm.dose] = group
+        for family, doses in families.items():
+            zero = _without_blocks(groups, agents, family, next(iter(doses.values())).arm)
+            if zero is not None:
+                doses = {0.0: zero, **doses}
+            if len(doses) > 1:
+                arms = {dose: doses[dose].trials for dose in sorted(doses)}
+                label = _label(doses[max(doses)].arm)
+                found.append(Curve(agents, label, dose_response(arms, plan.simulations)))
+    return found
+
+
+def _undamaged(groups: Sequence[Group], agents: int | None) -> Group | None:
+    return next((g for g in groups if g.agents == agents and g.arm.name == UNDAMAGED), None)
+
+
+def _without_blocks(groups: Sequence[Group], agents: int, family: str, arm: Arm) -> Group | None:
+    if not (arm.settings.get("delay_prob") or arm.settings.get("schedule")):
+        return _undamaged(groups, agents)
+    same = [g for g in groups if g.agents == agents and _family(g.arm) == family]
+    return next((g for g in same if g.arm.dose == 0), None)
+
+
+def _family(arm: Arm) -> str:
+    return repr(sorted(arm.settings.items()))
+
+
+def _label(arm: Arm) -> str:
+    """The arm's name without its dose."""
+    return arm.name.removesuffix(f" {arm.dose:g}")

@@ -1,0 +1,213 @@
+"""A plan: everything an experiment depends on, with nothing left to look up elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.cellview.experiment import planfile
+from treewright.cellview.experiment.planfile import choose_goals
+from treewright.kernel.errors import UsageError
+from treewright.mcts.cell_settings import CellSettings, parse_algotypes
+from treewright.mcts.settings import Mode, Settings, SourceSettings
+
+UNDAMAGED = "none"
+"""The arm that every plan has, and that the others are compared with."""
+
+
+class PlannedGoal(msgspec.Struct, frozen=True):
+    name: str
+    statement: str
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """One level of the intervention factor. `settings` are the keys that were given."""
+
+    name: str
+    dose: float = 0.0
+    settings: dict[str, Any] = {}
+
+    @property
+    def placebo(self) -> bool:
+        """Its settings change nothing, and so must its results."""
+        other = self.settings.get("delay_prob") or self.settings.get("schedule")
+        return self.name != UNDAMAGED and not self.dose and not other
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """`cells` are the agents' settings; `tactics` is the text of the file named in the plan."""
+
+    name: str
+    modes: tuple[Mode, ...]
+    agents: tuple[int, ...]
+    seeds: tuple[int, ...]
+    simulations: int
+    time_limit: float | None
+    step_timeout: float
+    batch: int
+    noise: float
+    refute: bool
+    tactics: str | None
+    cells: dict[str, Any]
+    arms: tuple[Arm, ...]
+    goals: tuple[PlannedGoal, ...]
+
+
+def load(path: Path) -> Plan:
+    """Reads an experiment file and what it refers to; paths in it are relative to it."""
+    file = planfile.read(path)
+    try:
+        return _plan(file, path)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _plan(file: planfile.PlanFile, path: Path) -> Plan:
+    distributed = "distributed" in file.modes
+    if not distributed and (file.interventions or _given(file.cells)):
+        key = "interventions" if file.interventions else "cells"
+        raise UsageError(f"`{key}` are for the distributed mode, and `modes` does not have it")
+    for key in ("modes", "agents", "seeds"):
+        _unique(key, getattr(file, key))
+    arms = [Arm(UNDAMAGED), *(arm for table in file.interventions for arm in _arms(table))]
+    _unique("interventions", [arm.name for arm in arms])
+    goals = _goals(file, path.parent)
+    plan = Plan(
+        name=file.name or path.stem,
+        modes=file.modes,
+        agents=file.agents if distributed else (),
+        seeds=file.seeds,
+        simulations=file.simulations,
+        time_limit=file.time_limit,
+        step_timeout=file.step_timeout,
+        batch=file.batch,
+        noise=file.noise,
+        refute=file.refute,
+        tactics=_text(path.parent / file.tactics) if file.tactics else None,
+        cells=_given(file.cells),
+        arms=tuple(arms),
+        goals=goals,
+    )
+    _try_settings(plan)
+    return plan
+
+
+def _try_settings(plan: Plan) -> None:
+    """What the runner would refuse is said before anything runs."""
+    for agents in plan.agents:
+        for arm in plan.arms:
+            try:
+                cell_settings(plan, agents, arm)
+            except (UsageError, msgspec.ValidationError) as error:
+                raise UsageError(f"{arm.name!r} with {agents} agents: {error}") from None
+
+
+def _arms(table: planfile.InterventionTable) -> list[Arm]:
+    given = {k: v for k, v in _given(table).items() if k not in ("name", "block_fraction")}
+    fractions = table.block_fraction
+    if not isinstance(fractions, list):
+        return [Arm(table.name, float(fractions), given)]
+    if not fractions:
+        raise UsageError(f"`interventions`: {table.name!r} has an empty list of block fractions")
+    return [Arm(f"{table.name} {dose:g}", float(dose), given) for dose in fractions]
+
+
+def _goals(file: planfile.PlanFile, base: Path) -> tuple[PlannedGoal, ...]:
+    goals = [PlannedGoal(goal.name, goal.statement) for goal in file.goals]
+    if file.bank is not None:
+        chosen = choose_goals(base / file.bank.file, file.bank)
+        goals += [PlannedGoal(goal.id, goal.statement) for goal in chosen]
+    if not goals:
+        raise UsageError("no goals: give [[goals]] with name and statement, or [bank] with a file")
+    _unique("goals", [goal.name for goal in goals])
+    return tuple(goals)
+
+
+def _given(table: msgspec.Struct) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.structs.asdict(table).items() if value is not None}
+
+
+def _unique(key: str, values: Sequence[Any]) -> None:
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            hint = f"; {UNDAMAGED!r} is always there" if value == UNDAMAGED else ""
+            raise UsageError(f"`{key}`: {value!r} is there twice{hint}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"`tactics`: cannot read {path}: {error}") from None
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One proof run of the grid. A centralized one has no agents and no damage."""
+
+    cell_id: str
+    mode: Mode
+    agents: int | None
+    arm: Arm
+    seed: int
+    goal: PlannedGoal
+
+
+def cells_of(plan: Plan) -> list[Cell]:
+    """The grid, in the order in which it is run: comparisons are complete as early as possible."""
+    cells: list[Cell] = []
+    for seed in plan.seeds:
+        for goal in plan.goals:
+            for mode in plan.modes:
+                if mode == "centralized":
+                    setups = [(None, Arm(UNDAMAGED))]
+                else:
+                    setups = [(agents, arm) for agents in plan.agents for arm in plan.arms]
+                for agents, arm in setups:
+                    identity = _identity(len(cells) + 1, mode, agents, arm, seed, goal)
+                    cells.append(Cell(identity, mode, agents, arm, seed, goal))
+    return cells
+
+
+def search_settings(plan: Plan, cell: Cell) -> Settings:
+    """What the proof run of a cell is asked to do."""
+    return Settings(
+        mode=cell.mode,
+        simulations=plan.simulations,
+        time_limit=plan.time_limit,
+        step_timeout=plan.step_timeout,
+        seed=cell.seed,
+        batch=plan.batch,
+        refute=plan.refute,
+        sources=SourceSettings(tactics=plan.tactics, noise=plan.noise),
+        cells=None if cell.agents is None else cell_settings(plan, cell.agents, cell.arm),
+    )
+
+
+def cell_settings(plan: Plan, agents: int, arm: Arm) -> CellSettings:
+    """What the distributed runner is told."""
+    given = {
+        "inflight": min(CellSettings().inflight, agents),
+        **plan.cells,
+        "agents": agents,
+        "block_fraction": arm.dose,
+        **arm.settings,
+    }
+    if "algotypes" in given:
+        given["algotypes"] = parse_algotypes(given["algotypes"])
+    return msgspec.convert(given, CellSettings)
+
+
+def _identity(
+    number: int, mode: Mode, agents: int | None, arm: Arm, seed: int, goal: PlannedGoal
+) -> str:
+    """A directory name that says what is in it; the number keeps it unique."""
+    setup = mode if agents is None else f"{mode}{agents}-{_slug(arm.name, 16)}"
+    return f"{number:04d}-{setup}-s{seed}-{_slug(goal.name, 20)}"
+
+
+def _slug(text: str, longest: int) -> str:
+    return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:longest].strip("-") or "x"

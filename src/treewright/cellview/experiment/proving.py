@@ -1,0 +1,76 @@
+"""The cells of an experiment as real proof runs: one Lean session for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from treewright.cellview.experiment.plan import Cell, Plan, search_settings
+from treewright.cellview.experiment.results import CellResult, measure_cell
+from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanSession
+from treewright.mcts.prove import Prover, SessionFactory
+from treewright.mcts.provenance import git_record, lean_record
+from treewright.mcts.report import write_report
+from treewright.mcts.run import create_in, opened
+from treewright.mcts.settings import StatementTarget
+from treewright.mcts.sources.factory import build_source
+
+
+class CellProver:
+    """Runs or resumes a cell; keeps the session it used for the next one until `close`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        sessions: SessionFactory,
+        replayer: Replayer,
+        stop_asked: Callable[[], bool] = lambda: False,
+        *,
+        force: bool = False,
+    ) -> None:
+        self._plan = plan
+        self._sessions = sessions
+        self._replayer = replayer
+        self._stop_asked = stop_asked
+        self._force = force
+        self._session: LeanSession | None = None
+
+    def __call__(self, cell: Cell, directory: Path) -> CellResult | None:
+        if self._stop_asked():
+            return None
+        settings = search_settings(self._plan, cell)
+        if not (directory / "run.json").exists():
+            session = self._ready()
+            lean, git = lean_record(session.info), git_record(Path.cwd())
+            create_in(directory, StatementTarget(cell.goal.statement), settings, lean, git)
+        with opened(directory, force=self._force) as run:
+            prover = Prover(
+                run,
+                self._sessions,
+                self._replayer,
+                build_source(settings),
+                self._stop_asked,
+                first=self._session,
+                keep=True,
+            )
+            self._session = None
+            try:
+                result = prover.prove()
+            finally:
+                self._session = prover.first
+        if not result.complete:
+            return None
+        write_report(directory)
+        return measure_cell(cell, directory)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _ready(self) -> LeanSession:
+        if self._session is None or not self._session.alive:
+            self.close()
+            self._session = self._sessions()
+        return self._session

@@ -1,0 +1,97 @@
+"""What one cell of an experiment came to, as it is kept: `cell.json` in the cell's directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from treewright.cellview.experiment.plan import Cell
+from treewright.cellview.measures.trials import Trial, trial_of
+from treewright.kernel import atomic, jsontext
+from treewright.kernel.errors import StorageError
+from treewright.mcts.measures.aggregation import aggregation
+from treewright.mcts.measures.gratification import gratification, root_series
+from treewright.mcts.records import GoalStatus
+from treewright.mcts.report.facts import GoalFacts, by_goal
+from treewright.mcts.trace import read_trace
+
+RESULT = "cell.json"
+
+
+class CellResult(msgspec.Struct, frozen=True):
+    """The measures of one finished proof run. Only a proof that passed the replay check solves."""
+
+    cell_id: str
+    status: GoalStatus
+    stop: str
+    detail: str
+    solved: bool
+    steps: int
+    attempts: int
+    seconds: float
+    lean_seconds: float
+    dips: int
+    gain_over_dip: float | None
+    neighbours: int
+    alike: float | None
+    alike_by_chance: float | None
+    alike_z: float | None
+    alike_p: float | None
+
+    def trial(self, cell: Cell) -> Trial:
+        return Trial(cell.goal.name, cell.seed, self.solved, self.steps, self.attempts)
+
+
+def measure_cell(cell: Cell, run_dir: Path) -> CellResult | None:
+    """From the trace of the cell's run; None while it has no verdict."""
+    goals = by_goal(read_trace(run_dir / "trace.jsonl"))
+    if not goals or goals[0].verdict is None:
+        return None
+    return _measured(cell, goals[0])
+
+
+def _measured(cell: Cell, goal: GoalFacts) -> CellResult:
+    verdict = goal.verdict
+    assert verdict is not None
+    trial = trial_of(cell.goal.name, cell.seed, goal.iterations)
+    dips = gratification(root_series(goal.iterations), seed=cell.seed)
+    labels = aggregation(goal.iterations, seed=cell.seed)
+    return CellResult(
+        cell_id=cell.cell_id,
+        status=verdict.status,
+        stop=verdict.stop,
+        detail=verdict.detail,
+        solved=verdict.status == "proved",
+        steps=trial.steps,
+        attempts=trial.attempts,
+        seconds=round(goal.seconds, 3),
+        lean_seconds=round(goal.lean_seconds, 3),
+        dips=len(dips.excursions),
+        gain_over_dip=dips.ratio,
+        neighbours=labels.pairs,
+        alike=labels.share,
+        alike_by_chance=labels.null_mean,
+        alike_z=labels.z,
+        alike_p=labels.p,
+    )
+
+
+def write_result(directory: Path, result: CellResult) -> None:
+    atomic.write_bytes(directory / RESULT, msgspec.json.encode(result) + b"\n")
+
+
+def read_result(directory: Path, cell: Cell) -> CellResult | None:
+    """None if the cell is not finished."""
+    path = directory / RESULT
+    try:
+        result = jsontext.decode(path.read_bytes(), type=CellResult)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise StorageError(f"{path} is damaged ({error}); delete it to measure again") from None
+    if result.cell_id != cell.cell_id:
+        raise StorageError(f"{path} is of cell {result.cell_id}; delete it to run the cell again")
+    return result

@@ -1,0 +1,153 @@
+"""Runs the cells of a plan one after the other, and again only those that are not finished.
+
+A cell is finished when its `cell.json` is there, which is written whole and durably after
+everything else. A killed experiment is continued with the same plan in the same directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from treewright.cellview.experiment.plan import Cell, Plan, cells_of
+from treewright.cellview.experiment.results import CellResult, read_result, write_result
+from treewright.cellview.experiment.summary import write_summary
+from treewright.kernel import atomic, jsontext
+from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.lease import Lease
+
+FORMAT_VERSION = 1
+PLAN = "plan.json"
+CELLS = "cells"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Told before a cell runs, without a result, and when it is finished, now or `earlier`."""
+
+    done: int
+    total: int
+    cell: Cell
+    result: CellResult | None
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`report` is written also when cells are missing."""
+
+    directory: Path
+    report: Path
+    finished: int
+    total: int
+    solved: int
+
+    @property
+    def complete(self) -> bool:
+        return self.finished == self.total
+
+
+RunCell = Callable[[Cell, Path], CellResult | None]
+"""Runs or resumes a cell's proof run in its directory; None if it was asked to stop before the end.
+What it raises ends the experiment; what is finished is kept."""
+
+
+class _StoredPlan(msgspec.Struct, frozen=True):
+    format_version: int
+    plan: Plan
+
+
+def run_experiment(
+    plan: Plan,
+    directory: Path,
+    run_cell: RunCell,
+    progress: Callable[[Progress], None] = lambda progress: None,
+    *,
+    force: bool = False,
+) -> Outcome:
+    """Runs what is missing, then writes `results.csv`, `report.md` and `plots/`."""
+    atomic.make_directory(directory)
+    lease = Lease.acquire(directory / "lease", force=force)
+    try:
+        _same_plan(plan, directory / PLAN)
+        results = _run_missing(plan, directory, run_cell, progress, lease)
+        lease.check()
+        report = write_summary(plan, results, directory)
+    finally:
+        lease.release()
+    total = len(cells_of(plan))
+    solved = sum(result.solved for result in results.values())
+    return Outcome(directory, report, len(results), total, solved)
+
+
+def _run_missing(
+    plan: Plan,
+    directory: Path,
+    run_cell: RunCell,
+    progress: Callable[[Progress], None],
+    lease: Lease,
+) -> dict[str, CellResult]:
+    cells = cells_of(plan)
+    results: dict[str, CellResult] = {}
+    for cell in cells:
+        place = directory / CELLS / cell.cell_id
+        result = read_result(place, cell)
+        earlier = result is not None
+        if result is None:
+            progress(Progress(len(results), len(cells), cell, None))
+            atomic.make_directory(place)
+            result = run_cell(cell, place)
+            if result is None:
+                break
+            lease.check()
+            write_result(place, result)
+        results[cell.cell_id] = result
+        progress(Progress(len(results), len(cells), cell, result, earlier))
+    return results
+
+
+def _same_plan(plan: Plan, path: Path) -> None:
+    """Writes the plan down, or compares it with the one that the directory was begun with."""
+    stored = _StoredPlan(FORMAT_VERSION, plan)
+    data = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
+    try:
+        before = jsontext.decode(path.read_bytes())
+    except FileNotFoundError:
+        atomic.write_bytes(path, data)
+        return
+    except (OSError, msgspec.DecodeError) as error:
+        raise StorageError(f"cannot read {path}: {error}") from None
+    found = _differences(_flat(before), _flat(jsontext.decode(data)))
+    if found:
+        raise UsageError(
+            f"{path.parent} was begun with another plan: {found[0]}"
+            + (f" (and {len(found) - 1} more differences)" if len(found) > 1 else "")
+            + "; continue with that plan, or in another directory (--run-id)"
+        )
+
+
+def _differences(before: dict[str, object], now: dict[str, object]) -> list[str]:
+    absent = object()
+
+    def show(value: object) -> str:
+        return "absent" if value is absent else repr(value)
+
+    return [
+        f"`{key.removeprefix('plan.')}` was {show(old)}, is now {show(new)}"
+        for key in dict.fromkeys([*before, *now])
+        if (old := before.get(key, absent)) != (new := now.get(key, absent))
+    ]
+
+
+def _flat(value: object, path: str = "") -> dict[str, object]:
+    """Every number and text of a document by its path."""
+    if isinstance(value, dict):
+        parts = [_flat(inner, f"{path}.{key}".lstrip(".")) for key, inner in value.items()]
+    elif isinstance(value, list):
+        parts = [_flat(inner, f"{path}[{place}]") for place, inner in enumerate(value)]
+    else:
+        return {path: value}
+    return {key: found for part in parts for key, found in part.items()}

@@ -1,0 +1,77 @@
+"""Writes what an experiment has shown so far: `results.csv`, `report.md`, `plots/`. Derived."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from treewright.cellview.experiment import comparisons, tables
+from treewright.cellview.experiment.plan import Cell, Plan, cells_of
+from treewright.cellview.experiment.plots import pictures
+from treewright.cellview.experiment.results import CellResult
+from treewright.kernel import atomic
+from treewright.mcts.report.writer import write_files
+
+RESULTS = "results.csv"
+_DAMAGE = """\
+Each arm against the undamaged runs of the same goal, seed and number of agents. *Retained* is the
+share of what the undamaged search solved that this one solved too; ratios are geometric means over
+pairs that both solved; p is McNemar's exact test. Intervals are of 95 %."""
+_CENTRAL = """\
+The undamaged distributed runs (after) against the centralized ones (before), paired by goal and
+seed."""
+
+
+def write_summary(plan: Plan, results: Mapping[str, CellResult], directory: Path) -> Path:
+    """Returns the path of the report."""
+    atomic.sweep_temporaries(directory)
+    atomic.write_if_changed(directory / RESULTS, as_csv(plan, results))
+    groups = comparisons.groups_of(plan, results)
+    curves = comparisons.curves(plan, groups)
+    parts = [
+        tables.headline(plan, results),
+        tables.groups(plan, groups) if groups else "",
+        tables.comparisons("Under damage", _DAMAGE, comparisons.under_damage(groups)),
+        tables.comparisons(
+            "Distributed against centralized", _CENTRAL, comparisons.against_centralized(groups)
+        ),
+        tables.doses(curves),
+        tables.unproved(plan, results),
+    ]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    return write_files(directory, text, pictures(plan.name, groups, curves))
+
+
+def as_csv(plan: Plan, results: Mapping[str, CellResult]) -> str:
+    """A row per finished cell: the factors, then the measures."""
+    written = io.StringIO()
+    measures = [name for name in CellResult.__struct_fields__ if name != "cell_id"]
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow([*_FACTORS, *measures])
+    for cell in cells_of(plan):
+        result = results.get(cell.cell_id)
+        if result is not None:
+            values = msgspec.structs.asdict(result)
+            writer.writerow([*_factors(cell), *(_written(values[name]) for name in measures)])
+    return written.getvalue()
+
+
+_FACTORS = ("cell_id", "goal", "seed", "mode", "agents", "intervention", "block_fraction")
+
+
+def _factors(cell: Cell) -> list[object]:
+    agents = "" if cell.agents is None else cell.agents
+    dose = "" if cell.agents is None else f"{cell.arm.dose:g}"
+    return [cell.cell_id, cell.goal.name, cell.seed, cell.mode, agents, cell.arm.name, dose]
+
+
+def _written(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return int(value)
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -1,0 +1,1 @@
+"""A leanblueprint beside what Lean says."""

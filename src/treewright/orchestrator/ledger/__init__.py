@@ -1,0 +1,1 @@
+"""The ledger: every attempt in SQLite, and what may be read from it."""

@@ -1,0 +1,377 @@
+"""The ledger: every attempt, what is known of each strategy, and what closed which goal.
+
+One SQLite file in WAL mode; a commit is synced before it is acted on. Several processes and
+threads may share it. The tables are described in docs/ledger.md; other programs may read them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import msgspec
+
+from treewright.kernel import jsontext
+from treewright.kernel.clock import timestamp
+from treewright.orchestrator.goals import normalise
+from treewright.orchestrator.ledger.counting import (
+    IS_TRIAL,
+    STUB_TOOLCHAIN,
+    TRIALS,
+    Counting,
+    has_stubs,
+)
+from treewright.orchestrator.ledger.file import (
+    DEFAULT_WAIT_SECONDS,
+    errors_for_people,
+    open_ledger,
+)
+from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
+from treewright.orchestrator.types import Goal, StrategyType, is_known
+
+DEFAULT_PATH = Path(".treewright") / "ledger.db"
+
+Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
+"""`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
+way (Lean ended, an exception). `unavailable`: nothing was tried, because a part of the strategy
+was missing."""
+
+
+class StoredProof(msgspec.Struct, frozen=True):
+    """A success as the file has it: a claim, until the replay check has seen it."""
+
+    attempt: int
+    goal_id: str
+    tactics: tuple[str, ...]
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One row of `attempts`. `key` makes recording it a second time a no-op."""
+
+    key: str
+    run_id: str
+    goal_id: str
+    goal_hash: str
+    goal_text: str
+    goal_class: str
+    strategy: StrategyType
+    status: Status
+    time_seconds: float
+    cpu_seconds: float
+    budget: float
+    toolchain: str
+    imports: tuple[str, ...]
+    tactics: tuple[str, ...] = ()
+    subgoals: tuple[str, ...] = ()
+    error: str | None = None
+    metadata: dict[str, Any] = {}
+    target_hash: str = ""
+
+    @property
+    def success(self) -> bool:
+        return self.status == "proved"
+
+
+_INSERT = """
+INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_class, strategy,
+    success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
+    error, metadata, timestamp, target_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (attempt_key) WHERE attempt_key IS NOT NULL DO NOTHING
+"""
+_LEARN = f"""
+INSERT INTO bandit (goal_class, strategy, success_rate, seconds, trials, successes)
+VALUES (?1, ?2, {1 - ALPHA} * {PRIOR_SUCCESS} + {ALPHA} * ?3, ?4, 1, ?3)
+ON CONFLICT (goal_class, strategy) DO UPDATE SET
+    success_rate = {1 - ALPHA} * success_rate + {ALPHA} * ?3,
+    seconds = {1 - ALPHA} * seconds + {ALPHA} * ?4,
+    trials = trials + 1,
+    successes = successes + ?3
+"""  # noqa: S608 - the numbers are constants of the bandit
+_CACHE = """
+INSERT INTO tactic_cache
+    (goal_hash, goal_text, tactics, success_rate, avg_time, use_count, last_used, target_hash)
+VALUES (?, ?, ?, ?, ?, 0, ?, ?)
+ON CONFLICT (goal_hash) DO UPDATE SET tactics = excluded.tactics,
+    success_rate = excluded.success_rate, avg_time = excluded.avg_time,
+    last_used = excluded.last_used
+"""
+
+
+class Ledger:
+    """Opens (and creates or migrates) the ledger at `path`."""
+
+    def __init__(
+        self, path: Path | str = DEFAULT_PATH, *, wait_seconds: float = DEFAULT_WAIT_SECONDS
+    ) -> None:
+        self.path = Path(path)
+        self._wait = wait_seconds
+        self._lock = threading.RLock()
+        self._connection = open_ledger(self.path, wait_seconds)
+        columns = {row["name"] for row in self.query("PRAGMA table_info(attempts)")}
+        self.counting = Counting(self.query, columns, stubs=has_stubs(self.path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    # -- goals ----------------------------------------------------------------------------
+
+    @staticmethod
+    def hash_goal(goal: Goal | str) -> str:
+        """The hash of a goal's normal form; a text stands for a goal with nothing around it."""
+        return normalise.hash_goal(goal) if isinstance(goal, Goal) else normalise.hash_text(goal)
+
+    def check_duplicate(
+        self,
+        goal: Goal | str,
+        strategy: StrategyType | str,
+        *,
+        toolchain: str | None = None,
+        imports: Sequence[str] | None = None,
+        budget: float | None = None,
+    ) -> bool:
+        """Whether this was tried to its end already.
+
+        What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
+        attempt that ended, proved or not, at a goal with this text in whatever context; with the
+        goal itself, for attempts at this goal. With a `budget` the question is whether a try with
+        so much time is in vain: only attempts that failed with as much or more count. What was
+        cancelled or broke never does: it says nothing.
+        """
+        which = "goal_hash" if isinstance(goal, Goal) else "target_hash"
+        conditions = [f"{which} = ?", "strategy = ?", IS_TRIAL, self.counting.counted]
+        values: list[object] = [self.hash_goal(goal), str(strategy)]
+        if toolchain is not None:
+            conditions.append("toolchain = ?")
+            values.append(toolchain)
+        if imports is not None:
+            conditions.append("imports = ?")
+            values.append(" ".join(imports))
+        if budget is not None:
+            conditions.append("success = 0 AND budget >= ?")
+            values.append(budget)
+        query = f"SELECT 1 FROM attempts WHERE {' AND '.join(conditions)} LIMIT 1"  # noqa: S608
+        return bool(self.query(query, values))
+
+    def frontier(self) -> list[tuple[str, str]]:
+        """(hash, text) of every goal that was tried and not proved."""
+        rows = self.query(
+            "SELECT DISTINCT goal_hash, goal_text FROM attempts WHERE success = 0 "  # noqa: S608
+            f"AND {self.counting.counted} "
+            "AND goal_hash NOT IN (SELECT goal_hash FROM attempts WHERE success = 1)"
+        )
+        return [(row["goal_hash"], row["goal_text"]) for row in rows]
+
+    # -- attempts -------------------------------------------------------------------------
+
+    def record(self, attempts: Iterable[Attempt]) -> None:
+        """Writes attempts, and what is learned from them, in one durable transaction.
+
+        A proof enters the tactic cache with its attempt: neither is ever there alone.
+        """
+        with self._lock, errors_for_people(self.path, self._wait):
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                for attempt in attempts:
+                    if connection.execute(_INSERT, _row(attempt)).rowcount == 1:
+                        self._learn(attempt)
+                        self._remember(attempt)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # a full disk ends it by itself
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _learn(self, attempt: Attempt) -> None:
+        stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counting.stubs
+        if attempt.status not in TRIALS or attempt.strategy is StrategyType.CACHE or stub:
+            return
+        for goal_class in {"", attempt.goal_class}:
+            self._connection.execute(
+                _LEARN,
+                (goal_class, attempt.strategy, int(attempt.success), attempt.time_seconds),
+            )
+
+    def _remember(self, attempt: Attempt) -> None:
+        if not attempt.success or not attempt.tactics or attempt.strategy is StrategyType.CACHE:
+            return
+        self._connection.execute(
+            _CACHE,
+            _cache_row(
+                attempt.goal_hash,
+                attempt.target_hash or attempt.goal_hash,
+                attempt.goal_text,
+                attempt.tactics,
+                1.0,
+                attempt.time_seconds,
+            ),
+        )
+
+    def arms(self) -> dict[tuple[str, StrategyType], Arm]:
+        """What is known of each strategy, per goal class; the class "" is all goals.
+
+        A strategy that only a newer treewright knows is left out: it cannot be tried here.
+        """
+        return {
+            (row["goal_class"], StrategyType(row["strategy"])): Arm(
+                row["success_rate"], row["seconds"], row["trials"], row["successes"]
+            )
+            for row in self.query("SELECT * FROM bandit")
+            if is_known(row["strategy"])
+        }
+
+    # -- the tactic cache -----------------------------------------------------------------
+
+    def update_tactic_cache(
+        self, goal: Goal | str, *, tactics: Sequence[str], success_rate: float, avg_time: float
+    ) -> None:
+        text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
+        hashes = self.hash_goal(goal), self.hash_goal(target)
+        self._write(_CACHE, _cache_row(*hashes, text, tactics, success_rate, avg_time))
+
+    def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
+        """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal.
+
+        For a text that is not there by itself: of what closed a goal with this text in some
+        context, the most reliable first.
+        """
+        wanted = self.hash_goal(goal)
+        rows = self.query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [wanted])
+        if not rows and not isinstance(goal, Goal):
+            rows = self.query(
+                "SELECT * FROM tactic_cache WHERE target_hash = ? "
+                "ORDER BY success_rate DESC, goal_hash LIMIT 1",
+                [wanted],
+            )
+        if not rows:
+            return None
+        return {**dict(rows[0]), "tactics": self._tactics(rows[0])}
+
+    def note_cache_use(self, goal: Goal | str, *, success: bool, seconds: float) -> None:
+        """The cached tactics were tried: their rate and time move by the same α as the bandit."""
+        self._write(
+            f"UPDATE tactic_cache SET use_count = use_count + 1, last_used = ?, success_rate = "  # noqa: S608
+            f"{1 - ALPHA} * success_rate + {ALPHA} * ?, avg_time = {1 - ALPHA} * avg_time + "
+            f"{ALPHA} * ? WHERE goal_hash = ?",
+            [timestamp(), int(success), seconds, self.hash_goal(goal)],
+        )
+
+    # -- proofs of an earlier process ----------------------------------------------------
+
+    def stored_proofs(self, run_id: str) -> list[StoredProof]:
+        """What the file says was proved in a run; whoever can write the file can say so."""
+        rows = self.query(
+            "SELECT id, goal_id, tactics FROM attempts WHERE run_id = ? AND success = 1 "
+            "ORDER BY id",
+            [run_id],
+        )
+        return [StoredProof(row["id"], row["goal_id"], tuple(self._tactics(row))) for row in rows]
+
+    def withdraw(self, stored: StoredProof, why: str) -> None:
+        """What was recorded as a success is none; its strategy may be tried again."""
+        self._write(
+            "UPDATE attempts SET success = 0, status = 'error', error = ? WHERE id = ?",
+            [why, stored.attempt],
+        )
+
+    def _tactics(self, row: sqlite3.Row) -> list[str]:
+        with errors_for_people(self.path):
+            return jsontext.decode(row["tactics"], list[str])
+
+    # -- runs -----------------------------------------------------------------------------
+
+    def open_run(
+        self, run_id: str, kind: str, subject: str, config: str, *, fresh: bool = False
+    ) -> str:
+        """The unfinished run of this subject and configuration, or a new one called `run_id`."""
+        rows = (
+            []
+            if fresh
+            else self.query(
+                "SELECT run_id FROM runs WHERE kind = ? AND subject = ? AND config = ? "
+                "AND finished_at IS NULL ORDER BY started_at DESC LIMIT 1",
+                [kind, subject, config],
+            )
+        )
+        if rows:
+            return rows[0]["run_id"]
+        self._write(
+            "INSERT INTO runs (run_id, kind, subject, config, started_at) VALUES (?, ?, ?, ?, ?)",
+            [run_id, kind, subject, config, timestamp()],
+        )
+        return run_id
+
+    def finish_run(self, run_id: str) -> None:
+        self._write("UPDATE runs SET finished_at = ? WHERE run_id = ?", [timestamp(), run_id])
+
+    # -- plumbing -------------------------------------------------------------------------
+
+    def query(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        """Rows of a reading query, all at once."""
+        with self._lock, errors_for_people(self.path, self._wait):
+            cursor = self._connection.cursor()
+            cursor.row_factory = sqlite3.Row
+            return cursor.execute(sql, values).fetchall()
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[sqlite3.Row]:
+        """Rows one by one, for what may not fit into memory; on a connection of its own."""
+        with errors_for_people(self.path, self._wait):
+            connection = sqlite3.connect(self.path, timeout=self._wait)
+            try:
+                connection.row_factory = sqlite3.Row
+                yield from connection.execute(sql, values)
+            finally:
+                connection.close()
+
+    def _write(self, sql: str, values: Sequence[object]) -> None:
+        with self._lock, errors_for_people(self.path, self._wait):
+            self._connection.execute(sql, values)
+
+
+def _cache_row(
+    goal_hash: str,
+    target_hash: str,
+    text: str,
+    tactics: Sequence[str],
+    success_rate: float,
+    avg_time: float,
+) -> tuple[object, ...]:
+    as_json = json.dumps(list(tactics), ensure_ascii=False)
+    return (goal_hash, text, as_json, success_rate, avg_time, timestamp(), target_hash)
+
+
+def _row(attempt: Attempt) -> tuple[object, ...]:
+    return (
+        attempt.key,
+        attempt.run_id,
+        attempt.goal_id,
+        attempt.goal_hash,
+        attempt.goal_text,
+        attempt.goal_class,
+        attempt.strategy,
+        int(attempt.success),
+        attempt.status,
+        attempt.time_seconds,
+        attempt.cpu_seconds,
+        attempt.budget,
+        attempt.toolchain,
+        " ".join(attempt.imports),
+        json.dumps(attempt.tactics, ensure_ascii=False),
+        json.dumps(attempt.subgoals, ensure_ascii=False),
+        attempt.error,
+        msgspec.json.encode(attempt.metadata).decode(),
+        timestamp(),
+        attempt.target_hash or attempt.goal_hash,
+    )

@@ -1,0 +1,317 @@
+"""The lemma marketplace: who is blocked on a lemma asks for it, who can prove it supplies it.
+
+A ticket is completed only by a proof that the replay check accepts for the statement that was
+asked. A request for a statement that is there already gives the ticket that is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol, Self
+
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean import inputs
+from treewright.lean.inputs import header_of
+from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.wasm.session import WasmSession
+from treewright.orchestrator.ledger.store import DEFAULT_PATH
+from treewright.orchestrator.marketplace.tickets import (
+    NewTicket,
+    Ticket,
+    TicketStatus,
+    TicketTable,
+    hypotheses_of,
+    rank,
+)
+from treewright.orchestrator.types import DEFAULT_IMPORTS
+from treewright.premises import terms
+from treewright.premises.index import PremiseIndex
+
+__all__ = ["Marketplace", "ProofRejected", "Ticket", "TicketStatus", "TicketTaken"]
+
+DEFAULT_LEASE_SECONDS = 600.0
+LEAST_SIMILARITY = 0.3
+_HINTS = 5
+_DECLARATION = re.compile(
+    r"\s*(?:@\[[^\]]*\]\s*)?"
+    r"(?:theorem|lemma|private|protected|noncomputable|namespace|section|variable|def|universe|"
+    r"instance|abbrev|axiom|opaque|inductive|structure|class|mutual)\b"
+)
+_COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/-.*?-/)", re.DOTALL)
+_SETTING = re.compile(r"\s*(?:open|set_option)\b[^\n]*?(?:\bin\b|\n|$)")
+"""Begins both scripts and texts with declarations: what comes after it tells."""
+
+
+class ProofRejected(TreewrightError):
+    """The replay check did not accept the proof; the ticket stays as it was."""
+
+    def __init__(self, ticket: Ticket, verdict: Verdict) -> None:
+        super().__init__(
+            f"the proof of {ticket.name} was not accepted ({verdict.reason}): "
+            f"{next(iter(verdict.detail.splitlines()), '')}"
+        )
+        self.verdict = verdict
+
+
+class TicketTaken(TreewrightError):
+    """Somebody else holds the ticket, or has completed it."""
+
+
+class Checker(Protocol):
+    """What decides whether a candidate text proves what the original leaves open."""
+
+    def text(
+        self, original: str, candidate: str, targets: Sequence[str], *, declarations: bool = False
+    ) -> Verdict: ...
+
+
+class Marketplace:
+    """Tickets in the ledger's file. Several processes and tasks may use it at once."""
+
+    def __init__(
+        self,
+        path: Path | str = DEFAULT_PATH,
+        *,
+        checker: Checker | None = None,
+        parser: inputs.Parser | None = None,
+        premises: PremiseIndex | None = None,
+        clock: Callable[[], float] = time.time,
+        lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    ) -> None:
+        self._table = TicketTable(Path(path))
+        self._premises = premises
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._checker = checker
+        self._parser = parser
+        self._own_replayer: Replayer | None = None
+        self._own_session: WasmSession | None = None
+        self._checking = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._table.close()
+        for own in (self._own_replayer, self._own_session):
+            if own is not None:
+                own.close()
+
+    # -- asking ---------------------------------------------------------------------------
+
+    async def request_lemma(
+        self,
+        goal: str,
+        context: Sequence[str] = (),
+        suggested_name: str = "",
+        constraints: Sequence[str] = (),
+        priority: float = 0.5,
+        *,
+        imports: Sequence[str] = DEFAULT_IMPORTS,
+        preamble: str = "",
+        requested_by: str = "",
+    ) -> str:
+        """The id of the ticket for this statement, new or already there."""
+        if not goal.strip():
+            raise UsageError("a lemma needs a statement")
+        if not 0.0 <= priority <= 1.0:
+            raise UsageError(f"a priority is between 0 and 1, not {priority:g}")
+        if suggested_name.strip():
+            inputs.identifier(suggested_name.strip())
+        header_of(imports)
+        inputs.check_closed(goal, "the statement")
+        for hypothesis in hypotheses_of(context):
+            inputs.check_closed(hypothesis, "the hypothesis")
+        new = NewTicket(
+            goal.strip(),
+            tuple(context),
+            suggested_name.strip(),
+            tuple(constraints),
+            priority,
+            tuple(imports),
+            preamble,
+            await asyncio.to_thread(self._hints, goal),
+            requested_by,
+        )
+        return await asyncio.to_thread(self._table.request, new, self._clock())
+
+    def _hints(self, goal: str) -> tuple[str, ...]:
+        """What the library has that looks like it, for the supplier."""
+        if self._premises is None:
+            return ()
+        return tuple(premise.name for premise in self._premises.lexical(goal, _HINTS))
+
+    async def search_similar(
+        self,
+        goal: str,
+        limit: int = 5,
+        *,
+        context: Sequence[str] = (),
+        imports: Sequence[str] = DEFAULT_IMPORTS,
+        preamble: str = "",
+        least: float = LEAST_SIMILARITY,
+    ) -> list[Ticket]:
+        """Tickets like this goal, the most similar first, completed ones before others.
+
+        Only a ticket of the same statement, up to the names of bound variables, has a similarity
+        of 1 and brings its proof. Of other completed ones the status is `similar`.
+        """
+        tickets = await asyncio.to_thread(self._table.all)
+        asked = NewTicket(goal.strip(), tuple(context), imports=tuple(imports), preamble=preamble)
+        meaning = asked.meaning
+        scores = [similarity(asked, meaning, ticket) for ticket in tickets]
+        return rank(tickets, scores, limit, least)
+
+    async def get_ticket(self, ticket_id: str) -> Ticket:
+        return await asyncio.to_thread(self._table.get, ticket_id)
+
+    async def get_tickets(self) -> list[Ticket]:
+        """All of them, the most urgent first."""
+        return await asyncio.to_thread(self._table.all)
+
+    # -- supplying ------------------------------------------------------------------------
+
+    async def get_open_tickets(self, limit: int = 10) -> list[Ticket]:
+        """What can be claimed now, the most urgent first."""
+        return await asyncio.to_thread(self._table.free, limit, self._clock())
+
+    async def claim_ticket(
+        self, ticket_id: str, who: str, *, lease_seconds: float | None = None
+    ) -> bool:
+        """Whether it is ours now. A claim that nobody renews can be taken when it has expired."""
+        await self.get_ticket(ticket_id)  # one that does not exist is an error, not a False
+        now = self._clock()
+        expires = now + (lease_seconds or self._lease_seconds)
+        return await asyncio.to_thread(self._table.claim, ticket_id, _named(who), now, expires)
+
+    async def renew_claim(self, ticket_id: str, who: str) -> bool:
+        """Whether the claim still stood and now holds for a full lease again."""
+        now = self._clock()
+        expires = now + self._lease_seconds
+        return await asyncio.to_thread(self._table.renew, ticket_id, who, now, expires)
+
+    async def release_ticket(self, ticket_id: str, who: str) -> bool:
+        """Gives a claim back."""
+        return await asyncio.to_thread(self._table.release, ticket_id, who, self._clock())
+
+    async def complete_ticket(
+        self, ticket_id: str, proof: str, who: str, *, script_only: bool = False
+    ) -> Ticket:
+        """Checks the proof and completes the ticket with it.
+
+        `proof` is a text that declares the lemma under its name, or a tactic script; with
+        `script_only`, for proofs that nobody has read, nothing but a script. Raises
+        `ProofRejected`, or `TicketTaken` if somebody else holds or has completed it.
+        """
+        ticket = await self.get_ticket(ticket_id)
+        self._check_holder(ticket, _named(who))
+        given = _without_heading(ticket, proof)
+        lemma = lemma_text(ticket, given)
+        script = given if script_only or not _declares(given) else None
+        verdict = await asyncio.to_thread(self._check, ticket, lemma, script)
+        if not verdict.proved:
+            rejected = ProofRejected(ticket, verdict)
+            await asyncio.to_thread(self._table.note_error, ticket_id, str(rejected), self._clock())
+            raise rejected
+        done = await asyncio.to_thread(self._table.complete, ticket_id, lemma, who, self._clock())
+        ticket = await self.get_ticket(ticket_id)
+        if not done:
+            self._check_holder(ticket, who)
+        return ticket
+
+    def _check_holder(self, ticket: Ticket, who: str) -> None:
+        if ticket.status is TicketStatus.COMPLETED:
+            raise TicketTaken(f"ticket {ticket.ticket_id} is completed by {ticket.completed_by}")
+        held = ticket.status is TicketStatus.CLAIMED and ticket.claimed_by != who
+        if held and (ticket.claim_expires or 0.0) > self._clock():
+            raise TicketTaken(
+                f"ticket {ticket.ticket_id} is claimed by {ticket.claimed_by}; wait until the "
+                "claim is completed, released or expired"
+            )
+
+    def _check(self, ticket: Ticket, lemma: str, script: str | None) -> Verdict:
+        """`script` is the proof where it has to be a sequence of tactics."""
+        from treewright.lean.wasm.install import ensure_installed
+
+        head = heading(ticket)
+        original = f"{head}{lemma_text(ticket, 'sorry')}"
+        with self._checking:
+            parser = self._parser
+            if parser is None:
+                home = ensure_installed()
+                parser = self._own_session = self._own_session or WasmSession(home)
+            # The row may be anybody's: that it is one theorem is for Lean's parser to say.
+            inputs.check_theorem(parser, ticket.theorem, after=head)
+            if script is not None:
+                try:
+                    inputs.check_script(parser, script, after=head)
+                except UsageError as refused:
+                    return Verdict("error", str(refused))
+            checker = self._checker
+            if checker is None:
+                checker = self._own_replayer = self._own_replayer or Replayer(ensure_installed())
+            return checker.text(
+                original, f"{head}{lemma}", [ticket.name], declarations=script is None
+            )
+
+
+def _named(who: str) -> str:
+    if not who.strip():
+        raise UsageError("say who supplies it")
+    return who
+
+
+def heading(ticket: Ticket) -> str:
+    """What stands in front of the lemma."""
+    return header_of(ticket.imports) + (f"{ticket.preamble.rstrip()}\n" if ticket.preamble else "")
+
+
+def _without_heading(ticket: Ticket, proof: str) -> str:
+    """What `tickets show` printed comes back with the heading it had."""
+    head = heading(ticket).strip()
+    if head and proof.lstrip().startswith(head):
+        proof = proof.lstrip().removeprefix(head)
+    return textwrap.dedent(proof.expandtabs()).strip("\n")
+
+
+def lemma_text(ticket: Ticket, proof: str) -> str:
+    """The lemma with its proof: a text that declares it as it is, a script behind the statement."""
+    if _declares(proof):
+        return textwrap.dedent(proof).strip("\n") + "\n"
+    return f"theorem {ticket.statement} := by\n{textwrap.indent(proof.strip(chr(10)), '  ')}\n"
+
+
+def _declares(proof: str) -> bool:
+    """Whether the text has a command where a script would have its first tactic."""
+    at = 0
+    while opening := _COMMENT.match(proof, at) or _SETTING.match(proof, at):
+        at = opening.end()
+    return _DECLARATION.match(proof, at) is not None
+
+
+@lru_cache(maxsize=100_000)
+def _terms(text: str) -> dict[str, float]:
+    return terms.of_query(text)
+
+
+def similarity(asked: NewTicket, meaning: tuple[str, ...], ticket: Ticket) -> float:
+    """1 for the same statement; else the share of their weighted terms both have, below 1."""
+    if meaning == ticket.meaning:
+        return 1.0
+    hypotheses, goal = hypotheses_of(asked.context), asked.goal
+    first = _terms("\n".join([*hypotheses, f"⊢ {goal}"]))
+    second = _terms("\n".join([*ticket.context, f"⊢ {ticket.goal}"]))
+    every = first.keys() | second.keys()
+    both = sum(min(first.get(term, 0.0), second.get(term, 0.0)) for term in every)
+    either = sum(max(first.get(term, 0.0), second.get(term, 0.0)) for term in every)
+    return min(both / either, 0.999) if either else 0.0

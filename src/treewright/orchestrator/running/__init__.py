@@ -1,0 +1,1 @@
+"""Many goals: a bank of them with its results, or the sorries of a project."""

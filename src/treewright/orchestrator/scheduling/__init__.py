@@ -1,0 +1,1 @@
+"""What to try first, who may run, when to wait, and attempts side by side."""

@@ -1,0 +1,258 @@
+"""Attempts: running one, having its claim checked, recording it; and several side by side.
+
+The first success that the replay check accepts wins. The others are cancelled; what they cost
+is recorded, and that they did not win says nothing about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean.replay import Verdict
+from treewright.orchestrator.config import OrchestratorConfig
+from treewright.orchestrator.ledger.counting import TRIALS
+from treewright.orchestrator.ledger.store import Attempt, Ledger, Status
+from treewright.orchestrator.ledger.writer import LedgerWriter
+from treewright.orchestrator.scheduling.bandit import Bandit
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
+from treewright.orchestrator.workers.meter import Meter, current_meter
+
+Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
+VERIFY_SECONDS = 120.0
+GRACE_SECONDS = 10.0
+"""A worker that ignores its own limit for this long is cancelled from outside."""
+LONGEST_WAIT_SECONDS = 600.0
+"""Waiting for a Lean session is not the strategy's time. After this much of it nothing was tried:
+the attempt is `unavailable`, and the goal comes back later."""
+_SHORTEST_NAP = 0.5
+_NO_VERDICT = ("timeout", "lost")
+"""The check did not come to its end: neither accepted nor refused."""
+
+
+class Attempts:
+    """Runs attempts of one run. What it returns is recorded already."""
+
+    def __init__(
+        self,
+        config: OrchestratorConfig,
+        workers: Mapping[StrategyType, Worker],
+        verify: Verify,
+        ledger: Ledger,
+        bandit: Bandit,
+        run_id: str,
+        toolchain: str,
+    ) -> None:
+        self._config = config
+        self._workers = workers
+        self._verify = verify
+        self._bandit = bandit
+        self._run_id = run_id
+        self._toolchain = toolchain
+        self._writer = LedgerWriter(ledger)
+        self._numbers = _numbers_so_far(ledger, run_id)
+        self.wasted_cpu_seconds = 0.0
+        self.proved: set[str] = set()
+        """Goals whose proof the replay check accepted in this process."""
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def race(self, goal: Goal, strategies: Sequence[StrategyType]) -> list[Result]:
+        """Tries strategies side by side; the last result is the winner's, if one won."""
+        pending = {asyncio.create_task(self.attempt(goal, strategy)) for strategy in strategies}
+        results: list[Result] = []
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                results += sorted((task.result() for task in done), key=lambda r: r.success)
+                if results[-1].success:
+                    break
+        finally:
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending)
+        return results
+
+    async def attempt(self, goal: Goal, strategy: StrategyType) -> Result:
+        """One strategy on one goal, from start to record."""
+        worker = self._workers[strategy]
+        budget = self._config.timeout(strategy)
+        return await self._recorded(goal, strategy, budget, worker.run(goal, budget))
+
+    async def replay_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
+        """What closed an equal goal before, straight to the replay check."""
+
+        async def claim() -> Result:
+            return Result(True, StrategyType.CACHE, tuple(tactics))
+
+        budget = self._config.timeout(StrategyType.CACHE)
+        return await self._recorded(goal, StrategyType.CACHE, budget, claim())
+
+    async def still_holds(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
+        """The replay check of a proof that an earlier process recorded."""
+        try:
+            verdict = await self._verify(goal, tactics, VERIFY_SECONDS)
+        except UsageError as error:
+            return Verdict("original", str(error))
+        except TreewrightError as error:
+            return Verdict("lost", str(error))
+        if verdict.proved:
+            self.proved.add(goal.id)
+        return verdict
+
+    async def _recorded(
+        self, goal: Goal, strategy: StrategyType, budget: float, work: Awaitable[Result]
+    ) -> Result:
+        meter = Meter()
+        current_meter.set(meter)
+        key = self._next_key(goal, strategy, budget)
+        started = time.monotonic()
+        try:
+            result = await self._limited(strategy, budget, work, meter)
+            result = msgspec.structs.replace(result, strategy=strategy)
+            result, status = await self._judged(goal, _without_waiting(result, started, meter))
+        except asyncio.CancelledError:
+            self.wasted_cpu_seconds += meter.cpu_seconds
+            seconds = time.monotonic() - started
+            result = Result(False, strategy, (), seconds, error="cancelled")
+            result = _with_wait(_without_waiting(result, started, meter), meter)
+            await self._record(key, goal, strategy, result, "cancelled", budget, meter)
+            raise
+        result = _with_wait(result, meter)
+        await self._record(key, goal, strategy, result, status, budget, meter)
+        if status in TRIALS and strategy is not StrategyType.CACHE:
+            self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
+        return result
+
+    async def _limited(
+        self, strategy: StrategyType, budget: float, work: Awaitable[Result], meter: Meter
+    ) -> Result:
+        """The worker's result, unless it goes on for too long without waiting for anything."""
+        started = time.monotonic()
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                waited = meter.waited_seconds
+                left = budget + GRACE_SECONDS - (time.monotonic() - started - waited)
+                if left <= 0:
+                    return failed(strategy, "timeout", started)
+                if waited >= LONGEST_WAIT_SECONDS:
+                    error = f"no Lean session was free within {LONGEST_WAIT_SECONDS:g} s"
+                    return failed(strategy, error, started, UNAVAILABLE)
+                nap = min(left, LONGEST_WAIT_SECONDS - waited)
+                await asyncio.wait({task}, timeout=max(nap, _SHORTEST_NAP))
+            return task.result()
+        except Exception as error:
+            return failed(strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    async def _judged(self, goal: Goal, result: Result) -> tuple[Result, Status]:
+        """A claim becomes a success only by the replay check."""
+        if not result.success:
+            return result, _status_of_failure(result)
+        try:
+            verdict = await self._verify(goal, result.tactics, VERIFY_SECONDS)
+        except TreewrightError as error:
+            return _broken(result, f"the replay check could not be done: {error}"), "error"
+        if verdict.proved:
+            self.proved.add(goal.id)
+            metadata = {**result.metadata, "axioms": list(verdict.axioms)}
+            return msgspec.structs.replace(result, metadata=metadata), "proved"
+        error = f"the replay check says {verdict.reason}: {verdict.detail}"
+        if verdict.reason in _NO_VERDICT:
+            return _broken(result, error), "error"
+        return msgspec.structs.replace(result, success=False, error=error), "rejected"
+
+    def _next_key(self, goal: Goal, strategy: StrategyType, budget: float) -> str:
+        """Numbered, so that a second try is a row of its own.
+
+        Two processes that go on with the same run give what they do twice the same key.
+        """
+        stem = f"{self._run_id}/{goal.id}/{strategy}/{budget:g}"
+        self._numbers[stem] += 1
+        return f"{stem}/{self._numbers[stem]}"
+
+    async def _record(
+        self,
+        key: str,
+        goal: Goal,
+        strategy: StrategyType,
+        result: Result,
+        status: Status,
+        budget: float,
+        meter: Meter,
+    ) -> None:
+        if status not in TRIALS:
+            key += f"/{uuid.uuid4().hex}"  # must not stand in the way of another's real trial
+        await self._writer.record(
+            Attempt(
+                key=key,
+                run_id=self._run_id,
+                goal_id=goal.id,
+                goal_hash=Ledger.hash_goal(goal),
+                target_hash=Ledger.hash_goal(goal.text),
+                goal_text=goal.shown,
+                goal_class=goal.goal_class,
+                strategy=strategy,
+                status=status,
+                time_seconds=result.time_seconds,
+                cpu_seconds=round(meter.cpu_seconds, 3),
+                budget=budget,
+                toolchain=self._toolchain,
+                imports=goal.imports,
+                tactics=result.tactics,
+                subgoals=result.subgoals,
+                error=result.error,
+                metadata=result.metadata,
+            )
+        )
+
+
+def _numbers_so_far(ledger: Ledger, run_id: str) -> Counter[str]:
+    """The highest number of each attempt that an earlier process of this run recorded."""
+    numbers: Counter[str] = Counter()
+    for row in ledger.query("SELECT attempt_key FROM attempts WHERE run_id = ?", [run_id]):
+        stem, _, number = (row["attempt_key"] or "").rpartition("/")
+        if number.isdecimal():
+            numbers[stem] = max(numbers[stem], int(number))
+    return numbers
+
+
+def _without_waiting(result: Result, started: float, meter: Meter) -> Result:
+    """A worker's time is at most what it did not wait."""
+    worked = max(0.0, time.monotonic() - started - meter.waited_seconds)
+    return msgspec.structs.replace(result, time_seconds=min(result.time_seconds, worked))
+
+
+def _with_wait(result: Result, meter: Meter) -> Result:
+    """With how long it waited for its turn, if it did."""
+    waited = round(meter.waited_seconds, 3)
+    if not waited:
+        return result
+    return msgspec.structs.replace(result, metadata={**result.metadata, "waited_seconds": waited})
+
+
+def _broken(result: Result, error: str) -> Result:
+    metadata = {**result.metadata, "kind": EXCEPTION}
+    return msgspec.structs.replace(result, success=False, error=error, metadata=metadata)
+
+
+def _status_of_failure(result: Result) -> Status:
+    kind = result.metadata.get("kind", "")
+    if kind == UNAVAILABLE:
+        return "unavailable"
+    if kind == EXCEPTION:
+        return "error"
+    return "timeout" if result.error == "timeout" else "failed"

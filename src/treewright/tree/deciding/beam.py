@@ -1,0 +1,85 @@
+"""Which candidates become the next frontier: a global beam over one depth.
+
+Gated parent-relative, ranked root-relative, so that candidates of different parents
+are comparable. Candidates with the same code (the same ideas in another order) fill
+one place, not two. Pure: where a confirmation is missing, `select` names the candidate
+and is asked again once it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from treewright.tree.deciding import gate
+from treewright.tree.records.model import Confirmation, Decision, Evaluation, Fate
+
+
+def rank(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Those that pass the gate, best first; ties go to the balance over all metrics, then to
+    the gain on the parent, then to the older id."""
+    return sorted(
+        (e for e in evaluations if gate.decide(e.parent_relative, e.error).passed), key=_rank_key
+    )
+
+
+def _rank_key(evaluation: Evaluation) -> tuple[float, float, float, str]:
+    root, parent = evaluation.root_relative, evaluation.parent_relative
+    return (
+        -(root.score if root else float("-inf")),
+        -((root.balance or 0.0) if root else 0.0),
+        -(parent.score if parent else float("-inf")),
+        evaluation.eval_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The outcome of a depth, as far as it is known.
+
+    `to_confirm` is the candidate that must be measured on held-out configs before
+    anything more can be said; None when the selection is complete.
+    """
+
+    promoted: list[str]
+    decisions: dict[str, Decision]
+    to_confirm: str | None = None
+
+
+def select(
+    evaluations: Sequence[Evaluation],
+    beam_width: int,
+    known_trees: Collection[str],
+    confirmations: Mapping[str, Confirmation] | None,
+) -> Selection:
+    """Fills the beam from the best down. `confirmations` is None where none are asked for;
+    `known_trees` are the code states that are nodes already."""
+    ranked = rank(evaluations)
+    places = {e.eval_id: place for place, e in enumerate(ranked, start=1)}
+    fates: dict[str, Fate] = {}
+    promoted: list[str] = []
+    seen = set(known_trees)
+    for evaluation in ranked:
+        eval_id, tree = evaluation.eval_id, evaluation.candidate_tree
+        if tree is not None and tree in seen:
+            fates[eval_id] = "duplicate_code"
+        elif len(promoted) == beam_width:
+            fates[eval_id] = "beyond_beam"
+        elif confirmations is not None and eval_id not in confirmations:
+            return Selection([], {}, to_confirm=eval_id)
+        elif confirmations is not None and not confirmations[eval_id].held:
+            fates[eval_id] = "not_confirmed"
+        else:
+            fates[eval_id] = "promoted"
+            promoted.append(eval_id)
+            if tree is not None:
+                seen.add(tree)
+    decisions = {
+        e.eval_id: Decision(
+            fate=fates.get(e.eval_id, "evaluation_failed" if e.error else "gate_failed"),
+            gate=gate.decide(e.parent_relative, e.error),
+            rank=places.get(e.eval_id),
+        )
+        for e in evaluations
+    }
+    return Selection(promoted, decisions)

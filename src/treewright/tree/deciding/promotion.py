@@ -1,0 +1,58 @@
+"""From a selected evaluation to a node, and whether the search goes on. Pure."""
+
+from __future__ import annotations
+
+from treewright.kernel.budget import Budget
+from treewright.tree.records.model import (
+    Dedupe,
+    Evaluation,
+    Manifest,
+    Node,
+    NodeArtifacts,
+    StopReason,
+)
+from treewright.tree.repository.worktrees import node_ref
+
+
+def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at: str) -> Node:
+    """The node that a promoted evaluation becomes; its results are its children's baseline."""
+    parent = manifest.nodes[evaluation.parent_node_id]
+    assert evaluation.candidate_commit is not None
+    assert evaluation.candidate_tree is not None
+    assert evaluation.results_csv is not None
+    node_id = f"n{number:04d}"
+    heldout = evaluation.confirmation.results_csv if evaluation.confirmation else None
+    return Node(
+        node_id=node_id,
+        parent_node_id=parent.node_id,
+        depth=evaluation.depth,
+        commit=evaluation.candidate_commit,
+        tree=evaluation.candidate_tree,
+        ref=None if manifest.dry_run else node_ref(manifest.tree_run_id, node_id),
+        worktree_path=None if manifest.dry_run else f"wt/{node_id}",
+        baseline_results_csv_path=evaluation.results_csv.path,
+        sweep_config_limit=manifest.sweep_config_limit,
+        idea_chain=[*parent.idea_chain, evaluation.idea_path],
+        status="frontier",
+        created_at=created_at,
+        node_ideas_dir=f"node_ideas/{node_id}",
+        root_relative=evaluation.root_relative,
+        parent_relative=evaluation.parent_relative,
+        dedupe=Dedupe(manifest.dedupe_scope),
+        artifacts=NodeArtifacts(
+            baseline=evaluation.results_csv,
+            heldout=heldout,
+            promoted_from_eval_id=evaluation.eval_id,
+        ),
+    )
+
+
+def stop_reason(manifest: Manifest, depth: int, *, promoted: bool) -> StopReason | None:
+    """Why the search ends with this depth; None if it goes on."""
+    if Budget(manifest.max_total_idea_evals).evals_left(manifest.spent) == 0:
+        return "max_total_idea_evals"
+    if not promoted and manifest.stop_on_empty_frontier:
+        return "empty_frontier"
+    if depth >= manifest.max_depth:
+        return "max_depth_reached"
+    return None

@@ -1,0 +1,1 @@
+"""One candidate from idea to score: here, on another machine, or pretended."""

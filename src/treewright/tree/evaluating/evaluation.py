@@ -1,0 +1,350 @@
+"""One evaluation: implement the idea in a worktree, test, sweep, score.
+
+Needs nothing of the coordinator's state: a request holds all there is to know, an
+outcome all there is to record. A candidate's own failings (a patch that does not
+apply, failing tests, a cheat) are outcomes; only our own faults raise.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import artifacts, atomic, untrusted
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.deadline import Deadline
+from treewright.kernel.errors import StorageError
+from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.loop import implement
+from treewright.tree.config import Config
+from treewright.tree.deciding import scoring
+from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
+from treewright.tree.deciding.results import UNREADABLE_RESULTS
+from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.evaluating.wording import explain_end, some_of
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.records import summary
+from treewright.tree.records.model import Comparison, EvalError, EvalOutcome, Usage
+from treewright.tree.repository import worktrees
+from treewright.tree.repository.git import GitError
+from treewright.tree.repository.worktrees import Commit, Worktrees
+
+PROTECTED_PATH_CHANGED = "protected_path_changed"
+WORKTREE_DAMAGED = "worktree_damaged"
+EVAL_TIMEOUT = "eval_timeout"
+
+
+class EvalRequest(msgspec.Struct, frozen=True):
+    """Everything an evaluation depends on. Paths are absolute, for the machine it runs on."""
+
+    tree_run_id: str
+    eval_id: str
+    attempt: int
+    parent_node_id: str
+    parent_commit: str
+    idea_path: str
+    idea: bytes
+    parent_context: str
+    repo: str
+    run_dir: str
+    config: Config
+    protected_paths: list[str]
+    expected_ids: list[int]
+    sweep_config_limit: int | None
+    parent_baseline: KeptFile
+    root_baseline: KeptFile
+    scoring_rule: int
+    commit_time: int
+    seed: int
+    owner: str
+    timeout_seconds: float | None = None
+    root_commit: str = ""
+
+
+class _Rejected(Exception):
+    """The candidate failed on its own account."""
+
+    def __init__(self, code: str, message: str, log: Path | None = None, retryable: bool = False):
+        super().__init__(message)
+        self.error = EvalError(code, message, retryable, str(log) if log else None)
+
+
+class Evaluator:
+    """Runs requests; one instance serves all of a run's workers."""
+
+    def __init__(
+        self, cancel: threading.Event | None = None, deciding: DecidingFiles | None = None
+    ) -> None:
+        """`cancel` may be a fence: it raises when the run has another owner. `deciding` are
+        the files near the candidate that its code must leave alone."""
+        self._cancel = cancel or threading.Event()
+        self._deciding = deciding
+
+    def __call__(self, request: EvalRequest) -> EvalOutcome:
+        deadline = Deadline(self._cancel, request.timeout_seconds)
+        return _Evaluation(request, deadline, self._deciding).run()
+
+
+class _Evaluation:
+    def __init__(
+        self, request: EvalRequest, deadline: Deadline, deciding: DecidingFiles | None
+    ) -> None:
+        self._request = request
+        self._deciding = deciding
+        self._cancel = deadline
+        self._run_dir = Path(request.run_dir)
+        self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
+        self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
+        self._handed_over = False
+        self._timings: dict[str, float] = {}
+        self._usage = Usage()
+        self._rounds = 0
+        self._approved: bool | None = None
+        self._commit: Commit | None = None
+        self._results: Artifact | None = None
+        self._comparisons: tuple[Comparison, Comparison] | None = None
+
+    def run(self) -> EvalOutcome:
+        self._cancel.check()
+        self._prepare()
+        error = None
+        try:
+            self._implement()
+            self._commit_changes()
+            self._test()
+            self._score(self._sweep())
+        except _Rejected as rejected:
+            error = self._relative(rejected.error)
+        except AgentFailure as failure:
+            self._usage += failure.usage
+            log = str(failure.log) if failure.log else None
+            error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+        except GitError as failure:
+            if not self._handed_over:
+                raise
+            error = EvalError(WORKTREE_DAMAGED, str(failure))
+        if error is not None and error.code == "cancelled" and self._cancel.passed:
+            seconds = self._request.timeout_seconds or 0.0
+            message = f"the evaluation was ended after {seconds:.0f} s: time limit"
+            error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
+        self._cancel.check()
+        if error is not None:
+            self._require_space()
+        outcome = self._outcome(error)
+        self._write_summary(outcome)
+        return outcome
+
+    def _require_space(self) -> None:
+        """A failure on a full disk is the disk's, unless the candidate filled it itself."""
+        if atomic.is_full(self._run_dir):
+            self._worktrees.remove_candidate(self._request.eval_id)
+            if atomic.is_full(self._run_dir):
+                raise StorageError(
+                    f"no space left in {self._run_dir} while {self._request.eval_id} ran; free "
+                    "some and run the same command again: what was recorded before is kept"
+                )
+
+    def _prepare(self) -> None:
+        """A fresh directory; what an earlier, interrupted attempt left is set aside."""
+        if self._experiment.exists():
+            aside = self._experiment.with_name(
+                f"interrupted_before_attempt_{self._request.attempt}"
+            )
+            untrusted.remove_tree(aside)
+            atomic.sweep_temporaries(self._experiment)
+            self._experiment.rename(aside)
+        self._experiment.mkdir(parents=True)
+
+    def _implement(self) -> None:
+        request = self._request
+        with self._timed("implement"):
+            worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
+            self._handed_over = True
+            done = implement(
+                request.config,
+                self._idea(),
+                worktree,
+                self._experiment,
+                request.parent_context,
+                repo=Path(request.repo),
+                seed=request.seed,
+                owner=request.owner,
+                cancel=self._cancel,
+            )
+        self._usage += done.usage
+        self._rounds, self._approved = done.review_rounds, done.approved
+
+    def _idea(self) -> str:
+        return self._request.idea.decode("utf-8")
+
+    def _commit_changes(self) -> None:
+        self._cancel.check()
+        request = self._request
+        worktree = self._worktrees.candidate_path(request.eval_id)
+        changed = worktrees.stage_all(worktree)
+        if not changed:
+            raise _Rejected("no_changes", "the implementation changed no tracked file")
+        protected = worktrees.protected_changes(changed, request.protected_paths)
+        if protected:
+            raise _Rejected(
+                PROTECTED_PATH_CHANGED, f"changes protected {some_of(protected)}; nothing was run"
+            )
+        title = idea_text.title(self._idea())
+        message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
+        self._commit = self._worktrees.commit_candidate(
+            request.eval_id, message, request.commit_time
+        )
+
+    def _test(self) -> None:
+        tests = self._request.config.tests
+        if tests is None:
+            return
+        with self._timed("tests"):
+            done = sweep.run_tests(tests, self._context())
+        if not done.ok:
+            code = "tests_timeout" if done.timed_out else "tests_failed"
+            code = "cancelled" if done.cancelled else code
+            log = self._experiment / "tests.log"
+            raise _Rejected(code, explain_end(done, "the test command", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while the tests ran")
+        self._check_deciding("while the tests ran")
+        # The sweep starts from the commit, whatever the tests left.
+        self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
+
+    def _sweep(self) -> Path:
+        request = self._request
+        configs = ConfigRange(0, request.sweep_config_limit)
+        with self._timed("sweep"):
+            done, results = sweep.run_sweep(request.config.sweep, self._context(), configs)
+        if not done.ok:
+            code = "sweep_timeout" if done.timed_out else "sweep_failed"
+            code = "cancelled" if done.cancelled else code
+            log = self._experiment / "sweep.log"
+            raise _Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
+        self._check_protected("its code changed protected {} while it was swept")
+        self._check_deciding("while it was swept")
+        return results
+
+    @property
+    def _committed(self) -> Commit:
+        assert self._commit is not None
+        return self._commit
+
+    def _check_protected(self, message: str) -> None:
+        worktree = self._worktrees.candidate_path(self._request.eval_id)
+        changed = worktrees.tampered(
+            Path(self._request.repo),
+            worktree,
+            self._committed.commit,
+            self._request.protected_paths,
+        )
+        if changed:
+            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(some_of(changed)))
+
+    def _check_deciding(self, when: str) -> None:
+        """A candidate whose code reached for a baseline is not measured by it."""
+        if self._deciding is None:
+            return
+        changed = self._deciding.put_back()
+        if changed:
+            raise _Rejected(
+                DECIDING_FILE_CHANGED,
+                f"{some_of(changed)}, by which candidates are judged, changed {when} and was "
+                "put back",
+            )
+
+    def _score(self, results: Path) -> None:
+        request = self._request
+        with self._timed("score"):
+            self._comparisons = score_results(
+                self._keep_results(results),
+                request.parent_baseline.data,
+                request.root_baseline.data,
+                request.expected_ids,
+                request.config,
+                request.seed,
+                request.scoring_rule,
+            )
+
+    def _keep_results(self, results: Path) -> bytes | None:
+        """The bytes that are hashed, kept and compared: the file itself is read once."""
+        request = self._request
+        try:
+            data = sweep.read_results_file(request.config.sweep, results, self._context())
+        except untrusted.NotPlain as problem:
+            raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
+        if data is None:
+            return None
+        self._cancel.check()
+        self._results = artifacts.keep(
+            data, self._run_dir, f"{request.eval_id}_results.csv", f"sweep of {request.eval_id}"
+        )
+        if self._deciding is not None:
+            self._deciding.hold(KeptFile(self._results, data))
+        results.unlink()
+        return data
+
+    def _outcome(self, error: EvalError | None) -> EvalOutcome:
+        if self._comparisons is not None:
+            parent, root = (comparison.recommendation for comparison in self._comparisons)
+        else:
+            code = error.code if error is not None else scoring.INCOMPLETE_ROWS
+            parent = root = scoring.rejection([code], len(self._request.expected_ids))
+        return EvalOutcome(
+            candidate_commit=self._commit.commit if self._commit else None,
+            candidate_tree=self._commit.tree if self._commit else None,
+            results_csv=self._results,
+            parent_relative=parent,
+            root_relative=root,
+            review_rounds=self._rounds,
+            approved=self._approved,
+            usage=self._usage,
+            timings={name: round(seconds, 3) for name, seconds in self._timings.items()},
+            error=error,
+        )
+
+    def _write_summary(self, outcome: EvalOutcome) -> None:
+        parent, root = self._comparisons or (None, None)
+        summary.write(
+            self._experiment / "summary.json",
+            outcome,
+            eval_id=self._request.eval_id,
+            parent_node_id=self._request.parent_node_id,
+            idea_path=self._request.idea_path,
+            parent_commit=self._request.parent_commit,
+            parent_relative=parent,
+            root_relative=root,
+        )
+
+    def _context(self) -> CommandContext:
+        request = self._request
+        return CommandContext(
+            worktree=self._worktrees.candidate_path(request.eval_id),
+            log_dir=self._experiment,
+            seed=request.seed,
+            owner=request.owner,
+            cancel=self._cancel,
+            hidden_variables=sweep.secret_variables(request.config),
+            limits=sweep.limits(request.config),
+        )
+
+    def _relative(self, error: EvalError) -> EvalError:
+        if error.log_path is None:
+            return error
+        relative = Path(error.log_path).relative_to(self._run_dir).as_posix()
+        return msgspec.structs.replace(error, log_path=relative)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._timings[phase] = time.monotonic() - started

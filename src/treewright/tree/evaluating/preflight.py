@@ -1,0 +1,74 @@
+"""Does the sweep work at all? Tried on the root, before a candidate is blamed for it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import untrusted
+from treewright.kernel.errors import LeaseLost
+from treewright.tree.config import Config
+from treewright.tree.deciding.results import parse_results
+from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
+from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.repository.worktrees import Worktrees
+
+NAME = "preflight"
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """Sweeps one config of one commit, in a worktree that is removed again."""
+
+    config: Config
+    worktrees: Worktrees
+    owner: str = ""
+    cancel: threading.Event | None = None
+
+    def check(self, commit: str, config_id: int) -> None:
+        """Returns if the sweep gives a sound row for `config_id`; a SweepError says why not."""
+        log_dir = self.worktrees.run_dir / "eval" / NAME
+        log_dir.mkdir(parents=True, exist_ok=True)
+        still_ours = True
+        try:
+            worktree = self.worktrees.add_candidate(NAME, commit)
+            context = CommandContext(
+                worktree,
+                log_dir,
+                self.config.seed,
+                self.owner,
+                self.cancel,
+                hidden_variables=sweep.secret_variables(self.config),
+                limits=sweep.limits(self.config),
+            )
+            one = ConfigRange(config_id, config_id + 1)
+            done, results = sweep.run_sweep(self.config.sweep, context, one)
+            if done.cancelled:
+                raise KeyboardInterrupt
+            if not done.ok:
+                said = explain_end(done, "the sweep", log_dir / "sweep.log")
+                raise SweepError(f"{said} (tried on the root commit, config_id {config_id})")
+            self._check_results(results, context, config_id)
+        except LeaseLost:
+            still_ours = False  # the next owner may be trying its sweep in the same place
+            raise
+        finally:
+            if still_ours:
+                self.worktrees.remove_candidate(NAME)
+                untrusted.remove_tree(log_dir)
+
+    def _check_results(self, results: Path, context: CommandContext, config_id: int) -> None:
+        try:
+            data = sweep.read_results_file(self.config.sweep, results, context)
+        except untrusted.NotPlain as problem:
+            raise SweepError(f"the sweep of the root commit: {problem}") from None
+        names = [metric.name for metric in self.config.metrics]
+        found = parse_results(data, names, {config_id}.__contains__)
+        if config_id not in found.sound_ids:
+            example = (found.problems.examples or [f"no row for config_id {config_id}"])[0]
+            raise SweepError(
+                f"the sweep of the root commit gives no sound row for config_id {config_id}: "
+                f"{example}"
+            )

@@ -1,0 +1,272 @@
+"""The coordinator's side of evaluations on machines that share no disk with it.
+
+Packs a request with everything it names, and puts what comes back where an evaluation
+on this machine would have left it. `remote_worker` is the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import logging
+import shutil
+import tarfile
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+import treewright
+from treewright.kernel import artifacts, untrusted
+from treewright.kernel.deadline import Fence
+from treewright.kernel.errors import UsageError
+from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.kernel.executors.dask import ClusterError, DaskExecutor, connect
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.remote_worker import (
+    SENT,
+    RemoteResult,
+    RemoteTask,
+    evaluate_here,
+    mark,
+    parent_ref,
+    version_here,
+)
+from treewright.tree.records.model import EvalOutcome
+from treewright.tree.repository.git import GitError, attempt, git
+
+_POLL_SECONDS = 0.2
+_SCATTERED_BYTES = 1 << 20
+
+_log = logging.getLogger("treewright")
+
+
+class RemoteExecutor:
+    """Packs requests and unpacks results for a dask client. Serves one depth."""
+
+    def __init__(
+        self,
+        client: Any,
+        capacity: int,
+        *,
+        dry_run: bool,
+        remote: str | None,
+        remote_url: str | None,
+        cancel: Fence,
+        cancel_event: str,
+    ) -> None:
+        self.capacity = capacity
+        self._client = client
+        self._engine: DaskExecutor[EvalRequest, bytes] = DaskExecutor(client, capacity, cancel)
+        self._dry_run = dry_run
+        self._remote = remote
+        self._remote_url = remote_url
+        self._fence = cancel
+        self._cancel_event = cancel_event
+        self._bundles: dict[str, Any] = {}
+
+    def submit(self, request: EvalRequest) -> None:
+        task = RemoteTask(
+            request=request,
+            dry_run=self._dry_run,
+            remote_url=self._remote_url,
+            cancel_event=self._cancel_event,
+            shallow=_shallow_boundary(Path(request.repo)),
+        )
+        bundle = b"" if self._dry_run else self._bundle(request)
+        payload = msgspec.msgpack.encode(task)
+        self._engine.submit(request, evaluate_here, treewright.__version__, payload, bundle)
+
+    def next_done(self, timeout: float | None = None) -> Done[EvalRequest, EvalOutcome] | None:
+        done = self._engine.next_done(timeout)
+        if done is None:
+            return None
+        request = done.request
+        if isinstance(done.error, WorkerLost):
+            self._bundles.clear()  # the only copy of one may have been on that worker
+        else:
+            self._forget(request)
+        if done.outcome is None:
+            return Done(request, None, done.error, done.worker)
+        try:
+            result = msgspec.msgpack.decode(done.outcome, type=RemoteResult)
+            return Done(request, receive(request, result, self._fence), worker=done.worker)
+        except Exception as error:
+            return Done(request, None, error, done.worker)
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _forget(self, request: EvalRequest) -> None:
+        import distributed
+
+        with contextlib.suppress(Exception):  # a mark that is left costs the scheduler a name
+            distributed.Event(mark(self._cancel_event, request), client=self._client).clear()
+
+    def _bundle(self, request: EvalRequest) -> Any:
+        """The parent's history, less what the named remote has; made once a parent. A large
+        one is handed to the cluster once, and not again with each task."""
+        if request.parent_commit not in self._bundles:
+            data = _pack(request, self._remote)
+            kept: Any = data
+            if len(data) > _SCATTERED_BYTES:
+                with contextlib.suppress(TimeoutError):  # no worker is there yet to hold it
+                    kept = self._client.scatter(data, hash=False, timeout=5)
+            self._bundles[request.parent_commit] = kept
+        return self._bundles[request.parent_commit]
+
+
+def _shallow_boundary(repo: Path) -> str:
+    path = repo / git(repo, "rev-parse", "--git-path", "shallow").rstrip("\n")
+    return path.read_text() if path.is_file() else ""
+
+
+def _pack(request: EvalRequest, remote: str | None) -> bytes:
+    repo = Path(request.repo)
+    known = ("--not", f"--remotes={remote}") if remote else ()
+    with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
+        path = str(Path(directory) / "parent.bundle")
+        made = attempt(repo, "bundle", "create", "-q", path, parent_ref(request), *known)
+        if made.returncode == 0:
+            return Path(path).read_bytes()
+    if "empty bundle" in made.stderr:
+        return b""
+    raise GitError(f"cannot pack {request.parent_node_id}: {made.stderr.strip()}")
+
+
+def receive(request: EvalRequest, result: RemoteResult, fence: Fence) -> EvalOutcome:
+    """Puts what a worker sent where a local evaluation would have left it. Asks the fence
+    before each write: what is there may be a successor's by now."""
+    run_dir = Path(request.run_dir)
+    experiment = run_dir / "eval" / request.eval_id / "experiment"
+    fence.check()
+    untrusted.remove_tree(experiment)
+    experiment.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
+        _unpack(tar, experiment)
+    recorded = result.outcome.results_csv
+    if recorded is not None and result.results_csv is not None:
+        name = Path(recorded.path).name
+        fence.check()
+        kept = artifacts.keep(result.results_csv, run_dir, name, recorded.source)
+        if kept.sha256 != recorded.sha256:
+            raise OSError(f"the results of {request.eval_id} changed on their way")
+    if result.bundle is not None:
+        with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
+            path = Path(directory) / "candidate.bundle"
+            path.write_bytes(result.bundle)
+            branch = f"refs/heads/treewright/{request.tree_run_id}/cand/{request.eval_id}"
+            fence.check()
+            git(Path(request.repo), "fetch", "-q", "--force", str(path), f"{SENT}:{branch}")
+    return result.outcome
+
+
+def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
+    """Files and directories with plain names below `directory`, and nothing else. By hand,
+    because the first Pythons 3.11 have no filters in `tarfile`."""
+    for entry in tar:
+        name = PurePosixPath(entry.name)
+        if name.is_absolute() or ".." in name.parts or not (entry.isreg() or entry.isdir()):
+            raise OSError(f"a worker sent {entry.name!r}, which is not a plain file")
+        path = directory / name
+        if entry.isdir():
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = tar.extractfile(entry)
+        assert content is not None
+        with content, path.open("xb") as file:
+            shutil.copyfileobj(content, file)
+
+
+@contextlib.contextmanager
+def cluster_executor(
+    address: str | None,
+    capacity: int,
+    *,
+    repo: Path,
+    directory: Path,
+    dry_run: bool,
+    remote: str | None,
+    cancel: Fence,
+    event_name: str,
+) -> Iterator[Callable[[object], RemoteExecutor]]:
+    """Connects, and yields what makes the executors of a run's depths."""
+    remote_url = _url(repo, remote) if remote else None
+    with connect(address, capacity, str(directory)) as client:
+        import distributed
+
+        if address is not None:
+            _check_workers(client, address, capacity)
+        event = distributed.Event(event_name, client=client)
+        with _forwarding(cancel, event):
+            make = functools.partial(
+                RemoteExecutor,
+                client,
+                capacity,
+                dry_run=dry_run,
+                remote=remote,
+                remote_url=remote_url,
+                cancel=cancel,
+                cancel_event=event_name,
+            )
+            yield lambda _work: make()
+
+
+def _url(repo: Path, remote: str) -> str:
+    found = attempt(repo, "remote", "get-url", remote)
+    if found.returncode != 0:
+        raise UsageError(
+            f"--cluster-remote: {repo} has no git remote {remote!r}; see `git remote -v`"
+        )
+    return found.stdout.strip()
+
+
+def _check_workers(client: Any, address: str, capacity: int) -> None:
+    """Before anything is queued: can those that are there do the work?"""
+    here = treewright.__version__
+    for worker, found in client.run(version_here, on_error="return").items():
+        if isinstance(found, BaseException):
+            raise ClusterError(
+                f"the dask worker at {worker} cannot import treewright ({found}); install "
+                f"treewright[dask]=={here} on it"
+            )
+        if found != here:
+            raise ClusterError(
+                f"the dask worker at {worker} has treewright {found}, this is {here}; "
+                "install the same version on both"
+            )
+    threads = sum(client.nthreads().values())
+    if threads == 0:
+        _log.warning("the cluster at %s has no workers yet; evaluations wait for some", address)
+    elif threads < capacity:
+        _log.warning(
+            "the cluster at %s has room for %d evaluations at once; %d were asked for, "
+            "the others wait in its queue",
+            address,
+            threads,
+            capacity,
+        )
+
+
+@contextlib.contextmanager
+def _forwarding(cancel: Fence, event: Any) -> Iterator[None]:
+    """Tells the cluster of a cancellation. The wait is short so that the block can end."""
+    finished = threading.Event()
+
+    def forward() -> None:
+        while not finished.is_set():
+            if cancel.wait(_POLL_SECONDS):
+                with contextlib.suppress(Exception):  # the cluster may be what was lost
+                    event.set()
+                return
+
+    threading.Thread(target=forward, name="cancel-forward", daemon=True).start()
+    try:
+        yield
+    finally:
+        finished.set()

@@ -1,0 +1,221 @@
+"""The worker's side of a remote evaluation: needs no disk and no path of the coordinator's.
+
+In comes a request with the bytes of everything it names, and the parent's history as a
+git bundle (or the address of a remote to fetch from). Out goes the outcome, the
+candidate's commit as a bundle, the results CSV and the logs. All work is done in a
+directory of the dask worker's own, which is removed; should the worker be killed, dask
+removes it when the next worker starts in the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+import treewright
+from treewright.kernel import process, untrusted
+from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
+from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
+from treewright.tree.evaluating.simulation import simulate
+from treewright.tree.records.model import EvalOutcome
+from treewright.tree.repository.git import GitError, command, environment, git
+from treewright.tree.repository.worktrees import Worktrees
+
+SENT = "refs/treewright/sent"
+_CANCEL_POLL_SECONDS = 2.0
+_EXECUTING = ("executing", "long-running")
+
+
+class RemoteTask(msgspec.Struct, frozen=True):
+    """A request, which holds all that it rests on but the commits, and where to get these."""
+
+    request: EvalRequest
+    dry_run: bool
+    remote_url: str | None
+    cancel_event: str
+    shallow: str = ""
+    """The commits behind which a shallow repository knows nothing, one a line."""
+
+
+class RemoteResult(msgspec.Struct, frozen=True):
+    """What comes back. `files` is a tar of the experiment directory."""
+
+    outcome: EvalOutcome
+    files: bytes
+    results_csv: bytes | None
+    bundle: bytes | None
+
+
+def version_here() -> str:
+    """What must be equal on the coordinator and on every worker."""
+    return treewright.__version__
+
+
+def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str, int]:
+    """Evaluates on this worker. The version is looked at before anything is decoded."""
+    if version != treewright.__version__:
+        raise WorkerUnfit(
+            f"a worker on {socket.gethostname()} has treewright {treewright.__version__}, the "
+            f"coordinator {version}; install the same version on both"
+        )
+    decoded = msgspec.msgpack.decode(task, type=RemoteTask)
+    begin_once(mark(decoded.cancel_event, decoded.request))
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    with (
+        tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
+        _watching(decoded.cancel_event) as cancel,
+    ):
+        result = _evaluate_in(Path(directory), decoded, bundle, cancel)
+    return msgspec.msgpack.encode(result), name, os.getpid()
+
+
+def mark(cancel_event: str, request: EvalRequest) -> str:
+    """Names the cluster's event that says that an attempt was begun."""
+    return f"{cancel_event}-{request.eval_id}-{request.attempt}"
+
+
+def begin_once(name: str) -> None:
+    """A scheduler starts a task again when its worker died, by its own settings, even when
+    only its result was lost. Whether to try again is our coordinator's decision, so a second
+    start only reports the loss. The coordinator clears the mark once it has the result."""
+    import distributed
+
+    begun = distributed.Event(name, client=distributed.get_client())
+    if begun.is_set():
+        raise WorkerLost("the worker running the evaluation was lost")
+    begun.set()
+
+
+def _own_directory() -> str:
+    import distributed
+
+    return distributed.get_worker().local_directory
+
+
+def _evaluate_in(
+    workspace: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event
+) -> RemoteResult:
+    run_dir, repo = workspace / "run", workspace / "repo"
+    request = msgspec.structs.replace(task.request, repo=str(repo), run_dir=str(run_dir))
+    run_dir.mkdir(parents=True)
+    if task.dry_run:
+        outcome = simulate(request)
+    else:
+        _check_out(repo, task, bundle, cancel)
+        outcome = Evaluator(cancel)(request)
+    results = outcome.results_csv
+    return RemoteResult(
+        outcome=outcome,
+        files=_tar(run_dir / "eval" / request.eval_id / "experiment"),
+        results_csv=(run_dir / results.path).read_bytes() if results is not None else None,
+        bundle=None if task.dry_run else _candidate_bundle(repo, run_dir, request, outcome),
+    )
+
+
+def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event) -> None:
+    """A repository with the parent in it, and the root checked out: prompts and scripts of
+    the configuration are read there, as they are on the coordinator."""
+    request = task.request
+    repo.mkdir()
+    kind = "sha256" if len(request.parent_commit) == 64 else "sha1"
+    git(repo, "init", "-q", f"--object-format={kind}")
+    if task.shallow:  # else the bundle would be refused: it lacks what its commits name
+        (repo / ".git" / "shallow").write_text(task.shallow)
+    if task.remote_url is not None:
+        _fetch_remote(repo, task.remote_url, request, cancel)
+    if bundle:
+        path = repo.with_name("parent.bundle")
+        path.write_bytes(bundle)
+        git(repo, "fetch", "-q", str(path), f"{parent_ref(request)}:{SENT}")
+        path.unlink()
+    git(repo, "checkout", "-q", "--detach", request.root_commit)
+
+
+def _fetch_remote(repo: Path, url: str, request: EvalRequest, cancel: threading.Event) -> None:
+    """The only step that talks to another machine, so it can be cancelled and timed out."""
+    log = repo.with_name("fetch.log")
+    done = process.run(
+        command("fetch", "-q", url, "+refs/heads/*:refs/remotes/source/*"),
+        cwd=repo,
+        env=environment(),
+        log_path=log,
+        timeout=request.timeout_seconds,
+        cancel=cancel,
+        owner=request.owner,
+    )
+    if not done.ok:
+        said = log.read_text(errors="replace").strip().splitlines()
+        reason = said[-1] if said else done.explain("git fetch")
+        raise GitError(f"a worker cannot fetch from the remote given by --cluster-remote: {reason}")
+
+
+def parent_ref(request: EvalRequest) -> str:
+    trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
+    return trees.node_ref(request.parent_node_id)
+
+
+def _candidate_bundle(
+    repo: Path, run_dir: Path, request: EvalRequest, outcome: EvalOutcome
+) -> bytes | None:
+    if outcome.candidate_commit is None:
+        return None
+    git(repo, "update-ref", SENT, outcome.candidate_commit)
+    path = run_dir / "candidate.bundle"
+    git(repo, "bundle", "create", "-q", str(path), SENT, "--not", request.parent_commit)
+    return path.read_bytes()
+
+
+def _tar(directory: Path) -> bytes:
+    """Plain files of a log's size: whatever else a candidate left there is not a log."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as tar:
+        for path in sorted(directory.iterdir()):
+            tar.add(path, arcname=path.name, filter=_plain)
+    return buffer.getvalue()
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    believable = entry.isreg() and entry.size <= untrusted.LARGEST_TEXT
+    return entry if believable or entry.isdir() else None
+
+
+@contextlib.contextmanager
+def _watching(event_name: str) -> Iterator[threading.Event]:
+    """A local event that is set when the coordinator sets the cluster's, and when the
+    cluster no longer wants this task's result: its coordinator is gone."""
+    import distributed
+
+    cancel, finished = threading.Event(), threading.Event()
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+    remote = distributed.Event(event_name, client=distributed.get_client())
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state in _EXECUTING
+
+    def watch() -> None:
+        while not finished.is_set():
+            try:
+                asked_to_stop = remote.wait(_CANCEL_POLL_SECONDS)
+            except Exception:  # the scheduler does not answer; the worker will end by itself
+                asked_to_stop = False
+                finished.wait(_CANCEL_POLL_SECONDS)
+            if asked_to_stop or not wanted():
+                cancel.set()
+                return
+
+    threading.Thread(target=watch, name="cancel-watch", daemon=True).start()
+    try:
+        yield cancel
+    finally:
+        finished.set()

@@ -1,0 +1,121 @@
+"""The evaluations of a dry run: no agent, no sweep, no git; everything after them real.
+
+The simulated results are the parent's with a shift and noise drawn from the idea's
+text and the run's seed, so that a dry run gives the same tree on every machine, and
+scoring, gate, beam, manifest and reports are the real ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from treewright.kernel import artifacts, atomic
+from treewright.tree.config import MetricConfig
+from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding.results import parse_results
+from treewright.tree.deciding.scoring import rejection
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.records import summary
+from treewright.tree.records.model import EvalError, EvalOutcome
+
+_SHARE_THAT_FAILS = 0.1
+_LARGEST_SHIFT = 0.08
+_NOISE = 0.01
+
+
+def simulate(request: EvalRequest) -> EvalOutcome:
+    """The outcome that a dry run records for a request."""
+    run_dir = Path(request.run_dir)
+    experiment = run_dir / "eval" / request.eval_id / "experiment"
+    experiment.mkdir(parents=True, exist_ok=True)
+    atomic.sweep_temporaries(experiment)
+    draw = _generator(request)
+    comparisons = None
+    if draw.random() < _SHARE_THAT_FAILS:
+        error = EvalError("tests_failed", "simulated: the test command exited with code 1")
+        refused = rejection([error.code], len(request.expected_ids))
+        outcome = EvalOutcome(parent_relative=refused, root_relative=refused, error=error)
+    else:
+        names = [metric.name for metric in request.config.metrics]
+        before = parse_results(request.parent_baseline.data, names).values
+        text = _shifted(before, request.expected_ids, request.config.metrics, draw).encode()
+        kept = artifacts.keep(
+            text, run_dir, f"{request.eval_id}_results.csv", f"simulated for {request.eval_id}"
+        )
+        comparisons = score_results(
+            text,
+            request.parent_baseline.data,
+            request.root_baseline.data,
+            request.expected_ids,
+            request.config,
+            request.seed,
+            request.scoring_rule,
+        )
+        outcome = EvalOutcome(
+            candidate_commit=request.parent_commit,
+            candidate_tree=kept.sha256,
+            results_csv=kept,
+            parent_relative=comparisons[0].recommendation,
+            root_relative=comparisons[1].recommendation,
+        )
+    summary.write(
+        experiment / "summary.json",
+        outcome,
+        eval_id=request.eval_id,
+        parent_node_id=request.parent_node_id,
+        idea_path=request.idea_path,
+        parent_commit=request.parent_commit,
+        parent_relative=comparisons[0] if comparisons else None,
+        root_relative=comparisons[1] if comparisons else None,
+    )
+    return outcome
+
+
+def heldout_csv(request: EvalRequest, parent_heldout: bytes, config_ids: Sequence[int]) -> str:
+    """A candidate's results on held-out configs: the same shift as in its selection."""
+    draw = _generator(request)
+    draw.random()
+    names = [metric.name for metric in request.config.metrics]
+    before = parse_results(parent_heldout, names).values
+    return _shifted(before, config_ids, request.config.metrics, draw)
+
+
+def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> str:
+    """A made-up root baseline, for a dry run of a repository that has none yet."""
+    rows = [[i, "ok", *(1.0 + 0.1 * (i % 7) for _ in metrics)] for i in config_ids]
+    return _csv(rows, metrics)
+
+
+def _generator(request: EvalRequest) -> random.Random:
+    key = b"%d:%s:" % (request.seed, request.parent_node_id.encode()) + request.idea
+    return random.Random(hashlib.sha256(key).digest())  # noqa: S311
+
+
+def _shifted(
+    before: dict[str, dict[int, float]],
+    config_ids: Sequence[int],
+    metrics: Sequence[MetricConfig],
+    draw: random.Random,
+) -> str:
+    shifts = [draw.uniform(-_LARGEST_SHIFT, _LARGEST_SHIFT) for _ in metrics]
+    rows = []
+    for i in config_ids:
+        values = [
+            round(before[m.name][i] * (1 + shift + draw.uniform(-_NOISE, _NOISE)), 9)
+            for m, shift in zip(metrics, shifts, strict=True)
+        ]
+        rows.append([i, "ok", *values])
+    return _csv(rows, metrics)
+
+
+def _csv(rows: list[list[object]], metrics: Sequence[MetricConfig]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["config_id", "status", *(metric.name for metric in metrics)])
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,169 @@
+"""Choosing the ideas to try on a node: ask the sources, leave out duplicates, keep files.
+
+Files are written before the event that records them; files of a node that no event
+recorded (we were killed in between) are removed and the choice is made again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import atomic, untrusted
+from treewright.kernel.artifacts import sha256_file, sha256_text
+from treewright.kernel.deadline import check
+from treewright.tree.config import Config
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas.base import Idea, NodeContext
+from treewright.tree.ideas.factory import make_source, rehearsed_source
+from treewright.tree.ideas.node_context import measured
+from treewright.tree.records import events as ev
+from treewright.tree.records import summary, usage_log
+from treewright.tree.records.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea
+from treewright.tree.report.facts import read_title
+from treewright.tree.repository.git import git
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Expands nodes of one run."""
+
+    repo: Path
+    run_dir: Path
+    config: Config
+    owner: str = ""
+    cancel: threading.Event | None = None
+
+    def expand(self, manifest: Manifest, node_id: str, depth: int, most: int) -> ev.NodeExpanded:
+        """Chooses up to `most` new ideas and writes their files."""
+        node = manifest.nodes[node_id]
+        directory = self.run_dir / node.node_ideas_dir
+        self._remove_unrecorded(directory, node)
+        lineage = list(ancestors(manifest, node))
+        snapshot = [
+            FileDigest(idea.path, sha256_file(self.run_dir / idea.path))
+            for ancestor in lineage
+            for idea in ancestor.ideas
+        ]
+        seen = self._seen(manifest, lineage)
+        chosen: list[tuple[Idea, str]] = []
+        skipped: list[SkippedIdea] = []
+        usage = usage_log.total(directory, usage_log.of_expansion(depth))  # of one that was lost
+        make = rehearsed_source if manifest.dry_run else make_source
+        for source in map(make, self.config.ideas):
+            wanted = most - len(chosen)
+            if wanted <= 0:
+                break
+            context = self._context(manifest, node, depth, lineage, wanted)
+            proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+            # Kept when the source failed: its error names a log in there.
+            untrusted.remove_tree(context.scratch)
+            check(self.cancel)
+            usage += proposals.usage
+            for idea in proposals.ideas:
+                key = idea_text.key(idea.text)
+                duplicate_of = seen.get(key) or _chosen_before(chosen, key)
+                if duplicate_of is not None and manifest.dedupe_scope != "none":
+                    skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
+                elif len(chosen) < most:
+                    chosen.append((idea, key))
+        return ev.NodeExpanded(
+            node_id=node_id,
+            depth=depth,
+            ideas=self._write(node, depth, chosen),
+            context_ideas_dirs=[ancestor.node_ideas_dir for ancestor in lineage],
+            context_idea_files=snapshot,
+            dedupe_scope=manifest.dedupe_scope,
+            skipped=skipped,
+            usage=usage,
+        )
+
+    def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
+        """Digests of idea texts that must not be tried again -> the file that has them."""
+        if manifest.dedupe_scope == "none":
+            return {}
+        nodes = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
+        return {idea.key: idea.path for node in nodes for idea in node.ideas}
+
+    def _context(
+        self, manifest: Manifest, node: Node, depth: int, lineage: list[Node], wanted: int
+    ) -> NodeContext:
+        scratch = self.run_dir / node.node_ideas_dir / ".generating"
+        untrusted.remove_tree(scratch)
+        scratch.mkdir(parents=True)
+        diff_stat = git(self.repo, "diff", "--stat", manifest.root_commit, node.commit)
+        return NodeContext(
+            node_id=node.node_id,
+            depth=node.depth,
+            round=depth,
+            wanted=wanted,
+            seed=manifest.seed,
+            checkout=self.run_dir / node.worktree_path if node.worktree_path else self.repo,
+            repo=self.repo,
+            context_ideas_dirs=[self.run_dir / ancestor.node_ideas_dir for ancestor in lineage],
+            diff_stat=diff_stat,
+            last_summary=last_summary(self.run_dir, manifest, node),
+            scratch=scratch,
+            protected_paths=manifest.protected_paths,
+            owner=self.owner,
+            cancel=self.cancel,
+        )
+
+    def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
+        directory = self.run_dir / node.node_ideas_dir
+        atomic.make_directory(directory)
+        files: dict[str, bytes] = {}
+        records = []
+        for number, (idea, key) in enumerate(chosen, start=len(node.ideas)):
+            name = f"idea_{number:03d}.md"
+            files[name] = idea.text.encode("utf-8")
+            path = f"{node.node_ideas_dir}/{name}"
+            records.append(IdeaRecord(path, sha256_text(idea.text), key, idea.origin, depth))
+        atomic.write_many(directory, files)
+        return records
+
+    def _remove_unrecorded(self, directory: Path, node: Node) -> None:
+        recorded = {self.run_dir / idea.path for idea in node.ideas}
+        if directory.is_dir():
+            for path in directory.glob("idea_*.md"):
+                if path not in recorded:
+                    path.unlink()
+            atomic.sweep_temporaries(directory)
+
+
+def ancestors(manifest: Manifest, node: Node) -> Iterator[Node]:
+    """The node, its parent, and so on to the root."""
+    current: Node | None = node
+    while current is not None:
+        yield current
+        parent = current.parent_node_id
+        current = manifest.nodes[parent] if parent is not None else None
+
+
+def last_summary(run_dir: Path, manifest: Manifest, node: Node) -> dict | None:
+    """The scoring summary of the evaluation that became this node."""
+    eval_id = node.artifacts.promoted_from_eval_id
+    if eval_id is None:
+        return None
+    document = summary.read(run_dir / manifest.evaluations[eval_id].experiment_dir / "summary.json")
+    return document["scoring_summary"] if document else None
+
+
+def _chosen_before(chosen: list[tuple[Idea, str]], key: str) -> str | None:
+    return next((idea.origin for idea, other in chosen if other == key), None)
+
+
+def describe_node(run_dir: Path, manifest: Manifest, node: Node) -> str:
+    """The accepted ideas so far, and how the node compares with its parent and the root."""
+    if node.parent_node_id is None:
+        return f"This is the root of the search, commit {node.commit[:12]}."
+    lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
+    lines.append("Ideas already applied, oldest first:")
+    for ancestor in reversed(list(ancestors(manifest, node))):
+        if ancestor.idea_chain:
+            path = run_dir / ancestor.idea_chain[-1]
+            lines.append(f"- {read_title(path)}")
+    lines += ["", *measured(last_summary(run_dir, manifest, node))]
+    return "\n".join(lines).rstrip("\n")

@@ -1,0 +1,198 @@
+"""Adding an event to a manifest. Pure but for changing the manifest it is given.
+
+Applying the same event twice changes nothing more, and completions may arrive in
+any order: the state that results is the same.
+"""
+
+from __future__ import annotations
+
+import math
+
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import (
+    Dedupe,
+    DepthRecord,
+    EvalOutcome,
+    Evaluation,
+    Manifest,
+    Usage,
+    sane_usage,
+)
+
+_COST_DIGITS = 9
+
+
+def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
+    """The manifest after the event; None as long as the run has not been created."""
+    if isinstance(event, ev.RunCreated):
+        return event.manifest if manifest is None else manifest
+    if manifest is None:
+        return None
+    match event:
+        case ev.LeaseTaken():
+            _lease_taken(manifest, event)
+        case ev.NodeExpanded():
+            _expanded(manifest, event)
+        case ev.Queued():
+            _queued(manifest, event)
+        case ev.Started():
+            _started(manifest.evaluations[event.eval_id], event)
+        case ev.Requeued():
+            _requeued(manifest, event)
+        case ev.Completed() | ev.Failed():
+            _finished(manifest, event)
+        case ev.HeldoutMeasured():
+            _heldout(manifest, event)
+        case ev.Confirmed():
+            _confirmed(manifest, event)
+        case ev.Decided():
+            _decided(manifest, event)
+        case ev.Stopped():
+            manifest.stop_reason = event.reason
+    return manifest
+
+
+def depth_record(manifest: Manifest, depth: int) -> DepthRecord:
+    """The record of a round, made when first asked for."""
+    while len(manifest.depths) < depth:
+        manifest.depths.append(DepthRecord(depth=len(manifest.depths) + 1))
+    return manifest.depths[depth - 1]
+
+
+def _lease_taken(manifest: Manifest, event: ev.LeaseTaken) -> None:
+    if event.owner.takeover in ("stale", "forced", "dead"):
+        known = {takeover["epoch"] for takeover in manifest.takeovers}
+        if event.epoch not in known:
+            manifest.takeovers.append(
+                {
+                    "epoch": event.epoch,
+                    "at": event.at,
+                    "how": event.owner.takeover,
+                    "host": event.owner.host,
+                    "pid": event.owner.pid,
+                }
+            )
+
+
+def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
+    node = manifest.nodes[event.node_id]
+    if (node.expanded_for_depth or 0) >= event.depth:
+        return
+    record = depth_record(manifest, event.depth)
+    record.started_at = record.started_at or event.at
+    record.frontier = record.frontier or list(manifest.frontier)
+    node.expanded_for_depth = event.depth
+    node.ideas = [*node.ideas, *event.ideas]
+    node.generated_idea_files = [idea.path for idea in event.ideas]
+    node.context_ideas_dirs = event.context_ideas_dirs
+    node.context_idea_files = event.context_idea_files
+    skipped = [*(node.dedupe.skipped if node.dedupe else []), *event.skipped]
+    node.dedupe = Dedupe(scope=event.dedupe_scope, skipped=skipped)
+    node.status = "expanded"
+    if node.node_id not in manifest.expanded:
+        manifest.expanded.append(node.node_id)
+    _spend(manifest, event.usage)
+
+
+def _queued(manifest: Manifest, event: ev.Queued) -> None:
+    if event.eval_id in manifest.evaluations:
+        return
+    manifest.evaluations[event.eval_id] = Evaluation(
+        eval_id=event.eval_id,
+        parent_node_id=event.parent_node_id,
+        depth=event.depth,
+        idea_id=event.idea_id,
+        idea_path=event.idea_path,
+        idea_text_path=event.idea_path,
+        idea_sha256=event.idea_sha256,
+        experiment_dir=event.experiment_dir,
+        queued_at=event.at,
+    )
+    depth_record(manifest, event.depth).eval_ids.append(event.eval_id)
+    manifest.spent.evals += 1
+
+
+def _started(evaluation: Evaluation, event: ev.Started) -> None:
+    if evaluation.status in ("completed", "failed") or event.attempt <= evaluation.attempt:
+        return
+    evaluation.status = evaluation.task_state = "running"
+    evaluation.attempt = event.attempt
+    evaluation.started_at = event.at
+
+
+def _requeued(manifest: Manifest, event: ev.Requeued) -> None:
+    evaluation = manifest.evaluations[event.eval_id]
+    if evaluation.status == "running" and evaluation.attempt == event.attempt:
+        _spend(manifest, event.usage)
+        if event.company is not None:
+            evaluation.lost_alone += event.company == 0
+            evaluation.lost_together += event.company > 0
+        evaluation.pauses += event.paused
+        evaluation.status = "pending"
+        evaluation.task_state = "queued"
+        evaluation.started_at = None
+
+
+def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
+    evaluation = manifest.evaluations[event.eval_id]
+    if evaluation.status in ("completed", "failed"):
+        return
+    outcome: EvalOutcome = event.outcome
+    state = "completed" if isinstance(event, ev.Completed) else "failed"
+    evaluation.status = evaluation.task_state = state
+    evaluation.finished_at = event.at
+    evaluation.worker = event.worker
+    evaluation.worker_pid = event.worker_pid
+    evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
+    for name in EvalOutcome.__struct_fields__:
+        setattr(evaluation, name, getattr(outcome, name))
+    if outcome.results_csv is not None:
+        evaluation.candidate_results_csv_path = outcome.results_csv.path
+    _spend_seconds(manifest, math.fsum(outcome.timings.values()))
+    _spend(manifest, outcome.usage)
+
+
+def _heldout(manifest: Manifest, event: ev.HeldoutMeasured) -> None:
+    node = manifest.nodes[event.node_id]
+    if node.artifacts.heldout is None:
+        node.artifacts.heldout = event.artifact
+        _spend_seconds(manifest, event.seconds)
+
+
+def _confirmed(manifest: Manifest, event: ev.Confirmed) -> None:
+    evaluation = manifest.evaluations[event.eval_id]
+    if evaluation.confirmation is None:
+        evaluation.confirmation = event.confirmation
+        manifest.spent.confirmations += 1
+        _spend_seconds(manifest, event.seconds)
+
+
+def _decided(manifest: Manifest, event: ev.Decided) -> None:
+    if manifest.current_depth >= event.depth:
+        return
+    for eval_id, decision in event.decisions.items():
+        manifest.evaluations[eval_id].decision = decision
+    for node in event.nodes:
+        manifest.nodes[node.node_id] = node
+    record = depth_record(manifest, event.depth)
+    record.promoted = [node.node_id for node in event.nodes]
+    record.finished_at = event.at
+    record.rejected_worktrees_kept = event.rejected_worktrees_kept
+    manifest.current_depth = event.depth
+    manifest.frontier = list(event.frontier)
+    for node_id in event.frontier:
+        manifest.nodes[node_id].status = "frontier"
+    manifest.stop_reason = event.stop_reason
+
+
+def _spend_seconds(manifest: Manifest, seconds: float) -> None:
+    """Whole milliseconds, because a sum of rounded numbers does not depend on their order."""
+    manifest.spent.seconds = round(manifest.spent.seconds + round(seconds, 3), 3)
+
+
+def _spend(manifest: Manifest, claimed: Usage) -> None:
+    usage = sane_usage(claimed)
+    cost = round(usage.cost_usd, _COST_DIGITS)
+    manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
+    manifest.spent.prompt_tokens += usage.prompt_tokens
+    manifest.spent.completion_tokens += usage.completion_tokens

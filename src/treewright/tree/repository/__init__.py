@@ -1,0 +1,1 @@
+"""Git: its commands, and the worktrees and branches that belong to a run."""

@@ -1,0 +1,242 @@
+"""Git worktrees as the physical form of nodes and candidates.
+
+`cand/<eval_id>` on branch `treewright/<run>/cand/<eval_id>` while an evaluation runs;
+`wt/<node_id>` and branch `treewright/<run>/node/<node_id>` for what was promoted.
+Every operation can be repeated after a crash at any point inside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import fnmatch
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import untrusted
+from treewright.tree.repository.git import GitError, attempt, git
+
+_DURABLE = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsync",
+    "GIT_CONFIG_VALUE_0": "loose-object,reference",
+    "GIT_CONFIG_KEY_1": "core.fsyncMethod",
+    "GIT_CONFIG_VALUE_1": "batch",
+}
+"""A commit that the journal will name must survive a power cut as the journal does."""
+_MOST_PATHSPECS = 500
+_BRANCHES_PER_COMMAND = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    commit: str
+    tree: str
+
+
+class Worktrees:
+    """The worktrees and refs of one run."""
+
+    def __init__(self, repo: Path, run_dir: Path, run_id: str) -> None:
+        self.repo = repo
+        self.run_dir = run_dir
+        self._run_id = run_id
+        self._prefix = f"treewright/{run_id}"
+
+    def candidate_path(self, eval_id: str) -> Path:
+        return self.run_dir / "cand" / eval_id
+
+    def node_path(self, node_id: str) -> Path:
+        return self.run_dir / "wt" / node_id
+
+    def node_ref(self, node_id: str) -> str:
+        return node_ref(self._run_id, node_id)
+
+    def _candidate_branch(self, eval_id: str) -> str:
+        return f"{self._prefix}/cand/{eval_id}"
+
+    def add_candidate(self, eval_id: str, commit: str) -> Path:
+        """A fresh checkout of `commit` on the candidate's own branch."""
+        path = self.candidate_path(eval_id)
+        branch = self._candidate_branch(eval_id)
+        add = ("worktree", "add", "--quiet", "--no-checkout", "-B", branch, str(path), commit)
+        with self._alone():
+            if path.exists() or attempt(self.repo, *add).returncode != 0:
+                self._remove_candidate(eval_id)
+                git(self.repo, *add)
+        # Writing the files is what takes long, and touches nothing that others use.
+        git(path, "reset", "--hard", "--quiet", commit)
+        return path
+
+    def commit_candidate(self, eval_id: str, message: str, date: int) -> Commit:
+        """Commits what is staged, then removes all that is not in the commit: what is
+        measured is what is recorded."""
+        path = self.candidate_path(eval_id)
+        git(
+            path,
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--cleanup=whitespace",
+            "-m",
+            message,
+            date=date,
+            env=_DURABLE,
+        )
+        git(path, "clean", "-ffdxq")
+        return resolve(path, "HEAD")
+
+    def pristine_candidate(self, eval_id: str, commit: str) -> Path:
+        """The candidate's worktree with exactly the commit in it, whatever ran there."""
+        path = self.candidate_path(eval_id)
+        if not (path / ".git").exists():
+            return self.add_candidate(eval_id, commit)
+        git(path, "reset", "--hard", "--quiet", commit)
+        git(path, "clean", "-ffdxq")
+        return path
+
+    def remove_candidate(self, eval_id: str) -> None:
+        """Removes the candidate's directory, worktree record and branch, whatever is there."""
+        with self._alone():
+            self._remove_candidate(eval_id)
+
+    def _remove_candidate(self, eval_id: str) -> None:
+        self._remove(self.candidate_path(eval_id))
+        attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
+
+    def remove_candidates(self, eval_ids: Collection[str]) -> None:
+        """The same for many; what has left nothing behind costs nothing."""
+        with self._alone():
+            directory = self.run_dir / "cand"
+            present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+            for eval_id in sorted(present.intersection(eval_ids)):
+                self._remove(self.candidate_path(eval_id))
+            pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
+            if pinned - present:
+                git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
+            branches = [self._candidate_branch(name) for name in sorted(pinned)]
+            for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
+                some = branches[start : start + _BRANCHES_PER_COMMAND]
+                attempt(self.repo, "branch", "-D", "--quiet", *some)
+
+    def add_node(self, node_id: str, commit: str) -> None:
+        """Pins the commit by a branch and checks it out, unless that is so already."""
+        path = self.node_path(node_id)
+        branch = self.node_ref(node_id).removeprefix("refs/heads/")
+        if (path / ".git").exists() and attempt(path, "rev-parse", "HEAD").stdout.strip() == commit:
+            return
+        with self._alone():
+            self._remove(path)
+            git(self.repo, "worktree", "add", "--quiet", "-B", branch, str(path), commit)
+
+    def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
+        """After a crash: promoted nodes are there, and no candidate but those given."""
+        with self._alone():
+            git(self.repo, "worktree", "prune")
+        refs = self._refs()
+        directory = self.run_dir / "cand"
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        present |= {name for kind, name in refs if kind == "cand"}
+        self.remove_candidates(present - set(candidates))
+        for node_id, commit in nodes.items():
+            pinned = refs.get(("node", node_id)) == commit
+            if not (pinned and (self.node_path(node_id) / ".git").exists()):
+                self._require_commit(node_id, commit)
+                self.add_node(node_id, commit)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """git's own worktree commands trip over each other; one at a time in a repository,
+        whichever thread, process or run they come from."""
+        with (self._common_directory() / "treewright.lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _common_directory(self) -> Path:
+        plain = self.repo / ".git"
+        if plain.is_dir():
+            return plain
+        return self.repo / git(self.repo, "rev-parse", "--git-common-dir").rstrip("\n")
+
+    def _refs(self) -> dict[tuple[str, str], str]:
+        """(`cand` or `node`, id) -> commit, for every branch of this run."""
+        listed = git(
+            self.repo,
+            "for-each-ref",
+            "--format=%(refname) %(objectname)",
+            f"refs/heads/{self._prefix}/",
+        )
+        refs = {}
+        for line in listed.splitlines():
+            ref, _, commit = line.rpartition(" ")
+            kind, _, name = ref.removeprefix(f"refs/heads/{self._prefix}/").partition("/")
+            refs[kind, name] = commit
+        return refs
+
+    def _require_commit(self, node_id: str, commit: str) -> None:
+        if attempt(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
+            raise GitError(
+                f"commit {commit[:12]} of node {node_id} is not in {self.repo}; fetch it back "
+                "from where the repository was copied, or start a new run"
+            )
+
+    def _remove(self, path: Path) -> None:
+        done = attempt(self.repo, "worktree", "remove", "--force", "--force", str(path))
+        if done.returncode != 0 or path.exists():
+            untrusted.remove_tree(path)
+            git(self.repo, "worktree", "prune")
+
+
+def node_ref(run_id: str, node_id: str) -> str:
+    """The branch that keeps a promoted commit reachable."""
+    return f"refs/heads/treewright/{run_id}/node/{node_id}"
+
+
+def resolve(cwd: Path, revision: str) -> Commit:
+    commit, tree = git(cwd, "rev-parse", revision, f"{revision}^{{tree}}").split()
+    return Commit(commit, tree)
+
+
+def stage_all(worktree: Path) -> list[str]:
+    """Stages every change, and returns the paths that differ from HEAD."""
+    git(worktree, "add", "--all")
+    changed = git(worktree, "diff", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
+    return [path for path in changed.split("\0") if path]
+
+
+def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[str]:
+    """Those of `paths` that a protected file, directory or pattern covers."""
+    return [path for path in paths if any(_covers(pattern, path) for pattern in protected)]
+
+
+def _covers(pattern: str, path: str) -> bool:
+    plain = pattern.removeprefix("./").strip("/")
+    if path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain):
+        return True
+    return plain.startswith("**/") and _covers(plain.removeprefix("**/"), path)
+
+
+def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) -> list[str]:
+    """Protected files that differ from the commit after commands have run in the worktree.
+
+    Looks with an index of its own: what ran there may have committed, marked files as
+    unchanged, or removed the worktree's `.git`.
+    """
+    listed = git(repo, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")
+    guarded = protected_changes((path for path in listed if path), protected)
+    if not guarded:
+        return []
+    with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
+        env = {
+            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
+            "GIT_WORK_TREE": str(worktree),
+            "GIT_INDEX_FILE": str(Path(directory) / "index"),
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
+        git(worktree, "read-tree", commit, env=env)
+        paths = guarded if len(guarded) <= _MOST_PATHSPECS else ["."]
+        compare = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+        changed = git(worktree, *compare, "--", *paths, env=env).split("\0")
+    return sorted(set(changed) & set(guarded))

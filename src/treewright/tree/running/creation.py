@@ -1,0 +1,183 @@
+"""Starting a run: what it is made of, and the checks that must pass before it exists."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import UsageError
+from treewright.kernel.rundir import RunEnvironment
+from treewright.tree import config as configuration
+from treewright.tree.config import Config
+from treewright.tree.deciding import scoring
+from treewright.tree.deciding.results import Results, parse_results
+from treewright.tree.records.model import DedupeScope, Manifest, Node, NodeArtifacts
+from treewright.tree.repository import worktrees
+from treewright.tree.repository.git import git, head_commit, require_clean
+from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.running.baseline import RootBaseline
+
+ROOT_NODE = "n0000"
+_OFF = {"dry-run": "no --dry-run"}
+_ALWAYS_PROTECTED = (".gitattributes", "*/.gitattributes")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The flags that define a run. None is "not given": the default, or what the run has."""
+
+    ideas_per_node: int | None = None
+    beam_width: int | None = None
+    max_depth: int | None = None
+    sweep_config_limit: int | None = None
+    max_total_idea_evals: int | None = None
+    stop_on_empty_frontier: bool | None = None
+    dedupe_scope: DedupeScope | None = None
+    confirm_configs: int | None = None
+    dry_run: bool | None = None
+
+    def check_against(self, manifest: Manifest) -> None:
+        """On resume the manifest's values hold; another value given is an error."""
+        for field in fields(self):
+            given, recorded = getattr(self, field.name), getattr(manifest, field.name)
+            if given is not None and given != recorded:
+                name, run = field.name.replace("_", "-"), f"run {manifest.tree_run_id}"
+                if isinstance(given, bool):
+                    words = {True: f"--{name}", False: _OFF.get(name, f"--no-{name}")}
+                    difference = f"{words[given]} is given here but {words[recorded]} in {run}"
+                else:
+                    difference = f"--{name} is {given} here but {recorded} in {run}"
+                raise UsageError(
+                    f"{difference}; leave the flag out to continue the run, or start a new one"
+                )
+
+
+DEFAULT_SHAPE = Shape(
+    ideas_per_node=5,
+    beam_width=1,
+    max_depth=3,
+    stop_on_empty_frontier=True,
+    dedupe_scope="node_plus_ancestors",
+    confirm_configs=0,
+    dry_run=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """Everything a run is started from."""
+
+    repo: Path
+    run_dir: Path
+    run_id: str
+    config: Config
+    config_path: Path
+    shape: Shape
+    make_baseline: bool = False
+    preflight: bool = True
+
+    def check(self) -> None:
+        """What can be said before anything is written."""
+        self._check_filled_in()
+        require_clean(self.repo, but_for=self.config.baseline_csv)
+        head_commit(self.repo)
+        if self.shape.confirm_configs and self.shape.sweep_config_limit is None:
+            raise UsageError(
+                "--confirm-configs needs --sweep-config-limit: the held-out configs are those "
+                "from the limit on"
+            )
+
+    def _check_filled_in(self) -> None:
+        """`treewright init` leaves what only the user knows; a dry run can do without."""
+        missing = configuration.unfilled(self.config)
+        if missing and not self.shape.dry_run:
+            raise UsageError(
+                f"{self.config_path}: `{missing[0]}` still says {configuration.FILL_IN}; "
+                "replace it by what this repository needs"
+            )
+
+    def build(self, owner: str, cancel: threading.Event | None = None) -> Manifest:
+        """Makes the manifest of a run that has only its root. `owner` marks its processes."""
+        root = worktrees.resolve(self.repo, head_commit(self.repo))
+        source = RootBaseline(
+            repo=self.repo,
+            run_dir=self.run_dir,
+            run_id=self.run_id,
+            config=self.config,
+            config_path=self.config_path,
+            limit=self.shape.sweep_config_limit,
+            heldout=self.shape.confirm_configs or 0,
+            dry_run=bool(self.shape.dry_run),
+            make=self.make_baseline,
+            preflight=self.preflight,
+        )
+        baseline, doubt = source.obtain(root.commit, owner, cancel)
+        merged = {
+            field.name: getattr(DEFAULT_SHAPE, field.name)
+            if getattr(self.shape, field.name) is None
+            else getattr(self.shape, field.name)
+            for field in fields(Shape)
+        }
+        trees = Worktrees(self.repo, self.run_dir, self.run_id)
+        now = timestamp()
+        node = Node(
+            node_id=ROOT_NODE,
+            parent_node_id=None,
+            depth=0,
+            commit=root.commit,
+            tree=root.tree,
+            ref=None if merged["dry_run"] else trees.node_ref(ROOT_NODE),
+            worktree_path=None if merged["dry_run"] else f"wt/{ROOT_NODE}",
+            baseline_results_csv_path=baseline.path,
+            sweep_config_limit=self.shape.sweep_config_limit,
+            idea_chain=[],
+            status="frontier",
+            created_at=now,
+            node_ideas_dir=f"node_ideas/{ROOT_NODE}",
+            artifacts=NodeArtifacts(baseline=baseline),
+        )
+        return Manifest(
+            tree_run_id=self.run_id,
+            created_at=now,
+            seed=self.config.seed,
+            root_commit=root.commit,
+            root_commit_time=int(git(self.repo, "show", "-s", "--format=%ct", root.commit)),
+            root_baseline_csv_path=baseline.path,
+            baseline_doubt=doubt,
+            scoring_rule=scoring.RULE,
+            protected_paths=self._protected_paths(),
+            agent_config=msgspec.to_builtins(self.config),
+            environment=RunEnvironment.here(),
+            frontier=[ROOT_NODE],
+            nodes={ROOT_NODE: node},
+            **merged,
+        )
+
+    def _protected_paths(self) -> list[str]:
+        """The declared ones, and the files whose change would change the measure itself."""
+        measuring = (self.repo / self.config.baseline_csv, self.config_path)
+        inside = [
+            path.relative_to(self.repo).as_posix()
+            for path in measuring
+            if path.is_relative_to(self.repo)
+        ]
+        return sorted({*self.config.protected_paths, *inside, *_ALWAYS_PROTECTED})
+
+
+def expected_ids(manifest: Manifest, config: Config, root_baseline: bytes | None) -> list[int]:
+    """The configs a candidate must have, all of them: below the limit, or the root's."""
+    if manifest.sweep_config_limit is not None:
+        return list(range(manifest.sweep_config_limit))
+    results: Results = parse_results(root_baseline, [m.name for m in config.metrics])
+    return sorted(results.sound_ids)
+
+
+def heldout_ids(manifest: Manifest) -> Sequence[int]:
+    """The configs that nobody selects on."""
+    limit = manifest.sweep_config_limit or 0
+    return range(limit, limit + manifest.confirm_configs)

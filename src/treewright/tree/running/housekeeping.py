@@ -1,0 +1,109 @@
+"""Removing what is no longer needed, and putting right what a dead owner left.
+
+Runs after the facts are recorded, and can be repeated: nothing here decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import atomic, proctree, untrusted
+from treewright.tree.records.model import Evaluation, Manifest
+from treewright.tree.repository.worktrees import Worktrees
+
+_KEPT_OF_A_FAILURE = ("*.md", "*.log", "summary.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept for somebody who looks into a failure."""
+
+    rejected_worktrees: bool = False
+    failed_artifacts: bool = False
+
+
+def process_owner(run_dir: Path, epoch: int) -> str:
+    """The marker of processes that an owner of this run starts."""
+    return f"{_run_marker(run_dir)}-{epoch}"
+
+
+def end_orphans(run_dir: Path, epoch: int) -> list[int]:
+    """Ends processes of this run that an owner before this one started."""
+    return proctree.kill_marked(
+        f"{_run_marker(run_dir)}-", spare=f"{process_owner(run_dir, epoch)}:"
+    )
+
+
+def _run_marker(run_dir: Path) -> str:
+    return "tree-" + hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]
+
+
+def remove_temporaries(run_dir: Path) -> None:
+    """Half-written files of a killed owner, in the directories that one run shares."""
+    for directory in (run_dir, run_dir / "artifacts", run_dir / "report"):
+        atomic.sweep_temporaries(directory)
+
+
+def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Retention) -> None:
+    """After a crash: nodes are checked out, and what should have been pruned is."""
+    needed = [
+        e.eval_id
+        for e in manifest.evaluations.values()
+        if e.status in ("completed", "failed")
+        and (e.decision is None or (_kept_then(manifest, e) and not _promoted(e)))
+    ]
+    if not manifest.dry_run:
+        trees.repair({node.node_id: node.commit for node in manifest.nodes.values()}, needed)
+    if manifest.current_depth and not retention.failed_artifacts:
+        for eval_id in manifest.depths[manifest.current_depth - 1].eval_ids:
+            evaluation = manifest.evaluations[eval_id]
+            if evaluation.status == "failed":
+                _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def prune(
+    run_dir: Path,
+    evaluations: Iterable[Evaluation],
+    trees: Worktrees | None,
+    retention: Retention,
+) -> None:
+    """After the barrier: candidates' worktrees and branches go, and failures' bulk. A dry
+    run has no `trees`."""
+    decided = list(evaluations)
+    if trees is not None:
+        kept = [e for e in decided if retention.rejected_worktrees and not _promoted(e)]
+        trees.remove_candidates({e.eval_id for e in decided} - {e.eval_id for e in kept})
+        for evaluation in kept:
+            _keep_candidate(evaluation, trees)
+    for evaluation in decided:
+        if evaluation.status == "failed" and not retention.failed_artifacts:
+            _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
+    """Of one that was evaluated on another machine only the commit came back."""
+    missing = not trees.candidate_path(evaluation.eval_id).exists()
+    if evaluation.candidate_commit is not None and missing:
+        trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
+
+
+def _kept_then(manifest: Manifest, evaluation: Evaluation) -> bool:
+    """Whether its depth was decided by an owner that had been asked to keep worktrees."""
+    return manifest.depths[evaluation.depth - 1].rejected_worktrees_kept
+
+
+def _promoted(evaluation: Evaluation) -> bool:
+    return evaluation.decision is not None and evaluation.decision.fate == "promoted"
+
+
+def _prune_failure(experiment: Path) -> None:
+    """Leaves what says why it failed."""
+    if not experiment.is_dir():
+        return
+    for path in experiment.iterdir():
+        kept = any(path.match(name) for name in _KEPT_OF_A_FAILURE)
+        if not kept or path.is_dir() or path.is_symlink():
+            untrusted.remove_tree(path)

@@ -1,0 +1,91 @@
+"""How many evaluations run at once, and where: the choice of an executor."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from treewright.kernel import untrusted
+from treewright.kernel.deadline import Fence
+from treewright.kernel.errors import LeaseLost, UsageError
+from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.kernel.lease import check_epoch
+from treewright.tree.records.model import Manifest
+from treewright.tree.records.store import LEASE_DIR
+from treewright.tree.running.dispatch import ExecutorFactory
+
+_CLUSTER_DIR = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """`cluster` is the address of a running dask scheduler; `cluster_remote` the name of a
+    git remote that its workers can fetch from, so that only what it lacks is sent."""
+
+    max_evals: int = 1
+    backend: Literal["threadpool", "dask"] = "threadpool"
+    cluster: str | None = None
+    cluster_remote: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend != "dask" and (self.cluster or self.cluster_remote):
+            raise UsageError("--cluster and --cluster-remote need --parallel-backend dask")
+
+
+@contextlib.contextmanager
+def executors(
+    parallelism: Parallelism,
+    repo: Path,
+    run_dir: Path,
+    manifest: Manifest,
+    epoch: int,
+    cancel: threading.Event,
+) -> Iterator[ExecutorFactory]:
+    """Yields what makes the executor of a depth; a cluster stays connected over depths."""
+    if parallelism.backend == "dask":
+        from treewright.tree.evaluating.remote import cluster_executor
+
+        fence = Fence(cancel, lambda: check_epoch(run_dir / LEASE_DIR, epoch))
+        with (
+            _cluster_directory(run_dir, epoch, fence) as directory,
+            cluster_executor(
+                parallelism.cluster,
+                parallelism.max_evals,
+                repo=repo,
+                directory=directory,
+                dry_run=manifest.dry_run,
+                remote=parallelism.cluster_remote,
+                cancel=fence,
+                event_name=f"treewright-cancel-{secrets.token_hex(8)}",
+            ) as factory,
+        ):
+            yield factory
+    elif parallelism.max_evals == 1:
+        yield InlineExecutor
+    else:
+        yield lambda work: ThreadExecutor(work, parallelism.max_evals)
+
+
+@contextlib.contextmanager
+def _cluster_directory(run_dir: Path, epoch: int, fence: Fence) -> Iterator[Path]:
+    """Where the workers of a local cluster live: each owner's have a place of their own, so
+    that one that was replaced takes nothing from its successor's."""
+    place = run_dir / _CLUSTER_DIR
+    if place.is_dir():
+        for path in place.iterdir():
+            if not path.name.isdecimal() or int(path.name) < epoch:
+                untrusted.remove_tree(path)  # of an owner that was killed
+    own = place / str(epoch)
+    try:
+        yield own
+    finally:
+        untrusted.remove_tree(own)
+        with contextlib.suppress(OSError, LeaseLost):
+            fence.check()
+            place.rmdir()

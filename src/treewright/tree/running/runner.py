@@ -1,0 +1,219 @@
+"""Opening a run: find it or make it, own it, recover it, and close it in order."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import journal, rundir, untrusted
+from treewright.kernel.deadline import Fence
+from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
+from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
+from treewright.tree import config as configuration
+from treewright.tree.agents.base import Role
+from treewright.tree.agents.factory import probe_backend
+from treewright.tree.config import BackendConfig, Config
+from treewright.tree.deciding.kept_files import DecidingFiles
+from treewright.tree.records import events as ev
+from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
+from treewright.tree.records.store import RunStore
+from treewright.tree.repository.git import find_repository, hide_from_status
+from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.running import housekeeping
+from treewright.tree.running.confirmation import Confirmer
+from treewright.tree.running.coordinator import Coordinator
+from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
+from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.housekeeping import Retention
+from treewright.tree.running.parallel import Parallelism, executors
+
+STATE_DIR = ".treewright"
+RUNS_DIR = "tree_runs"
+
+_log = logging.getLogger("treewright")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What the command line (or a program) asks for."""
+
+    repo: Path
+    run_id: str | None = None
+    config_path: Path | None = None
+    shape: Shape = field(default_factory=Shape)
+    make_baseline: bool = False
+    preflight: bool = True
+    retention: Retention = field(default_factory=Retention)
+    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    parallelism: Parallelism = field(default_factory=Parallelism)
+    stale_seconds: float = DEFAULT_STALE_SECONDS
+    force: bool = False
+
+
+def runs_directory(repo: Path) -> Path:
+    return repo / STATE_DIR / RUNS_DIR
+
+
+def locate(repo: Path, run_id: str) -> tuple[Path, Path]:
+    """The repository's root and the directory of one of its runs."""
+    root = find_repository(repo)
+    return root, runs_directory(root) / rundir.validate_run_id(run_id)
+
+
+def recorded_config(manifest: Manifest) -> Config:
+    """The configuration a run was started with, which it keeps."""
+    return msgspec.convert(manifest.agent_config, type=Config)
+
+
+@contextlib.contextmanager
+def open_run(
+    request: RunRequest,
+    observer: Callable[[ev.Event], None] = lambda _: None,
+    cancel: threading.Event | None = None,
+) -> Iterator[Coordinator]:
+    """Yields the coordinator of a run this process owns; its state is safe whatever happens."""
+    repo = find_repository(request.repo)
+    _check_backend(request.parallelism)
+    runs = runs_directory(repo)
+    run_id = rundir.new_run_id(runs) if request.run_id is None else request.run_id
+    rundir.validate_run_id(run_id)
+    run_dir = runs / run_id
+    new_run = None
+    if not store.exists(run_dir):
+        new_run = _new_run(request, repo, run_dir, run_id)
+    rundir.prepare(run_dir)
+    with contextlib.ExitStack() as stack:
+        lease = Lease.acquire(
+            run_dir / store.LEASE_DIR,
+            stale_seconds=request.stale_seconds,
+            force=request.force,
+            after=journal.last_epoch(run_dir / store.EVENTS),
+        )
+        stack.callback(_quietly, lease.release)
+        owned = RunStore(run_dir, lease, observer)
+        stack.callback(owned.close)
+        housekeeping.remove_temporaries(run_dir)
+        cancel = cancel or threading.Event()
+        if owned.is_new:
+            new_run = new_run or _new_run(request, repo, run_dir, run_id)
+            _create(owned, new_run, cancel)
+        else:
+            request.shape.check_against(owned.manifest)
+            _mention_changed_config(request, repo, owned.manifest)
+        try:
+            coordinator = Coordinator(
+                owned,
+                repo,
+                recorded_config(owned.manifest),
+                request.retention,
+                cancel,
+                request.policy,
+                stack.enter_context(
+                    executors(
+                        request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel
+                    )
+                ),
+            )
+            coordinator.recover()
+            owned.snapshot()  # that of a killed owner was behind
+            yield coordinator
+        except BaseException:
+            _quietly(owned.snapshot)
+            raise
+        owned.snapshot()
+
+
+def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
+    """Records a run, or leaves nothing of it: also what confirmation needs is measured first."""
+    owner = housekeeping.process_owner(owned.run_dir, owned.lease.epoch)
+    trees = Worktrees(new_run.repo, owned.run_dir, new_run.run_id)
+    fence = Fence(cancel, owned.lease.check)
+    try:
+        manifest = new_run.build(owner, fence)
+        if manifest.confirm_configs:
+            deciding = DecidingFiles(owned.run_dir, new_run.repo, new_run.run_id)
+            confirmer = Confirmer(owned.run_dir, new_run.config, trees, deciding, owner, fence)
+            measured = confirmer.measure_node(manifest, ROOT_NODE)
+            manifest.nodes[ROOT_NODE].artifacts.heldout = measured.artifact
+        owned.record(ev.RunCreated(manifest=manifest))
+    except (TreewrightError, KeyboardInterrupt):
+        owned.lease.check()
+        untrusted.remove_tree(owned.run_dir)
+        raise
+    owned.snapshot()
+
+
+def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> NewRun:
+    config_path = _config_path(request, repo)
+    hide_from_status(repo, STATE_DIR)
+    new_run = NewRun(
+        repo=repo,
+        run_dir=run_dir,
+        run_id=run_id,
+        config=configuration.load(config_path),
+        config_path=config_path,
+        shape=request.shape,
+        make_baseline=request.make_baseline,
+        preflight=request.preflight,
+    )
+    new_run.check()
+    if not request.shape.dry_run:
+        _check_agents(new_run.config, repo)
+    return new_run
+
+
+def _check_backend(parallelism: Parallelism) -> None:
+    """Said before a run exists that could not go on."""
+    if parallelism.backend == "dask" and importlib.util.find_spec("distributed") is None:
+        raise MissingExtra("--parallel-backend dask", "dask")
+
+
+def _check_agents(config: Config, repo: Path) -> None:
+    """What is not there would fail every evaluation; better to say it before the first."""
+    agents = config.agents
+    roles: list[tuple[Role, BackendConfig]] = [
+        ("planner", agents.planner),
+        ("coder", agents.coder),
+        ("reviewer", agents.reviewer),
+    ]
+    for role, backend in roles:
+        ok, message = probe_backend(role, backend, repo)
+        if not ok:
+            raise UsageError(f"agents.{role}: {message}")
+
+
+def _config_path(request: RunRequest, repo: Path) -> Path:
+    if request.config_path is not None:
+        return request.config_path.resolve()
+    return repo / configuration.DEFAULT_NAME
+
+
+def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest) -> None:
+    """A run keeps its configuration; whoever edits the file meanwhile should know."""
+    path = _config_path(request, repo)
+    try:
+        same = msgspec.to_builtins(configuration.load(path)) == manifest.agent_config
+    except UsageError:
+        if request.config_path is not None:
+            raise
+        return
+    if not same:
+        _log.warning(
+            "%s differs from what run %s was started with; the run keeps what it has",
+            path,
+            manifest.tree_run_id,
+        )
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    """For clean-up while something worse is being reported."""
+    with contextlib.suppress(Exception):
+        action()
