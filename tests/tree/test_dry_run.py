@@ -48,7 +48,7 @@ def test_no_model_no_generator_no_sweep(tmp_path: Path) -> None:
     search(again.path, **SHAPE, dry_run=True)
     mine, theirs = decisions(run_dir), decisions(again.run_dir(RUN_ID))
     for found in (mine, theirs):
-        for key in ("root_commit", "root_commit_time", "agent_config"):
+        for key in ("root_commit", "root_commit_time", "agent_config", "baseline_doubt"):
             del found[key]
         for record in (*found["nodes"].values(), *found["evaluations"].values()):
             record.pop("commit", None)

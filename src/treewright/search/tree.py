@@ -74,7 +74,8 @@ class Branch:
 
     `visits` counts the outcomes of the subtree, `failures` those without a score, `total` and
     `squares` sum its values, `reserved` its pending choices, `growing` the nodes in it that can
-    take another child; an `exhausted` one never can. The `child_*` fields say the same of the direct children alone.
+    take another child; an `exhausted` one never can. The `child_*` fields say the same of the
+    direct children alone.
     """
 
     __slots__ = (
@@ -209,10 +210,8 @@ class Tree:
         parent.child_reserved -= 1
         for each in upwards(branch):
             each.reserved -= 1
-        if exhausts_parent and not parent.exhausted:
-            if self.can_grow(parent):
-                self._stop_growing(parent)
-            parent.exhausted = True
+        if exhausts_parent:
+            self.exhaust(parent.number)
         if node is None:
             branch.status = Status.FAILED
             parent.child_failures += 1
@@ -232,6 +231,14 @@ class Tree:
         if expandable and not self._is_full(branch):
             self._start_growing(branch)
         return branch
+
+    def exhaust(self, number: int) -> None:
+        """Nothing more can be tried under this node, whatever its branching."""
+        branch = self.branches[number]
+        if not branch.exhausted:
+            if self.can_grow(branch):
+                self._stop_growing(branch)
+            branch.exhausted = True
 
     # -- questions ------------------------------------------------------------------------
 
