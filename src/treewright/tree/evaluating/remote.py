@@ -34,7 +34,6 @@ from treewright.tree.evaluating.remote_worker import (
     RemoteTask,
     evaluate_here,
     mark,
-    start_commit,
     start_ref,
     version_here,
 )
@@ -44,6 +43,7 @@ from treewright.tree.repository.worktrees import candidate_ref
 
 _POLL_SECONDS = 0.2
 _SCATTERED_BYTES = 1 << 20
+_MOST_BUNDLES = 64
 
 _log = logging.getLogger("treewright")
 
@@ -111,17 +111,19 @@ class RemoteExecutor:
             distributed.Event(mark(self._cancel_event, request), client=self._client).clear()
 
     def _bundle(self, request: Request) -> Any:
-        """The history that is started from, less what the named remote has; made once a commit.
+        """The history that is started from, less what the named remote has; made once a branch.
         A large one is handed to the cluster once, and not again with each task."""
-        commit = start_commit(request)
-        if commit not in self._bundles:
+        ref = start_ref(request)
+        if ref not in self._bundles:
             data = _pack(request, self._remote)
             kept: Any = data
             if len(data) > _SCATTERED_BYTES:
                 with contextlib.suppress(TimeoutError):  # no worker is there yet to hold it
                     kept = self._client.scatter(data, hash=False, timeout=5)
-            self._bundles[commit] = kept
-        return self._bundles[commit]
+            if len(self._bundles) >= _MOST_BUNDLES:
+                del self._bundles[next(iter(self._bundles))]
+            self._bundles[ref] = kept
+        return self._bundles[ref]
 
 
 def _shallow_boundary(repo: Path) -> str:

@@ -195,7 +195,7 @@ class Dispatcher:
         if self._alone_is_running():
             return
         self._start_waiting()
-        while more := self.assigner.more(self.executor.capacity - self._in_flight):
+        while more := self.assigner.more(self._room()):
             for eval_id in more:
                 self._enqueue(eval_id)
             self._start_waiting()
@@ -203,6 +203,11 @@ class Dispatcher:
         if self._alone and idle and not self.assigner.is_preparing():
             # With it a coordinator died: should that happen again, nobody else is suspected.
             self._start(self._alone.popleft())
+
+    def _room(self) -> int:
+        """Workers for which there is nothing, not even something that has to wait for them."""
+        queued = len(self._to_measure) + sum(map(len, self._waiting.values()))
+        return self.executor.capacity - self._in_flight - queued
 
     def _start_waiting(self) -> None:
         """Held-out sweeps first: with them something that was begun is done."""

@@ -96,8 +96,8 @@ class SteadyCoordinator(Coordinator):
                 self._generation.is_done(wait=None)
         if self._no_ideas is not None:
             raise self._no_ideas
-        if self._undecided:
-            raise StorageError(f"{min(self._undecided)} has no outcome, and nobody is at it")
+        if self._undecided or not (self._budget_is_used_up() or self._standing.sequencer.is_over):
+            raise StorageError("the search has more to do, and nothing to do it with")
         self.store.record(ev.Stopped(reason=stop_reason(self.manifest, self._steady)))
         self.store.snapshot()
         return True
@@ -110,6 +110,7 @@ class SteadyCoordinator(Coordinator):
         there is to know."""
         found: list[str] = []
         is_live = self._steady.order == "live"
+        self._take_ideas()
         while not (is_live and len(found) >= room) and self._may_choose():
             choice = self._standing.sequencer.propose()
             if choice is None:
@@ -122,37 +123,35 @@ class SteadyCoordinator(Coordinator):
                 number = self._steady.expansions + 1
                 self._generation = Generation(self._expander, self.manifest, node, number)
                 self._generation.is_done(wait=_QUICK_SECONDS)
+                self._take_ideas()
         return found
 
     def _may_choose(self) -> bool:
-        left = Budget(self.manifest.max_total_idea_evals).evals_left(self.manifest.spent)
-        if left == 0 or self._no_ideas is not None or self.cancel.is_set():
-            return False
-        generation = self._generation
-        if generation is None:
-            return True
-        if not generation.is_done():
-            return False
-        self._generation = None
-        return self._collect(generation)
+        waiting = self._generation is not None or self._no_ideas is not None
+        return not (waiting or self.cancel.is_set() or self._budget_is_used_up())
 
-    def _collect(self, generation: Generation) -> bool:
-        """Records the ideas, or that there are none; False where they could not be had: what
-        is under way is finished before that is said."""
-        if generation.error is not None:
-            self._no_ideas = generation.error
-            return False
+    def _budget_is_used_up(self) -> bool:
+        return Budget(self.manifest.max_total_idea_evals).evals_left(self.manifest.spent) == 0
+
+    def _take_ideas(self) -> None:
+        """Records ideas that are ready, or that there are none. Where they could not be had,
+        what is under way is finished before that is said."""
+        generation = self._generation
+        if generation is None or not generation.is_done():
+            return
+        self._generation = None
+        self._no_ideas = generation.error
         event = generation.event
-        assert event is not None
+        if event is None:
+            return
         if event.ideas:
             self.store.record(event)
-            return True
+            return
         sequencer = self._standing.sequencer
         event.exhausted = Exhausted(event.node_id, sequencer.made + 1, sequencer.seen)
         self.store.record(event)
         source = self.manifest.nodes[event.node_id].artifacts.promoted_from_eval_id
         sequencer.exhaust(number_of(source) if source is not None else 0)
-        return True
 
     def _queue(self, node: Node) -> str:
         """The node's next idea becomes the evaluation of the next number."""
@@ -168,7 +167,7 @@ class SteadyCoordinator(Coordinator):
         return event.eval_id
 
     def is_preparing(self) -> bool:
-        return self._generation is not None and self._no_ideas is None
+        return self._generation is not None
 
     # -- settling -------------------------------------------------------------------------
 

@@ -90,11 +90,13 @@ class _Walk:
             decision = self._decide(evaluation)
             yield from compare_decisions([evaluation], {evaluation.eval_id: decision})
             needed = self._standing.needs_confirmation(evaluation)
-            if needed != (evaluation.confirmation is not None):
-                code = "confirmation_missing" if needed else "confirmation_needless"
-                said = "had to be" if needed else "did not have to be"
-                message = f"it {said} swept on held-out configs before it was settled"
-                yield Finding(code, evaluation.eval_id, message)
+            name, measured = evaluation.eval_id, evaluation.confirmation is not None
+            if needed and not measured:
+                message = "it had to be swept on held-out configs before it was settled"
+                yield Finding("confirmation_missing", name, message)
+            elif measured and not needed:
+                message = "it was swept on held-out configs, which nothing asked for"
+                yield Finding("confirmation_needless", name, message)
             self._standing.settle(evaluation, decision)
 
     def _decide(self, evaluation: Evaluation) -> Decision:
