@@ -50,7 +50,8 @@ def _another_seed(manifest: Manifest) -> None:
 def _exhausted(manifest: Manifest) -> None:
     steady_state = manifest.steady
     assert steady_state is not None
-    steady_state.exhausted = [Exhausted("n0000", 3, 1)]
+    growing = manifest.frontier[-1]
+    steady_state.exhausted = [*steady_state.exhausted, Exhausted(growing, 3, 1)]
 
 
 def _unknown_policy(manifest: Manifest) -> None:
