@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.asktell import asktell
 from benchmarks.coordinator import growth, overhead
 from benchmarks.measure import Table, render
 from benchmarks.parallel import coordinator_cpu, memory, speedup
@@ -17,6 +18,7 @@ from benchmarks.startup import startup
 from benchmarks.worktrees import worktrees
 
 BENCHMARKS: dict[str, Callable[[bool], Table]] = {
+    "asktell": asktell,
     "overhead": overhead,
     "growth": growth,
     "worktrees": worktrees,

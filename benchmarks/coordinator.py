@@ -9,7 +9,7 @@ from statistics import median
 
 from benchmarks import noop_run
 from benchmarks.measure import Row, Table, medians, seconds, take_turns
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
 from treewright.tree.running.runner import RunRequest, open_run
 
 _SIDE_BY_SIDE = 300  # two depths: 100 ideas of the root, then 100 of each of two nodes
@@ -84,14 +84,14 @@ def _depth_alone(repo: Path, run_id: str) -> float:
 
 def _reopening(repo: Path, run_id: str) -> list[Row]:
     run_dir = repo / ".treewright" / "tree_runs" / run_id
-    snapshot = (run_dir / store.MANIFEST).read_bytes()
+    snapshot = (run_dir / layout.MANIFEST).read_bytes()
 
     def read() -> float:
-        (run_dir / store.MANIFEST).write_bytes(snapshot)
+        (run_dir / layout.MANIFEST).write_bytes(snapshot)
         return seconds(lambda: store.load(run_dir))
 
     def replay() -> float:
-        (run_dir / store.MANIFEST).unlink(missing_ok=True)
+        (run_dir / layout.MANIFEST).unlink(missing_ok=True)
         return seconds(lambda: store.load(run_dir))
 
     taken = medians(take_turns({"read": read, "replay": replay}, 5))

@@ -4,7 +4,7 @@
 
 The problem is the same for all: every goal takes four tactics, each leaves one new goal, nothing
 is ever solved, and a goal's value is a hash of its path. A simulation adds one node. All figures of
-a table are from this one run, in alternating blocks.
+a table are from this one run, in turns, in CPU time: nothing here waits.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.environment import Outcome, Subgoal
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.search import Runner
 from treewright.mcts.sources.base import Suggestions
+from treewright.search.andor import policies
 
 ACTIONS = ("a", "b", "c", "d")
 _SUGGESTIONS = Suggestions(tuple(Candidate(action, 0.25) for action in ACTIONS))
 _WINDOW = 60
+_MCTS = policies.Mcts()
 
 
 def score(path: str) -> float:
@@ -64,8 +65,8 @@ def expander() -> Expander:
     return Expander(Paths(), FourTactics(), lambda goals: score(goals[0].target), batch=1)
 
 
-def centralized() -> Runner:
-    return CentralizedEngine(expander(), Policy())
+def centralized(policy: policies.Policy = _MCTS) -> Runner:
+    return CentralizedEngine(expander(), policy)
 
 
 def cellview(agents: int) -> Runner:
@@ -104,28 +105,44 @@ def grow(step: Callable[[], None], sizes: Sequence[int], window: int = _WINDOW) 
         while done < size - window:
             step()
             done += 1
-        begun = time.perf_counter()
+        begun = time.process_time()
         for _ in range(window):
             step()
-        times.append((time.perf_counter() - begun) / window)
+        times.append((time.process_time() - begun) / window)
         done += window
     return times
 
 
-def median(make: Callable[[], Callable[[], None]], sizes: Sequence[int], runs: int) -> list[float]:
-    rows = [grow(make(), sizes) for _ in range(runs)]
-    return [statistics.median(column) for column in zip(*rows, strict=True)]
+def in_turns(
+    makers: Sequence[Callable[[], Callable[[], None]]], sizes: Sequence[int], runs: int
+) -> list[list[float]]:
+    """For each maker the median at each size, with runs of all makers in turns."""
+    rows = [[grow(make(), sizes) for make in makers] for _ in range(runs)]
+    return [
+        [statistics.median(column) for column in zip(*each, strict=True)]
+        for each in zip(*rows, strict=True)
+    ]
 
 
 def main() -> None:
     print("treequest against the centralized engine, microseconds a step")
-    sizes = (100, 1000, 3000)
-    mine = median(lambda: ours(centralized()), sizes, 15)
-    other = median(theirs, sizes, 9)
-    mine_again = median(lambda: ours(centralized()), sizes, 15)
-    for size, a, b, c in zip(sizes, mine, other, mine_again, strict=True):
-        own = (a + c) / 2
-        print(f"  {size:>6} nodes   {own * 1e6:8.1f}   treequest {b * 1e6:8.1f}   {b / own:6.1f} x")
+    for sizes, runs in (((100,), 60), ((1000, 3000), 7)):
+        mine, other = in_turns((lambda: ours(centralized()), theirs), sizes, runs)
+        for size, own, their in zip(sizes, mine, other, strict=True):
+            print(
+                f"  {size:>6} nodes   {own * 1e6:8.1f}   treequest {their * 1e6:8.1f}   "
+                f"{their / own:6.1f} x"
+            )
+
+    print("by policy, microseconds a simulation")
+    kinds = [policies.make(name) for name in policies.known()]
+    sizes = (100, 300)
+    costs = in_turns([lambda kind=kind: ours(centralized(kind)) for kind in kinds], sizes, 9)
+    for kind, cost in zip(kinds, costs, strict=True):
+        shown = "   ".join(
+            f"{seconds * 1e6:8.1f} at {size}" for size, seconds in zip(sizes, cost, strict=True)
+        )
+        print(f"  {kind.name:12} {shown}")
 
     print("growth of the centralized engine, microseconds a simulation")
     sizes = (1_000, 10_000, 100_000)

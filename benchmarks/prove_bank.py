@@ -1,4 +1,4 @@
-"""`python -m benchmarks.prove_bank [CLASS…]`: the bundled goals, proved by both runners.
+"""`python -m benchmarks.prove_bank [CLASS…]`: the bundled goals, by each policy and by cells.
 
 Prints what was proved (and replayed), by class. Not part of `make bench`: it takes minutes.
 """
@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.mcts.bank import BANK, BankGoal, Sessions, bank, centralized, proved, search
+from tests.mcts.bank import BANK, BankGoal, Sessions, bank, by_policy, proved, search
 
 from treewright.cellview.runner import CellViewRunner
 from treewright.lean.replay import Replayer
@@ -18,6 +18,7 @@ from treewright.lean.wasm.install import ensure_installed
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
 from treewright.mcts.search import Runner
+from treewright.search.andor import policies
 
 SIMULATIONS = 200
 
@@ -26,7 +27,7 @@ def distributed(expander: Expander) -> Runner:
     return CellViewRunner(expander, CellSettings(agents=4), 0)
 
 
-RUNNERS = {"centralized": centralized, "distributed": distributed}
+RUNNERS = {**{name: by_policy(name) for name in policies.known()}, "distributed": distributed}
 
 
 def main() -> None:
@@ -34,8 +35,10 @@ def main() -> None:
     parser.add_argument("classes", nargs="*", metavar="CLASS")
     parser.add_argument("--mode", choices=RUNNERS, action="append")
     parser.add_argument("--bank", type=Path, default=BANK)
+    parser.add_argument("--every", type=int, default=1, help="only each so-many-th goal")
     options = parser.parse_args()
     goals = [g for g in bank(options.bank) if not options.classes or g.kind in options.classes]
+    goals = goals[:: options.every]
     home = ensure_installed()
     sessions = Sessions(home)
     try:

@@ -6,7 +6,11 @@ read from `params.txt`, so an idea is a one-line patch. The sweep takes millisec
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +87,12 @@ class ToyRepository:
 
     @classmethod
     def create(cls, path: Path) -> ToyRepository:
+        """A copy of one that is made once a process: all have the same first commit."""
+        shutil.copytree(_template(), path, symlinks=True)
+        return cls(path)
+
+    @classmethod
+    def make(cls, path: Path) -> ToyRepository:
         path.mkdir(parents=True)
         toy = cls(path)
         toy.git("init", "-q", "-b", "main")
@@ -128,3 +138,10 @@ class ToyRepository:
 
     def run_dir(self, run_id: str) -> Path:
         return self.path / ".treewright" / "tree_runs" / run_id
+
+
+@functools.cache
+def _template() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="treewright-toy-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return ToyRepository.make(directory / "toy").path

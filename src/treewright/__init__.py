@@ -7,16 +7,29 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from treewright.search.opening import open_search
     from treewright.search.running import EvaluationFailed, Result
+    from treewright.search.study import Node, Search, Task
     from treewright.search.validation import validate as validate_search
 
 _PUBLIC = {
     "EvaluationFailed": ("treewright.search.running", "EvaluationFailed"),
     "Result": ("treewright.search.running", "Result"),
+    "Node": ("treewright.search.tree", "Node"),
+    "Search": ("treewright.search.study", "Search"),
+    "Task": ("treewright.search.study", "Task"),
     "open_search": ("treewright.search.opening", "open_search"),
     "validate_search": ("treewright.search.validation", "validate"),
 }
 
-__all__ = ["EvaluationFailed", "Result", "__version__", "open_search", "validate_search"]
+__all__ = [
+    "EvaluationFailed",
+    "Node",
+    "Result",
+    "Search",
+    "Task",
+    "__version__",
+    "open_search",
+    "validate_search",
+]
 
 
 def __getattr__(name: str) -> Any:

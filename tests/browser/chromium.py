@@ -21,7 +21,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from treewright.lean.wasm.home import cache_directory, find_node
+from treewright.kernel.cache import cache_directory
+from treewright.lean.wasm.home import find_node
 
 PACKAGE = "@sparticuz/chromium"
 VERSION = "153.0.0"

@@ -9,7 +9,7 @@ from tests.dashboard import samples
 from tests.dashboard.serving import Server
 from tests.toy import ToyRepository
 from treewright.tree.records import store
-from treewright.tree.records.outcome import best_node
+from treewright.tree.records.description import best_node
 
 pytestmark = pytest.mark.xdist_group("browser")
 

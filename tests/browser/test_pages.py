@@ -13,7 +13,7 @@ from tests.dashboard.serving import Server
 from tests.dashboard.test_orchestrator_view import fill
 from tests.toy import ToyRepository
 from treewright.tree.records import store
-from treewright.tree.records.outcome import best_node
+from treewright.tree.records.description import best_node
 
 pytestmark = pytest.mark.xdist_group("browser")
 MOST_BYTES = 500_000

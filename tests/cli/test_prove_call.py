@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from treewright.cli.prove import settings_of
 from treewright.kernel.errors import UsageError
+from treewright.search.andor import policies
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,26 @@ def test_the_policy_is_that_of_both_modes_and_cells_are_of_one() -> None:
     assert set(settings_of({}).axioms) == {"propext", "Classical.choice", "Quot.sound"}
     with pytest.raises(UsageError, match="--reroute-max"):
         settings_of({"reroute_max": 1})
+
+
+def test_a_policy_and_its_settings_are_of_the_run() -> None:
+    settings = settings_of({"policy": "beam", "policy_options": ("width=3",), "discount": 0.9})
+    assert settings.policy == policies.Beam(width=3, discount=0.9)
+    assert settings_of({}).policy == policies.Mcts()
+    assert settings_of({"policy_options": ("exploration=2",)}).policy == policies.Mcts(2.0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"policy": "beam", "mode": "distributed"}, "--policy is for one searcher"),
+        ({"policy": "beam", "exploration": 2.0}, "policy beam has no setting 'exploration'"),
+        ({"policy": "beam", "policy_options": ("width=0",)}, "Expected `int` >= 1"),
+        ({"policy": "beam", "policy_options": ("width",)}, "write it as name=value"),
+        ({"discount": 0.5, "policy_options": ("discount=1",)}, "by --discount and --policy-option"),
+        ({"policy_options": ("first_play=1e999",)}, "first_play|policy mcts"),
+    ],
+)
+def test_a_wrong_policy_is_one_line(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        settings_of(flags)

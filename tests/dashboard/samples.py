@@ -12,8 +12,9 @@ from tests.tree import making
 from tests.tree.runs import make_target, search
 from treewright.kernel.lease import Lease
 from treewright.tree.records import events as ev
+from treewright.tree.records.layout import LEASE
 from treewright.tree.records.model import Decision, GateDecision, NodeArtifacts
-from treewright.tree.records.store import LEASE_DIR, RunStore
+from treewright.tree.records.store import RunStore
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.runner import RunRequest, open_run
 
@@ -69,7 +70,7 @@ def searching(toy: ToyRepository, run_id: str = RUN_ID) -> Iterator[threading.Ev
 def large(run_dir: Path, evaluations: int, each: int = 100) -> None:
     """A run of so many evaluations, written through the store as a coordinator writes it."""
     run_dir.mkdir(parents=True)
-    lease = Lease.acquire(run_dir / LEASE_DIR)
+    lease = Lease.acquire(run_dir / LEASE)
     store = RunStore(run_dir, lease, lambda _: None)
     manifest = making.manifest(
         tree_run_id=run_dir.name,

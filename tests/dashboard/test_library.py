@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.dashboard import samples
+from treewright.dashboard.live_tree import NO_RECORD
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.tree_library import TreeLibrary
+from treewright.kernel.lease import Lease
+from treewright.tree.records import store
 
 
 def test_the_least_used_run_is_forgotten_and_read_again(tmp_path: Path) -> None:
@@ -42,3 +46,39 @@ def test_an_unchanged_run_needs_no_new_answer(tmp_path: Path) -> None:
     with (run.path / "events.jsonl").open("ab") as file:
         file.write(b'{"type": "torn')
     assert library.is_ready(run, None) is None
+
+
+def test_a_run_without_its_first_record_is_running_while_somebody_prepares_it(
+    tmp_path: Path,
+) -> None:
+    """The baseline may take hours to sweep; the journal begins after it."""
+    place = tmp_path / ".treewright" / "tree_runs" / "new"
+    lease = Lease.acquire(place / store.LEASE_DIR)
+    (place / store.EVENTS).write_bytes(b"")
+    (run,) = Roots([tmp_path]).scan()
+    library = TreeLibrary()
+
+    def now() -> dict:
+        return library.summary(run)
+
+    try:
+        prepared = now()
+        assert prepared["liveness"].state == "running"
+        assert str(os.getpid()) in prepared["liveness"].detail
+        assert prepared["problem"] == NO_RECORD
+        assert prepared["eta_seconds"] is None
+    finally:
+        lease.release()
+    left = now()["liveness"]
+    assert (left.state, left.detail) == ("damaged", NO_RECORD), "nobody prepares it any more"
+
+
+def test_a_journal_that_cannot_be_read_is_damaged_whoever_holds_the_run(tmp_path: Path) -> None:
+    place = tmp_path / ".treewright" / "tree_runs" / "torn"
+    lease = Lease.acquire(place / store.LEASE_DIR)
+    try:
+        (place / store.EVENTS).write_bytes(b'nonsense\n{"type":"queued","epoch":1}\n')
+        (run,) = Roots([tmp_path]).scan()
+        assert TreeLibrary().summary(run)["liveness"].state == "damaged"
+    finally:
+        lease.release()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.dashboard import proof_runs
 from treewright.dashboard import changes, proof_view
 from treewright.dashboard.proof_view import LiveProof
@@ -23,6 +25,23 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert found["liveness"].state == "stopped"
     assert found["liveness"].detail == "1 of 1 goals proved"
     assert found["iterations"] == 4
+
+
+@pytest.mark.parametrize(
+    ("different", "shown"),
+    [
+        ({}, None),
+        ({"mode": "centralized", "settings": {"policy": {"exploration": 1.2}}}, "mcts"),
+        ({"mode": "centralized", "settings": {"policy": {"type": "beam"}}}, "beam"),
+        ({"mode": "centralized", "settings": 3}, None),
+    ],
+)
+def test_the_policy_of_one_searcher_is_shown(
+    tmp_path: Path, different: dict[str, object], shown: str | None
+) -> None:
+    path = proof_runs.ProofRun(tmp_path).path / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **different}))
+    assert proof_view.summary(opened(tmp_path))["policy"] == shown
 
 
 def test_only_the_result_says_that_no_goal_is_left(tmp_path: Path) -> None:

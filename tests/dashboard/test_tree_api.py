@@ -10,8 +10,8 @@ import pytest
 from tests.dashboard import samples
 from tests.dashboard.serving import Server
 from treewright.tree.records import store
+from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Manifest
-from treewright.tree.records.outcome import best_node
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests import program
 from tests.toy import ToyRepository
 from tests.waiting import until
 from treewright.kernel import proctree
@@ -29,13 +30,12 @@ class Search:
         self, toy: ToyRepository, *flags: str, script: str | None = None, **options: Any
     ) -> None:
         """`script` starts the program in another way than by its module."""
-        started = command(toy, *flags)
-        if script is not None:
-            started = [sys.executable, "-c", script, *started[3:]]
-        self.child = subprocess.Popen(
-            started,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
-        )  # fmt: skip
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        if script is None:
+            self.child = program.start(arguments(toy, *flags), **options)
+        else:
+            started = [sys.executable, "-c", script, *arguments(toy, *flags)]
+            self.child = subprocess.Popen(started, **options)
         self.out = self.err = ""
 
     def signal(self, number: signal.Signals) -> None:
@@ -51,9 +51,8 @@ class Search:
         return self.child.returncode
 
 
-def command(toy: ToyRepository, *flags: str) -> list[str]:
-    return [sys.executable, "-m", "treewright", "tree", "--repo", str(toy.path),
-            "--tree-run-id", RUN, *flags]  # fmt: skip
+def arguments(toy: ToyRepository, *flags: str) -> list[str]:
+    return ["tree", "--repo", str(toy.path), "--tree-run-id", RUN, *flags]
 
 
 def search(toy: ToyRepository, *flags: str, code: int = 0, **options: Any) -> Search:

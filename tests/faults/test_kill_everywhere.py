@@ -28,33 +28,37 @@ SHAPES = {
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_killed_anywhere_the_same_command_finishes_the_same_tree(
-    toy: ToyRepository, tmp_path: Path, treewright, shape: str, shard: int
+    toy: ToyRepository, tmp_path: Path, shape: str, shard: int
 ) -> None:
-    template = tmp_path / "template"
-    subprocess.run(["cp", "-r", str(toy.path), str(template)], check=True)
-    shape_flags = SHAPES[shape]
-    done = treewright(
-        "tree", *shape_flags, "--tree-run-id", "run", "--until-done", "--repo", str(toy.path)
-    )
-    assert done.returncode == 0, done.stderr
-    expected = decisions(toy.run_dir("run"))
-    trials = subprocess.run(
-        [sys.executable, "-m", "tests.faults.driver", str(template), str(tmp_path / "work"),
-         str(shard + 1), str(SHARDS), *shape_flags],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600, check=False,
+    trials = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.driver", str(toy.path), str(tmp_path / "work"),
+         str(shard), str(SHARDS), *SHAPES[shape]],
+        cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert trials.returncode == 0, trials.stderr
-    results = [json.loads(line) for line in trials.stdout.splitlines()]
-    assert len(results) > 5, "the run has more fault points than that"
-    assert not results[-1]["died"], "the last trial runs through"
-    for result in results:
-        repo = ToyRepository(Path(result["repo"]))
-        run_dir = repo.run_dir("run")
-        where = f"killed at point {result['point']}"
-        assert result["resumed"] == 0, f"{where}: {Path(f'{repo.path}.stderr').read_text()}"
-        assert decisions(run_dir) == expected, where
-        assert repeated_evaluations(run_dir) == [], where
-        assert _left_behind(repo, expected) == set(), where
+    expected = None
+    deaths = []
+    with trials:
+        assert trials.stdin is not None
+        assert trials.stdout is not None
+        for line in trials.stdout:
+            trial = json.loads(line)
+            where = f"killed at point {trial['what']}"
+            assert trial["ok"], f"{where}: {trial['log']}"
+            repo = ToyRepository(Path(trial["repo"]))
+            run_dir = repo.run_dir("run")
+            if expected is None:
+                assert trial["what"] == "undisturbed"
+                expected = decisions(run_dir)
+            assert decisions(run_dir) == expected, where
+            assert repeated_evaluations(run_dir) == [], where
+            assert _left_behind(repo, expected) == set(), where
+            if trial["what"].isdecimal():
+                deaths.append(int(trial["what"]))
+            trials.stdin.write("\n")
+            trials.stdin.flush()
+    assert trials.returncode == 0
+    assert len(deaths) > 5, "the run has more fault points than that"
+    assert deaths == list(range(deaths[0], deaths[-1] + 1, SHARDS))
 
 
 def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:

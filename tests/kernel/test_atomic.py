@@ -132,6 +132,27 @@ def test_directories_are_made_with_their_parents(tmp_path: Path) -> None:
         atomic.make_directory(tmp_path / "file")
 
 
+def test_every_level_that_was_made_is_synced_and_none_that_was_there(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """An entry lives in its parent: each parent of a new directory is synced, outermost first."""
+    synced: list[Path] = []
+    real = os.fsync
+
+    def record(fd: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{fd}").readlink())
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", record)
+    atomic.make_directory(tmp_path / "a" / "b" / "c")
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    synced.clear()
+    atomic.make_directory(tmp_path / "a" / "b" / "c")
+    assert synced == []
+    atomic.make_directory(tmp_path / "a" / "d")
+    assert synced == [tmp_path / "a"]
+
+
 @pytest.mark.parametrize(
     ("number", "words"),
     [

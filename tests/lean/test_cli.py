@@ -15,17 +15,15 @@ pytestmark = pytest.mark.xdist_group("lean-replay")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_check_prints_positions_and_exits_1(
-    treewright: Run, home: LeanHome, tmp_path: Path
-) -> None:
+def test_check_prints_positions_and_exits_1(treewright_here: Run, tmp_path: Path) -> None:
     (tmp_path / "good.lean").write_text("theorem a : 1 + 1 = 2 := rfl\n")
     (tmp_path / "bad.lean").write_text('theorem b : Nat :=\n  sorry\nexample : Nat := "x"\n')
-    bad = treewright("lean", "check", "good.lean", "bad.lean")
+    bad = treewright_here("lean", "check", "good.lean", "bad.lean")
     assert bad.returncode == 1
     assert "Lean backend: wasm (not inside a Lake project)" in bad.stderr
     assert "good.lean" not in bad.stdout
     assert "bad.lean:3:18: error: Type mismatch" in bad.stdout
-    good = treewright("lean", "check", "--json", "good.lean")
+    good = treewright_here("lean", "check", "--json", "good.lean")
     assert good.returncode == 0
     document = json.loads(good.stdout)
     assert document["backend"] == "wasm"
@@ -33,7 +31,7 @@ def test_check_prints_positions_and_exits_1(
     (tmp_path / "quiet.lean").write_text(
         "set_option warn.sorry false\ntheorem quiet : 1 = 2 := sorry\n"
     )
-    quiet = treewright("lean", "check", "quiet.lean")
+    quiet = treewright_here("lean", "check", "quiet.lean")
     assert quiet.returncode == 1
     assert "quiet.lean:1:1: error: rests on sorry: quiet\n" in quiet.stdout
 
@@ -52,7 +50,7 @@ def test_check_says_what_is_wrong_with_the_call(treewright: Run, tmp_path: Path)
 
 
 def test_verify_prints_a_certificate_and_exits_0_only_if_it_holds(
-    treewright: Run, home: LeanHome, tmp_path: Path
+    treewright: Run, treewright_here: Run, tmp_path: Path
 ) -> None:
     original = "theorem one_eq_two : 1 = 2 := by\n  sorry\ntheorem t : 1 = 1 := by\n  sorry\n"
     (tmp_path / "O.lean").write_text(original)
@@ -74,13 +72,13 @@ def test_verify_prints_a_certificate_and_exits_0_only_if_it_holds(
     assert certificate["warnings"]
     assert "files of the Lean home verified" in good.stderr
     assert json.loads((tmp_path / "c.json").read_text()) == certificate
-    bad = treewright("lean", "verify", "O.lean", "C.lean")
+    bad = treewright_here("lean", "verify", "O.lean", "C.lean")
     assert (bad.returncode, bad.stdout) == (1, "")
     assert "not proved (sorry)" in bad.stderr
 
 
-def test_doctor(treewright: Run, home: LeanHome) -> None:
-    done = treewright("lean", "doctor", "--json")
+def test_doctor(treewright_here: Run) -> None:
+    done = treewright_here("lean", "doctor", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["replay"] == "proved"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.lean.wasm import home as home_module
 from treewright.lean.wasm import install
@@ -153,11 +154,11 @@ def test_the_cache_follows_the_users_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert home_module.cache_directory() == tmp_path / "xdg" / "treewright"
+    assert cache_directory() == tmp_path / "xdg" / "treewright"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert home_module.cache_directory() == Path.home() / ".cache" / "treewright"
+    assert cache_directory() == Path.home() / ".cache" / "treewright"
     monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "own"))
-    assert home_module.cache_directory() == tmp_path / "own"
+    assert cache_directory() == tmp_path / "own"
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

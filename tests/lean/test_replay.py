@@ -9,6 +9,7 @@ import signal
 import msgspec
 import pytest
 
+from tests.here import lent_replayer
 from treewright.lean.difference import difference
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
@@ -57,9 +58,9 @@ def test_without_names_every_open_declaration_is_a_target(replayer: Replayer) ->
     assert replayer.text(original, whole).proved
 
 
-def test_a_proof_that_needs_more_than_the_allowed_axioms_fails(home: LeanHome) -> None:
-    with Replayer(home, axioms=frozenset()) as strict:
-        verdict = strict.theorem("∀ p q : Prop, (p ↔ q) → p = q", "intro p q h\nexact propext h")
+def test_a_proof_that_needs_more_than_the_allowed_axioms_fails(replayer: Replayer) -> None:
+    strict = lent_replayer(replayer, frozenset())
+    verdict = strict.theorem("∀ p q : Prop, (p ↔ q) → p = q", "intro p q h\nexact propext h")
     assert verdict.reason == "axiom"
     assert verdict.axioms == ("propext",)
 

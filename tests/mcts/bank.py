@@ -16,10 +16,11 @@ from treewright.mcts import extraction
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy
 from treewright.mcts.search import Runner
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate
+from treewright.search.andor import policies
+from treewright.search.andor.policies import Mcts
 
 BANK = Path(__file__).parents[2] / "bench" / "bank.jsonl"
 _HEAP = 1_200_000_000
@@ -82,7 +83,12 @@ class Searched:
 
 
 def centralized(expander: Expander) -> Runner:
-    return CentralizedEngine(expander, Policy())
+    return CentralizedEngine(expander, Mcts())
+
+
+def by_policy(name: str, **options: object) -> Callable[[Expander], Runner]:
+    policy = policies.make(name, options)
+    return lambda expander: CentralizedEngine(expander, policy)
 
 
 def search(
@@ -109,7 +115,7 @@ def search(
         engine.drain()
         engine.tree.check()
         root = engine.tree.root
-        script = extraction.render(extraction.extract(root)) if root.proof else None
+        script = extraction.render(extraction.extract(root)) if root.solution else None
         return Searched(script, done, seconds, environment.lean_seconds)
     finally:
         environment.close()

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from tests.mcts.traces import search
 from treewright.cellview.experiment import plan as plans
-from treewright.cellview.experiment.results import CellResult, measure_cell
+from treewright.cellview.experiment.results import MeasuredRun, measure_run
 from treewright.cellview.experiment.runner import run_experiment
 from treewright.kernel.lease import Lease
 from treewright.mcts.trace import TraceWriter, read_trace
 
 
-def run_cell(cell: plans.Cell, directory: Path) -> CellResult | None:
+def make_run(cell: plans.PlannedRun, directory: Path) -> MeasuredRun | None:
     """Continues the trace where it stops; what a search does is known in advance here."""
     trace = directory / "trace.jsonl"
     known = len(read_trace(trace)) if trace.exists() else 0
@@ -41,7 +41,7 @@ def run_cell(cell: plans.Cell, directory: Path) -> CellResult | None:
         writer.close()
     finally:
         lease.release()
-    return measure_cell(cell, directory)
+    return measure_run(cell, directory)
 
 
 def kill_at(count: int) -> None:
@@ -61,5 +61,5 @@ def kill_at(count: int) -> None:
 if __name__ == "__main__":
     if len(sys.argv) > 3:
         kill_at(int(sys.argv[3]))
-    outcome = run_experiment(plans.load(Path(sys.argv[2])), Path(sys.argv[1]), run_cell)
+    outcome = run_experiment(plans.load(Path(sys.argv[2])), Path(sys.argv[1]), make_run)
     print(outcome.finished, outcome.total)

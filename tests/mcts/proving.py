@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.here import Lent
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.session import WasmSession
 from treewright.mcts import run as runs
@@ -18,19 +19,6 @@ from treewright.mcts.sources.factory import build_source
 LEAN = LeanRecord("wasm", "test", "")
 
 Proving = Callable[..., tuple[RunResult, Path]]
-
-
-class Lent:
-    """A session whose borrower cannot close it."""
-
-    def __init__(self, session: WasmSession) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._session, name)
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture(scope="session")

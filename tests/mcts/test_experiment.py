@@ -15,8 +15,8 @@ import pytest
 
 from tests.mcts import experiment_driver as driver
 from treewright.cellview.experiment import plan as plans
-from treewright.cellview.experiment.plan import Cell, cells_of
-from treewright.cellview.experiment.results import CellResult
+from treewright.cellview.experiment.plan import PlannedRun, runs_of
+from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.experiment.runner import Progress, run_experiment
 from treewright.kernel.errors import LockActive, StorageError, UsageError
 from treewright.kernel.lease import Lease
@@ -59,7 +59,7 @@ def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(plan_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of an experiment that nothing happened to."""
     directory = tmp_path_factory.mktemp("whole")
-    outcome = run_experiment(plans.load(plan_file), directory, driver.run_cell)
+    outcome = run_experiment(plans.load(plan_file), directory, driver.make_run)
     assert outcome.complete
     assert (outcome.finished, outcome.total) == (30, 30)
     return directory
@@ -95,7 +95,7 @@ def test_killed_again_and_again_it_ends_the_same(
 
 
 def test_nothing_is_left_to_do_the_second_time(whole: Path, plan_file: Path) -> None:
-    def refuse(cell: Cell, directory: Path) -> CellResult | None:
+    def refuse(cell: PlannedRun, directory: Path) -> MeasuredRun | None:
         raise AssertionError(cell.cell_id)
 
     seen: list[Progress] = []
@@ -109,7 +109,7 @@ def test_nothing_is_left_to_do_the_second_time(whole: Path, plan_file: Path) -> 
 def test_progress_is_told_before_and_after(plan_file: Path, tmp_path: Path) -> None:
     plan = msgspec.structs.replace(plans.load(plan_file), seeds=(1,), modes=("centralized",))
     seen: list[Progress] = []
-    run_experiment(plan, tmp_path, driver.run_cell, seen.append)
+    run_experiment(plan, tmp_path, driver.make_run, seen.append)
     assert [(p.done, p.total, p.result is not None) for p in seen] == [
         (0, 2, False),
         (1, 2, True),
@@ -121,11 +121,11 @@ def test_progress_is_told_before_and_after(plan_file: Path, tmp_path: Path) -> N
 def test_asked_to_stop_it_reports_what_it_has(plan_file: Path, tmp_path: Path) -> None:
     left = [7]
 
-    def run_cell(cell: Cell, directory: Path) -> CellResult | None:
+    def make_run(cell: PlannedRun, directory: Path) -> MeasuredRun | None:
         left[0] -= 1
-        return driver.run_cell(cell, directory) if left[0] >= 0 else None
+        return driver.make_run(cell, directory) if left[0] >= 0 else None
 
-    outcome = run_experiment(plans.load(plan_file), tmp_path, run_cell)
+    outcome = run_experiment(plans.load(plan_file), tmp_path, make_run)
     assert (outcome.finished, outcome.complete) == (7, False)
     text = outcome.report.read_text("utf-8")
     assert "7 of 30" in text
@@ -133,32 +133,32 @@ def test_asked_to_stop_it_reports_what_it_has(plan_file: Path, tmp_path: Path) -
 
 
 def test_an_error_of_a_cell_ends_it_and_keeps_the_rest(plan_file: Path, tmp_path: Path) -> None:
-    def broken(cell: Cell, directory: Path) -> CellResult | None:
+    def broken(cell: PlannedRun, directory: Path) -> MeasuredRun | None:
         if cell.cell_id.startswith("0003"):
             raise UsageError("no Lean here")
-        return driver.run_cell(cell, directory)
+        return driver.make_run(cell, directory)
 
     with pytest.raises(UsageError, match="no Lean here"):
         run_experiment(plans.load(plan_file), tmp_path, broken)
     assert len(list(tmp_path.glob("cells/*/cell.json"))) == 2
-    assert run_experiment(plans.load(plan_file), tmp_path, driver.run_cell).complete
+    assert run_experiment(plans.load(plan_file), tmp_path, driver.make_run).complete
 
 
 def test_another_plan_is_refused_and_the_difference_named(whole: Path, plan_file: Path) -> None:
     plan = plans.load(plan_file)
     other = msgspec.structs.replace(plan, simulations=26)
     with pytest.raises(UsageError, match=r"`simulations` was 25, is now 26;"):
-        run_experiment(other, whole, driver.run_cell)
+        run_experiment(other, whole, driver.make_run)
     longer = msgspec.structs.replace(plan, seeds=(1, 2, 3, 4))
     with pytest.raises(UsageError, match=r"`seeds\[3\]` was absent, is now 4"):
-        run_experiment(longer, whole, driver.run_cell)
+        run_experiment(longer, whole, driver.make_run)
 
 
 def test_two_processes_do_not_run_one_experiment(plan_file: Path, tmp_path: Path) -> None:
     lease = Lease.acquire(tmp_path / "lease")
     try:
         with pytest.raises(LockActive):
-            run_experiment(plans.load(plan_file), tmp_path, driver.run_cell)
+            run_experiment(plans.load(plan_file), tmp_path, driver.make_run)
     finally:
         lease.release()
 
@@ -169,10 +169,10 @@ def test_a_damaged_result_is_named(whole: Path, plan_file: Path) -> None:
     try:
         result.write_bytes(good[:20])
         with pytest.raises(StorageError, match=r"cell\.json is damaged .*delete it"):
-            run_experiment(plans.load(plan_file), whole, driver.run_cell)
+            run_experiment(plans.load(plan_file), whole, driver.make_run)
         result.write_bytes(good.replace(b'"0001-', b'"0002-'))
         with pytest.raises(StorageError, match="is of cell 0002-"):
-            run_experiment(plans.load(plan_file), whole, driver.run_cell)
+            run_experiment(plans.load(plan_file), whole, driver.make_run)
     finally:
         result.write_bytes(good)
 
@@ -180,7 +180,7 @@ def test_a_damaged_result_is_named(whole: Path, plan_file: Path) -> None:
 def test_results_csv_has_a_row_per_cell(whole: Path, plan_file: Path) -> None:
     with (whole / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["cell_id"] for row in rows] == [c.cell_id for c in cells_of(plans.load(plan_file))]
+    assert [row["cell_id"] for row in rows] == [c.cell_id for c in runs_of(plans.load(plan_file))]
     central = [row for row in rows if row["mode"] == "centralized"]
     assert {row["agents"] + row["block_fraction"] for row in central} == {""}
     assert {row["solved"] for row in rows} == {"0", "1"}

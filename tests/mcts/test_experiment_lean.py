@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from treewright.cellview.experiment.plan import load
-from treewright.cellview.experiment.proving import CellProver
+from treewright.cellview.experiment.proving import PlanProver
 from treewright.cellview.experiment.runner import run_experiment
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
@@ -70,7 +70,7 @@ def test_real_runs_and_going_on(
         return stop_after[0] < 0
 
     plan = load(plan_file)
-    prover = CellProver(plan, start, replayer, stop_asked)
+    prover = PlanProver(plan, start, replayer, stop_asked)
     with contextlib.closing(prover):
         whole = run_experiment(plan, tmp_path / "whole", prover)
         stop_after[0] = 2

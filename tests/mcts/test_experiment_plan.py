@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from treewright.cellview.experiment.plan import Plan, cells_of, load, search_settings
+from treewright.cellview.experiment.plan import Plan, load, runs_of, search_settings
 from treewright.cellview.experiment.planfile import Table
 from treewright.kernel.errors import UsageError
 from treewright.kernel.explaining import all_keys
@@ -41,7 +41,7 @@ def test_the_grid(tmp_path: Path) -> None:
     )
     assert [arm.name for arm in plan.arms] == ["none", "block 0.1", "block 0.5"]
     assert not any(arm.placebo for arm in plan.arms)
-    cells = cells_of(plan)
+    cells = runs_of(plan)
     assert len(cells) == 2 * (1 + 2 * 3)
     assert len({cell.cell_id for cell in cells}) == len(cells)
     assert cells[0].cell_id == "0001-centralized-s0-g"
@@ -52,7 +52,7 @@ def test_the_grid(tmp_path: Path) -> None:
 
 def test_names_become_usable_ids(tmp_path: Path) -> None:
     plan = made(tmp_path, f'[[goals]]\nname = "∀ /../ {"x" * 200}"\nstatement = "True"\n')
-    for cell in cells_of(plan):
+    for cell in runs_of(plan):
         validate_run_id(cell.cell_id)
 
 
@@ -62,7 +62,7 @@ def test_what_the_runner_is_told(tmp_path: Path) -> None:
         'modes = ["centralized", "distributed"]\n[cells]\ninflight = 2\n'
         '[[interventions]]\nname = "late"\ndelay_prob = 0.5\ndelay_duration = 3\n' + GOAL,
     )
-    central, undamaged, late = (search_settings(plan, cell) for cell in cells_of(plan))
+    central, undamaged, late = (search_settings(plan, cell) for cell in runs_of(plan))
     assert (central.mode, central.cells) == ("centralized", None)
     assert undamaged.cells == CellSettings(agents=4, inflight=2)
     assert late.cells == CellSettings(agents=4, inflight=2, delay_prob=0.5, delay_duration=3)
@@ -75,7 +75,7 @@ def test_a_schedule_and_a_mix_of_algotypes(tmp_path: Path) -> None:
         'agents = [3]\n[cells]\nalgotypes = "ucb:2,random"\n[[interventions]]\nname = "late"\n'
         '[[interventions.schedule]]\nat = 5\nkind = "block"\nagent = 1\nduration = 4\n' + GOAL,
     )
-    found = search_settings(plan, cells_of(plan)[1]).cells
+    found = search_settings(plan, runs_of(plan)[1]).cells
     assert found is not None
     assert found.algotypes == ("ucb", "ucb", "random")
     assert found.schedule == (Order(at=5, kind="block", agent=1, duration=4),)
@@ -83,7 +83,7 @@ def test_a_schedule_and_a_mix_of_algotypes(tmp_path: Path) -> None:
 
 def test_one_agent_needs_no_word_about_inflight(tmp_path: Path) -> None:
     plan = made(tmp_path, "agents = [1]\n" + GOAL)
-    assert search_settings(plan, cells_of(plan)[0]).cells == CellSettings(agents=1, inflight=1)
+    assert search_settings(plan, runs_of(plan)[0]).cells == CellSettings(agents=1, inflight=1)
 
 
 def test_goals_from_a_bank(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
 
 def test_the_example_loads() -> None:
     plan = load(ROOT / "examples" / "experiments" / "damage.toml")
-    assert len(cells_of(plan)) == 45
+    assert len(runs_of(plan)) == 45
     assert [arm.name for arm in plan.arms if arm.placebo] == ["placebo"]
 
 

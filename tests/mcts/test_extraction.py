@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from treewright.mcts.extraction import Step, extract, render, superfluous, without
-from treewright.mcts.prooftree import Changes, Child, ProofTree
+from treewright.search.andor.graph import Changes, Child, Graph
 
 
 def leaf(tactic: str) -> Step:
@@ -70,7 +70,7 @@ def test_a_tactic_of_several_lines_keeps_them() -> None:
 
 
 def test_the_proof_of_a_shared_goal_is_written_twice() -> None:
-    tree, changes = ProofTree("r"), Changes()
+    tree, changes = Graph("r"), Changes()
     edge = tree.add_edge(tree.root, "constructor", None, [Child("a", 1), Child("a", 1)], changes)
     assert edge is not None
     tree.add_edge(edge.children[0], "rfl", None, [], changes)
@@ -79,11 +79,11 @@ def test_the_proof_of_a_shared_goal_is_written_twice() -> None:
 
 def test_an_open_tree_has_no_proof() -> None:
     with pytest.raises(ValueError, match="not solved"):
-        extract(ProofTree("r").root)
+        extract(Graph("r").root)
 
 
 def test_a_deep_proof_is_extracted() -> None:
-    tree, changes = ProofTree("0"), Changes()
+    tree, changes = Graph("0"), Changes()
     node = tree.root
     for depth in range(1, 3000):
         edge = tree.add_edge(node, "t", None, [Child(str(depth), 1)], changes)

@@ -7,13 +7,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pytest
 
+from tests import program
+from tests.here import Program
 from tests.mcts.proving import Proving, SessionFactory
 from tests.waiting import until
 from treewright.lean.replay import Replayer
@@ -239,7 +240,9 @@ def test_a_tactic_that_never_ends_is_a_failed_attempt(prove: Proving) -> None:
 
 
 @pytest.mark.parametrize("mode", ["centralized", "distributed"])
-def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -> None:
+def test_killed_at_any_moment_the_trace_is_the_same(
+    tmp_path: Path, treewright_here: Program, mode: str
+) -> None:
     """kill -9 after some lines of the trace, several times over, each time continued."""
     whole = tmp_path / "whole"
     killed = tmp_path / "killed"
@@ -260,16 +263,15 @@ def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -
             "--block-fraction",
             "0.3",
         ]
-    call = [sys.executable, "-m", "treewright"]
-    subprocess.run([*call, *flags], cwd=whole, check=False, capture_output=True, timeout=300)
+    treewright_here(*flags, cwd=whole)
     expected = trace_of(whole)
     assert sum(line["type"] == "iteration" for line in expected) > 3
 
     trace = killed / ".treewright/proof_runs/r/trace.jsonl"
     for stop_at in (1, 3):
         arguments = ["prove", "--resume", "r"] if trace.exists() else flags
-        child = subprocess.Popen(
-            [*call, *arguments], cwd=killed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        child = program.start(
+            arguments, cwd=killed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
         until(
@@ -281,20 +283,19 @@ def test_killed_at_any_moment_the_trace_is_the_same(tmp_path: Path, mode: str) -
         with contextlib.suppress(ProcessLookupError):  # it may have come to its end
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-    subprocess.run(
-        [*call, "prove", "--resume", "r"], cwd=killed, check=False, capture_output=True, timeout=300
-    )
+    treewright_here("prove", "--resume", "r", cwd=killed)
     assert trace_of(killed) == expected
 
 
-def test_in_place_changes_the_file_once_everything_was_searched(tmp_path: Path) -> None:
+def test_in_place_changes_the_file_once_everything_was_searched(
+    tmp_path: Path, treewright_here: Program
+) -> None:
     path = tmp_path / "In.lean"
     path.write_text("theorem t (a : Nat) : a + 0 = a := by\n  sorry\n")
     path.chmod(0o640)
     link = tmp_path / "Link.lean"
     link.symlink_to("In.lean")
-    call = [sys.executable, "-m", "treewright", "prove", "Link.lean", "--in-place"]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = treewright_here("prove", "Link.lean", "--in-place")
     assert done.returncode == 0, done.stderr
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o640

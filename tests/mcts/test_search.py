@@ -13,12 +13,12 @@ import pytest
 from tests.mcts.synthetic import Tactics, World
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
 from treewright.mcts.records import Attempt, GoalView, Iteration, TraceLine
 from treewright.mcts.search import Limits, Search, Stop
 from treewright.mcts.sources.base import AskingStopped, Suggestions, stop_when
 from treewright.mcts.trace import TraceWriter, first_difference, read_trace, without_clock
+from treewright.search.andor.policies.mcts import Mcts
 
 SEED = 11
 SIMULATIONS = 40
@@ -54,7 +54,7 @@ def search(
         batch=2,
         recorded=recording.suggestions,
     )
-    engine = CentralizedEngine(expander, Policy())
+    engine = CentralizedEngine(expander, Mcts())
     count = itertools.count()
     job = Search(
         0, "goal", "0", limits or Limits(SIMULATIONS), sink, recording,
@@ -95,7 +95,7 @@ def test_what_is_waited_for_does_not_outlive_the_search(seconds: float | None, s
     )  # fmt: skip
     job.open(expander)
     stop_when(source, job.is_over)
-    assert job.run(CentralizedEngine(expander, Policy())) == stops
+    assert job.run(CentralizedEngine(expander, Mcts())) == stops
     assert not [line for line in sink.lines if isinstance(line, Iteration)]
     assert job.is_over()
 

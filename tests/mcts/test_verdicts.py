@@ -10,8 +10,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from tests.mcts.proving import LEAN, Proving, SessionFactory, resume
+from treewright.cli.replay import replay
+from treewright.lean.certificate import digest
 from treewright.lean.replay import Replayer
 from treewright.mcts import run as runs
 from treewright.mcts.cell_settings import CellSettings
@@ -111,6 +114,7 @@ def edited(directory: Path, edit: Edit, kind: str = "verdict") -> Path:
         {"proof": "simp"},
         {"axioms": ["propext"]},
         {"status": "ill_typed", "stop": "ill_typed"},
+        {"check": {"reason": "sorry", "original": "0", "candidate": "0"}},
     ],
     ids=str,
 )
@@ -145,13 +149,77 @@ def test_a_proof_edited_by_hand_is_found(
     assert offline(directory) == ""
     assert offline(edited(directory, lambda line: line.update(proof="sorry")))
     assert offline(edited(directory, lambda line: line.update(status="partial", detail="x")))
-    # What the replay check said is not in the trace: Lean is asked again.
     refused = edited(directory, lambda line: line.update(status="rejected", detail="x", axioms=[]))
-    assert offline(refused) == ""
-    live = replay_live(refused, sessions, build_source(FEW), replayer)
+    assert "but the replay check said 'proved'" in offline(refused)
+    # Whoever edits the answer of the replay check too is found by asking Lean again.
+    both = edited(directory, refuse)
+    assert offline(both) == ""
+    live = replay_live(both, sessions, build_source(FEW), replayer)
     assert "accepted" in live.difference
     axioms = edited(directory, lambda line: line.update(axioms=["Classical.choice", "propext"]))
     assert "axioms" in replay_live(axioms, sessions, build_source(FEW), replayer).difference
+
+
+def refuse(line: dict[str, Any]) -> None:
+    line["check"] |= {"reason": "sorry", "detail": "x"}
+    line.update(status="rejected", detail="sorry: x", axioms=[])
+
+
+def test_what_the_replay_check_said_is_in_the_trace(prove: Proving) -> None:
+    result, directory = prove(TRUE, FEW)
+    verdict = read_trace(directory / "trace.jsonl")[-1]
+    assert isinstance(verdict, VerdictReached)
+    assert verdict.check is not None
+    assert result.certificate is not None
+    certified = json.loads(Path(result.certificate).read_text())
+    assert verdict.check.reason == "proved"
+    assert verdict.check.original == certified["original"]
+    assert verdict.check.candidate == certified["candidate"]
+    (shown,) = replay_offline(directory, build_source(FEW)).checks
+    assert (shown.goal, shown.status, shown.reason) == (verdict.goal, "proved", "proved")
+    assert shown.candidate == certified["candidate"]
+    printed = CliRunner().invoke(replay, ["--offline", str(directory)]).output
+    said = f"the replay check said 'proved' of text {certified['candidate'][:12]}"
+    assert f"goal 0, proved: {said}" in printed.splitlines()
+    for wrong, words in (
+        ({"check": None}, "was not asked"),
+        ({"check": certified | {"reason": "axiom"}}, "said 'axiom'"),
+        ({"check": certified | {"reason": "proved", "candidate": "0" * 64}}, "another text"),
+        ({"check": certified | {"reason": "proved", "original": "0" * 64}}, "another text"),
+    ):
+        assert words in offline(edited(directory, lambda line, wrong=wrong: line.update(wrong)))
+
+
+def test_a_refutation_and_its_answer_belong_together(prove: Proving) -> None:
+    _, directory = prove(FALSE, FEW)
+    verdict = read_trace(directory / "trace.jsonl")[-1]
+    assert isinstance(verdict, VerdictReached)
+    assert verdict.check is not None
+    assert verdict.check.reason == "proved"
+
+    def refused(line: dict[str, Any]) -> None:
+        """What a run would say whose proof of the negation had been refused."""
+        line["check"] |= {"reason": "axiom", "detail": "x"}
+        line.update(status="unproved", proof="", axioms=[], detail="x")
+
+    assert offline(edited(directory, refused)) == ""
+    assert "said 'axiom'" in offline(
+        edited(directory, lambda line: line["check"].update(reason="axiom"))
+    )
+    assert "was not asked" in offline(
+        edited(directory, lambda line: (refused(line), line.update(check=None)))
+    )
+
+
+def test_a_trace_without_answers_of_the_replay_check_is_as_good_as_before(prove: Proving) -> None:
+    """Runs of the version before, and such runs when they were continued."""
+    _, directory = prove(TRUE, FEW)
+    old = edited(directory, lambda line: line.pop("check"))
+    assert "was not asked" in offline(old)
+    run = json.loads((old / "run.json").read_text())
+    (old / "run.json").write_text(json.dumps(run | {"trace_version": 2}))
+    report = replay_offline(old, build_source(FEW))
+    assert (report.difference, report.checks) == ("", ())
 
 
 def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
@@ -178,7 +246,7 @@ def test_a_run_of_an_earlier_version_opens_and_says_what_it_cannot_show(
     _, directory = prove(FALSE, FEW)
 
     def older(line: dict[str, Any]) -> None:
-        del line["negation"], line["left_out"]
+        del line["negation"], line["left_out"], line["check"]
         line["axioms"] = []
 
     old = edited(directory, older)
@@ -206,6 +274,10 @@ def test_the_copy_of_a_file_is_what_was_proved(
     result, directory = prove(parse(str(path), None), FEW)
     assert result.file is not None
     source = build_source(FEW)
-    assert replay_live(directory, sessions, source, replayer).difference == ""
+    live = replay_live(directory, sessions, source, replayer)
+    assert live.difference == ""
+    assert [check.candidate for check in live.checks] == [digest(Path(result.file).read_text())]
+    foreign = edited(directory, lambda line: line["check"].update(original="0" * 64))
+    assert "another text" in offline(foreign)
     Path(result.file).write_text("theorem own : False := sorry\n")
     assert "Own.lean" in replay_live(directory, sessions, source, replayer).difference

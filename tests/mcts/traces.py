@@ -7,9 +7,9 @@ from random import Random
 
 from tests.mcts.synthetic import world_expander
 from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.policy import Policy
 from treewright.mcts.records import Counters, GoalOpened, Intervention, Iteration, VerdictReached
 from treewright.mcts.turn import Stamp, record
+from treewright.search.andor.policies.mcts import Mcts
 
 AT = "2026-01-01T00:00:00.000Z"
 ALGOTYPES = ("ucb", "depth_first")
@@ -32,7 +32,7 @@ def search(
 ) -> list[Line]:
     """One goal's lines. With agents, turns are dealt out to them and some are blocked, by seed."""
     expander = world_expander(seed, closing=0.08)
-    engine = CentralizedEngine(expander, Policy())
+    engine = CentralizedEngine(expander, Mcts())
     draw = Random(f"{seed} {agents} {blocked}")
     lines: list[Line] = [GoalOpened(1, AT, goal, name, statement or name, expander.root)]
     count = 0

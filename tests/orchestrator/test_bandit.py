@@ -38,7 +38,7 @@ def test_every_score_is_positive_before_anything_is_known() -> None:
     assert all(Bandit().score(strategy) > 0 for strategy in StrategyType)
 
 
-def test_a_cheap_strategy_is_preferred_to_a_dear_one_of_the_same_success() -> None:
+def test_a_cheap_strategy_is_preferred_to_an_expensive_one_of_the_same_success() -> None:
     arms = {("", MICRO): Arm(0.5, 10.0, 50, 25), ("", SEARCH): Arm(0.5, 1.0, 50, 25)}
     assert Bandit(arms).rank([MICRO, SEARCH]) == [SEARCH, MICRO]
 

@@ -165,7 +165,7 @@ def test_imports_are_modules_and_ids_are_ids(tmp_path: Path) -> None:
     assert "nested too deeply" in reasons[2]
 
 
-@pytest.mark.xdist_group("lean-session")
+@pytest.mark.xdist_group("orchestrator-lean")
 def test_a_success_in_the_ledger_is_a_claim_when_a_run_goes_on(
     tmp_path: Path, shared_lean: LeanAccess
 ) -> None:

@@ -199,7 +199,7 @@ def test_a_mark_that_is_added_and_removed_leaves_no_trace(text: str) -> None:
     assert added.replace("\\leanok", "").split() == text[:at].split() + text[at:].split()
 
 
-def test_the_ledger_knows_tickets(tmp_path: Path) -> None:
+def test_the_ledger_knows_tickets(tmp_path: Path, lean: WasmSession) -> None:
     class Accepting:
         """Stands for the replay check, which other tests try."""
 
@@ -214,13 +214,13 @@ def test_the_ledger_knows_tickets(tmp_path: Path) -> None:
         ticket = await marketplace.request_lemma("1 = 1", suggested_name="wanted")
         await marketplace.complete_ticket(ticket, "rfl", "me")
 
-    with Marketplace(path, checker=Accepting()) as marketplace:
+    with Marketplace(path, checker=Accepting(), parser=lean) as marketplace:
         asyncio.run(fill(marketplace))
     assert proved_in_ledger(path, {"wanted", "other"}) == {"wanted"}
 
 
-def test_the_command(project: Path, treewright: Callable[..., CompletedProcess[str]]) -> None:
-    done = treewright("blueprint", str(project), "--write", "--json")
+def test_the_command(project: Path, treewright_here: Callable[..., CompletedProcess[str]]) -> None:
+    done = treewright_here("blueprint", str(project), "--write", "--json")
     assert done.returncode == 1, "what writing cannot settle is still there"
     document = json.loads(done.stdout)
     assert len(document["written"]) == 2

@@ -16,44 +16,45 @@ from tests.premises.conftest import SMALL, written
 from treewright.cli import tickets
 from treewright.premises.building import default_path
 
+pytestmark = pytest.mark.xdist_group("lean-replay")
 Run = Callable[..., CompletedProcess[str]]
 
 
-def test_from_request_to_proof(treewright: Run, tmp_path: Path) -> None:
-    absent = treewright("tickets", "list")
+def test_from_request_to_proof(treewright_here: Run, tmp_path: Path) -> None:
+    absent = treewright_here("tickets", "list")
     assert absent.returncode == 2
     assert "treewright tickets request" in absent.stderr
     assert not (tmp_path / ".treewright").exists()
 
-    asked = treewright(
+    asked = treewright_here(
         "tickets", "request", "p ∨ q", "--context", "p q : Prop", "--context", "h : p",
         "--name", "left_one", "--priority", "0.7", "--constraint", "short", "--json",
     )  # fmt: skip
     assert asked.returncode == 0, asked.stderr
     ticket = json.loads(asked.stdout)["ticket_id"]
 
-    listed = treewright("tickets", "list", "--open")
+    listed = treewright_here("tickets", "list", "--open")
     assert listed.stdout == f"{ticket}  0.70  open  p ∨ q\n"
-    assert treewright("tickets", "claim", ticket, "--as", "ann").returncode == 0
-    again = treewright("tickets", "claim", ticket, "--as", "bob")
+    assert treewright_here("tickets", "claim", ticket, "--as", "ann").returncode == 0
+    again = treewright_here("tickets", "claim", ticket, "--as", "bob")
     assert (again.returncode, again.stdout) == (1, "")
     assert "claimed by ann" in again.stderr
-    assert treewright("tickets", "list", "--open", "--json").stdout == "[]\n"
+    assert treewright_here("tickets", "list", "--open", "--json").stdout == "[]\n"
 
-    assert treewright("tickets", "renew", ticket, "--as", "ann").returncode == 0
-    shown = treewright("tickets", "show", ticket)
+    assert treewright_here("tickets", "renew", ticket, "--as", "ann").returncode == 0
+    shown = treewright_here("tickets", "show", ticket)
     text = "import Init\ntheorem left_one (p q : Prop) (h : p) : p ∨ q := by\n"
     assert shown.stdout == f"{text}  sorry\n"
 
-    taken = treewright("tickets", "complete", ticket, "-", "--as", "bob", input="exact .inl h")
+    taken = treewright_here("tickets", "complete", ticket, "-", "--as", "bob", input="exact .inl h")
     assert (taken.returncode, taken.stdout) == (1, "")
     assert "claimed by ann" in taken.stderr
-    done = treewright("tickets", "complete", ticket, "-", "--as", "ann", input="exact .inl h")
+    done = treewright_here("tickets", "complete", ticket, "-", "--as", "ann", input="exact .inl h")
     assert done.returncode == 0, done.stderr
-    assert treewright("tickets", "show", ticket).stdout == f"{text}  exact .inl h\n"
-    assert "completed by ann" in treewright("tickets", "list").stdout
-    assert treewright("tickets", "renew", ticket, "--as", "ann").returncode == 1
-    assert treewright("tickets", "release", ticket, "--as", "ann").returncode == 1
+    assert treewright_here("tickets", "show", ticket).stdout == f"{text}  exact .inl h\n"
+    assert "completed by ann" in treewright_here("tickets", "list").stdout
+    assert treewright_here("tickets", "renew", ticket, "--as", "ann").returncode == 1
+    assert treewright_here("tickets", "release", ticket, "--as", "ann").returncode == 1
 
 
 def test_the_library_s_index_gives_hints(
@@ -66,15 +67,17 @@ def test_the_library_s_index_gives_hints(
     assert asked.stderr.startswith("the library has: Nat.add_comm, ")
 
 
-def test_a_refused_proof_is_one_line(treewright: Run, tmp_path: Path) -> None:
-    ticket = json.loads(treewright("tickets", "request", "1 = 2", "--json").stdout)["ticket_id"]
+def test_a_refused_proof_is_one_line(treewright_here: Run, tmp_path: Path) -> None:
+    ticket = json.loads(treewright_here("tickets", "request", "1 = 2", "--json").stdout)[
+        "ticket_id"
+    ]
     (tmp_path / "proof.lean").write_text("decide")
-    refused = treewright("tickets", "complete", ticket, "proof.lean", "--as", "me")
+    refused = treewright_here("tickets", "complete", ticket, "proof.lean", "--as", "me")
     assert refused.returncode == 1
     assert refused.stderr.startswith("treewright: the proof of lemma_")
     assert refused.stderr.count("\n") == 1
-    assert treewright("tickets", "show", "nowhere").returncode == 2
-    near = treewright("tickets", "list", "--like", "2 = 1", "--json")
+    assert treewright_here("tickets", "show", "nowhere").returncode == 2
+    near = treewright_here("tickets", "list", "--like", "2 = 1", "--json")
     (found,) = json.loads(near.stdout)
     assert 0.3 <= found["similarity"] < 1
 

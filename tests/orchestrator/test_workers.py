@@ -17,18 +17,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import async_session
 from treewright.lean.replay import Verdict
 from treewright.lean.types import Diagnostic, ProofState, SessionLost
+from treewright.llm.endpoint import ChatError, Endpoint
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
-from treewright.orchestrator import chat, checkup
+from treewright.orchestrator import checkup
 from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import Goal, Place, Result
-from treewright.orchestrator.workers import copilot, dojo, search
+from treewright.orchestrator.workers import copilot, dojo, search, sketch
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Hopeless
 from treewright.orchestrator.workers.factory import Tickets
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -65,7 +67,8 @@ class Model:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = chat.Endpoint(f"http://127.0.0.1:{self.server.server_port}/v1/", "tiny")
+        url = f"http://127.0.0.1:{self.server.server_port}/v1/"
+        self.endpoint = Endpoint(base_url=url, model="tiny")
 
 
 @pytest.fixture
@@ -213,7 +216,7 @@ def test_a_goal_is_what_it_is_called(lean_access: LeanAccess) -> None:
         ("I cannot.", "no script"),
         ("```\nexact nonsense\n```", "does not elaborate"),
         ("```\nnative_decide\n```", "native_decide"),
-        (b"<html>", "something else than a completion"),
+        (b"<html>", "something else than a chat completion"),
         ("```\ntrivial\n\ntheorem x : 1 = 1 := rfl\n```", "not a sequence of tactics"),
         ("```\n  trivial\nopen Nat\n```", "further left"),
     ],
@@ -230,16 +233,37 @@ def test_a_useless_answer_is_a_failed_result(
 def test_an_endpoint_that_refuses_or_is_not_there(
     lean_access: LeanAccess, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(chat.KEY_VARIABLE, "secret")
-    model.status = 500
-    result = sketched(lean_access, model, Goal(id="g", text="1 = 2"))
-    assert result.error == "the endpoint answered 500"
+    monkeypatch.setenv(sketch.KEY_VARIABLE, "secret")
+    monkeypatch.setenv(sketch.URL_VARIABLE, model.endpoint.base_url)
+    monkeypatch.setenv(sketch.MODEL_VARIABLE, "tiny")
+    model.status = 400
+    worker = SketchWorker(lean_access)
+    result = asyncio.run(worker.run(Goal(id="g", text="1 = 2"), 60.0))
+    assert "answered 400" in str(result.error)
     assert result.metadata["kind"] == UNAVAILABLE
     assert model.keys == ["Bearer secret"]
-    nowhere = SketchWorker(lean_access, chat.Endpoint("http://127.0.0.1:9/v1", "tiny"))
+    sketched(lean_access, model, Goal(id="g", text="1 = 2"))
+    assert model.keys[1:] == [None], "the key is for the endpoint of the environment alone"
+    nowhere = SketchWorker(lean_access, Endpoint(base_url="http://127.0.0.1:9/v1", model="tiny"))
     result = asyncio.run(nowhere.run(Goal(id="g", text="1 = 2"), 60.0))
     assert "cannot be reached" in str(result.error)
     assert result.metadata["kind"] == UNAVAILABLE
+
+
+@LEAN
+def test_a_sketch_says_what_it_used_and_not_with_which_key(
+    lean_access: LeanAccess, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "sk-of-this-endpoint")
+    choice = {"message": {"content": "```\n-- sk-of-this-endpoint\ntrivial\n```"}}
+    used = {"prompt_tokens": 40, "completion_tokens": 7}
+    model.reply = json.dumps({"choices": [choice], "usage": used}).encode()
+    model.endpoint = msgspec.structs.replace(model.endpoint, api_key_env="OWN_KEY")
+    result = sketched(lean_access, model, Goal(id="g", text="True"))
+    assert model.keys == ["Bearer sk-of-this-endpoint"]
+    assert result.metadata["usage"]["prompt_tokens"] == 40
+    assert result.metadata["usage"]["unpriced_tokens"] == 47
+    assert "sk-of-this-endpoint" not in repr(result)
 
 
 class Ending:
@@ -365,7 +389,7 @@ def test_strategies_that_cannot_run_say_what_is_missing(
     assert dojo.DojoWorker(tmp_path).probe().hint == "pip install lean-dojo"
     checks = {check.name: check for check in checkup.checks(tmp_path)}
     assert checks["sketch"].status == "absent"
-    assert chat.URL_VARIABLE in checks["sketch"].hint
+    assert sketch.URL_VARIABLE in checks["sketch"].hint
     assert {"micro", "search", "copilot", "dojo"} <= checks.keys()
 
 
@@ -410,4 +434,4 @@ def test_how_dojo_tries_tactics() -> None:
 
 
 def test_an_error_of_the_endpoint_is_for_people() -> None:
-    assert issubclass(chat.ChatError, TreewrightError)
+    assert issubclass(ChatError, TreewrightError)

@@ -14,7 +14,7 @@ from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
@@ -42,7 +42,7 @@ def search(
     shape: Shape = DRY,
     *,
     make_executor: Callable[[Work], object] | None = None,
-    policy: FailurePolicy | None = None,
+    policy: FailureRules | None = None,
     parallelism: Parallelism | None = None,
     retention: Retention | None = None,
     observer: Callable[[object], None] = lambda _: None,
@@ -54,7 +54,7 @@ def search(
         shape=shape,
         preflight=False,
         retention=retention or Retention(),
-        policy=policy or FailurePolicy(first_backoff_seconds=0.0),
+        failure_rules=policy or FailureRules(first_backoff_seconds=0.0),
         parallelism=parallelism or Parallelism(),
     )
     with open_run(request, observer) as coordinator:

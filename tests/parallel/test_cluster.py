@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import distributed
 import pytest
 
 import treewright as package
+from tests import program
 from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.cluster import Cluster, Isolation, cluster, isolation
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
@@ -92,15 +92,13 @@ def expected(toy: ToyRepository, gate: Path | None = None) -> dict:
 
 def command(toy: ToyRepository, address: str, *more: str) -> list[str]:
     return [
-        sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+        "tree", *REAL_FLAGS, "--tree-run-id", "run",
         "--repo", str(toy.path), "--parallel-backend", "dask", "--cluster", address, *more,
     ]  # fmt: skip
 
 
 def run(toy: ToyRepository, address: str, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(toy, address, *more), capture_output=True, text=True, timeout=120, check=False
-    )
+    return program.run(command(toy, address, *more))
 
 
 def started(toy: ToyRepository) -> list[str]:
@@ -155,6 +153,23 @@ def test_a_search_without_a_barrier_and_its_confirmations_are_the_same_there(mac
     assert len(logs) == manifest.spent.confirmations
 
 
+def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
+    """Its commits name parents that nobody has."""
+    for number in range(3):
+        toy.write("notes.txt", f"{number}\n")
+        toy.commit(f"history {number}")
+    cut = ToyRepository(tmp_path / "shallow")
+    subprocess.run(
+        ["git", "clone", "-q", "--depth", "1", toy.path.as_uri(), str(cut.path)], check=True
+    )
+    assert cut.git("rev-parse", "--is-shallow-repository") == "true\n"
+    serial = expected(cut)
+    on_cluster = Parallelism(3, "dask", machines.address)
+    run_dir = search(cut.path, "run", REAL, parallelism=on_cluster)
+    assert decisions(run_dir) == serial
+    assert validate(run_dir, cut.path) == []
+
+
 def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):
     serial = expected(toy)
     monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
@@ -203,7 +218,7 @@ def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them
 
 def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated, gate):
     serial = expected(gated, gate)
-    with subprocess.Popen(
+    with program.start(
         command(gated, private.address, "--max-parallel-evals", "2"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as coordinator:  # fmt: skip
@@ -225,7 +240,7 @@ def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated,
 def test_a_killed_coordinator_loses_nothing_completed_and_its_tasks_end(private, gated, gate):
     serial = expected(gated, gate)
     arguments = command(gated, private.address, "--max-parallel-evals", "2")
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+    with program.start(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
         eventually(lambda: len(waiting(gate)) == 2, "two sweeps run")
         (gate / "hold").unlink()
         eventually(
@@ -246,7 +261,7 @@ def test_a_killed_scheduler_is_one_line_in_bounded_time_and_the_run_goes_on(
     private, gated, gate, treewright
 ):
     serial = expected(gated, gate)
-    with subprocess.Popen(
+    with program.start(
         command(gated, private.address, "--max-parallel-evals", "2"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as coordinator:  # fmt: skip

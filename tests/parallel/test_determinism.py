@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.decisions import decisions, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.parallel import Parallelism
 
-PATIENT = FailurePolicy(retries=2, first_backoff_seconds=0.0)
+PATIENT = FailureRules(retries=2, first_backoff_seconds=0.0)
 SHAPES = {
     "wide": DRY,
     "deep": replace(DRY, ideas_per_node=3, beam_width=2, max_depth=3),
@@ -68,7 +68,7 @@ def test_no_order_of_completion_and_no_mishap_changes_a_decision(
         made.append(Shuffled(work, seed, capacity, faults))
         return made[-1]
 
-    policy = FailurePolicy(retries=2, first_backoff_seconds=0.0, max_per_node=per_node)
+    policy = FailureRules(retries=2, first_backoff_seconds=0.0, max_per_node=per_node)
     run_dir = search(
         repository.path, f"x{next(numbers)}", SHAPES[shape], make_executor=make, policy=policy
     )

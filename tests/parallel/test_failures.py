@@ -17,7 +17,7 @@ from tests.toy import ToyRepository, idea
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.runner import RunRequest, open_run
 
@@ -46,7 +46,7 @@ def attempts(toy: ToyRepository, problem, **policy) -> tuple[int, str]:
         search(
             toy.path, "run", ONE_DEPTH,
             make_executor=lambda work: Failing(work, problem),
-            policy=FailurePolicy(first_backoff_seconds=0.0, **policy),
+            policy=FailureRules(first_backoff_seconds=0.0, **policy),
         )  # fmt: skip
     of_it = [e for e in events(toy.run_dir("run")) if e.get("eval_id") == "e000002"]
     tries = sum(e["type"] == "started" for e in of_it)
@@ -101,14 +101,14 @@ def test_a_rejected_patch_and_failing_tests_are_answers(toy, treewright):
 
 
 def test_backoff_doubles_up_to_a_minute():
-    policy = FailurePolicy(retries=9)
+    policy = FailureRules(retries=9)
     assert [policy.backoff(n) for n in (1, 2, 3, 9)] == [1, 2, 4, 60]
 
 
 def test_a_long_backoff_does_not_keep_a_cancelled_run_waiting(toy):
     cancel = threading.Event()
-    policy = FailurePolicy(retries=3, first_backoff_seconds=60.0)
-    request = RunRequest(toy.path, "run", shape=ONE_DEPTH, policy=policy)
+    policy = FailureRules(retries=3, first_backoff_seconds=60.0)
+    request = RunRequest(toy.path, "run", shape=ONE_DEPTH, failure_rules=policy)
     problem = EvalError("llm_unavailable", "busy", retryable=True)
 
     def observe(event) -> None:
@@ -139,7 +139,7 @@ def test_a_lost_worker_does_not_use_up_a_retry(toy):
     run_dir = search(
         toy.path, "run", ONE_DEPTH,
         make_executor=lambda work: Unlucky(work, None),
-        policy=FailurePolicy(retries=1, first_backoff_seconds=0.0),
+        policy=FailureRules(retries=1, first_backoff_seconds=0.0),
     )  # fmt: skip
     of_it = [e for e in events(run_dir) if e.get("eval_id") == "e000002"]
     assert [e["reason"] for e in of_it if e["type"] == "requeued"] == [
@@ -196,7 +196,7 @@ def test_no_parent_has_more_under_way_than_its_share_and_none_starves(toy):
     search(
         toy.path, "run", DRY,
         make_executor=lambda work: Counting(work, 5, 6, 0.0),
-        policy=FailurePolicy(max_per_node=2),
+        policy=FailureRules(max_per_node=2),
     )  # fmt: skip
     assert max(len(parents) for parents in together) > 1
 

@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository
@@ -49,7 +49,7 @@ def expected(toy: ToyRepository, gate: Path) -> dict:
 
 def command(toy: ToyRepository, backend: str) -> list[str]:
     return [
-        sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+        "tree", *REAL_FLAGS, "--tree-run-id", "run",
         "--repo", str(toy.path), "--max-parallel-evals", "2", "--parallel-backend", backend,
     ]  # fmt: skip
 
@@ -76,34 +76,34 @@ def test_ctrl_c_leaves_nothing_running_and_the_run_goes_on(
     gate = tmp_path / "gate"
     gated(toy, gate, DEAF if times == 2 else "")
     serial = expected(toy, gate)
-    with subprocess.Popen(
+    with program.start(
         command(toy, backend), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
-    ) as program:  # fmt: skip
-        assert program.stderr is not None
+    ) as search_run:  # fmt: skip
+        assert search_run.stderr is not None
         eventually(lambda: len(list(gate.glob("pid-*"))) == 2, "two sweeps run")
-        os.killpg(program.pid, signal.SIGINT)
+        os.killpg(search_run.pid, signal.SIGINT)
         said = []
-        while "stopping" not in (line := program.stderr.readline()):
+        while "stopping" not in (line := search_run.stderr.readline()):
             assert line, "".join(said)
             said.append(line)
         began = time.monotonic()
         if times == 2:
-            os.killpg(program.pid, signal.SIGINT)
-        _, rest = program.communicate(timeout=60)
+            os.killpg(search_run.pid, signal.SIGINT)
+        _, rest = search_run.communicate(timeout=60)
     assert time.monotonic() - began < 30
-    assert program.returncode == 130, rest
+    assert search_run.returncode == 130, rest
     assert "Traceback" not in rest
     assert rest.strip().splitlines()[-1] == (
         "treewright: interrupted; run the same command again to continue"
     )
-    eventually(lambda: not left_of(toy, program.pid), "nothing is left", 10)
+    eventually(lambda: not left_of(toy, search_run.pid), "nothing is left", 10)
     assert not [e for e in events(toy.run_dir("run")) if e["type"] == "failed"]
     if times == 1:
         requeued = [e for e in events(toy.run_dir("run")) if e["type"] == "requeued"]
         assert {e["reason"] for e in requeued} == {"interrupted"}
     (gate / "hold").unlink()
-    done = treewright(*command(toy, "threadpool")[3:])
+    done = treewright(*command(toy, "threadpool"))
     assert done.returncode == 0, done.stderr
     assert decisions(toy.run_dir("run")) == serial
     assert repeated_evaluations(toy.run_dir("run")) == []
@@ -113,11 +113,11 @@ def test_ctrl_c_leaves_nothing_running_and_the_run_goes_on(
 def test_a_local_cluster_ends_with_its_killed_coordinator(toy, tmp_path):
     gate = tmp_path / "gate"
     gated(toy, gate)
-    with subprocess.Popen(
+    with program.start(
         command(toy, "dask"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
-    ) as program:  # fmt: skip
+    ) as search_run:  # fmt: skip
         eventually(lambda: len(list(gate.glob("pid-*"))) == 2, "two sweeps run")
-        assert len(left_of(toy, program.pid)) > 3
-        program.kill()
-    eventually(lambda: not left_of(toy, program.pid), "workers and sweeps are gone", 30)
+        assert len(left_of(toy, search_run.pid)) > 3
+        search_run.kill()
+    eventually(lambda: not left_of(toy, search_run.pid), "workers and sweeps are gone", 30)

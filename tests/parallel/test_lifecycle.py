@@ -8,18 +8,18 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, eventually, search
 from tests.toy import ToyRepository
 from treewright.kernel.executors.base import Done
 from treewright.tree.records import events as ev
 from treewright.tree.records.store import load
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
 
@@ -49,7 +49,7 @@ def test_all_of_a_depth_is_durably_queued_before_the_first_is_handed_out(toy: To
     search(
         toy.path, "run",
         make_executor=lambda work: Watching(work, toy.run_dir("run"), seen),
-        policy=FailurePolicy(retries=2, first_backoff_seconds=0.0),
+        policy=FailureRules(retries=2, first_backoff_seconds=0.0),
     )  # fmt: skip
     first: dict[int, int] = {}
     for request, on_disk in seen:
@@ -78,7 +78,7 @@ def test_every_evaluation_goes_through_the_specified_states(toy: ToyRepository):
     run_dir = search(
         toy.path, "run",
         make_executor=lambda work: Shuffled(work, 11, 4, 0.6),
-        policy=FailurePolicy(retries=2, first_backoff_seconds=0.0),
+        policy=FailureRules(retries=2, first_backoff_seconds=0.0),
     )  # fmt: skip
     last: dict[str, str] = {}
     attempts: dict[str, int] = {}
@@ -173,14 +173,14 @@ def test_kill_9_with_several_under_way_at_random_moments(toy: ToyRepository, tre
     expected = decisions(search(toy.path, "run", REAL))
     draw = random.Random(seed)
     arguments = [
-        sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+        "tree", *REAL_FLAGS, "--tree-run-id", "run",
         "--repo", str(fresh.path), "--max-parallel-evals", "3",
     ]  # fmt: skip
     journal = fresh.run_dir("run") / "events.jsonl"
     for _ in range(2):
         before = journal.read_bytes().count(b"\n") if journal.exists() else 0
         lines = before + draw.randrange(3, 18)
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+        with program.start(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
             eventually(
                 lambda n=lines, it=it: (
                     it.poll() is not None
@@ -189,7 +189,7 @@ def test_kill_9_with_several_under_way_at_random_moments(toy: ToyRepository, tre
                 "the journal grows",
             )
             it.send_signal(signal.SIGKILL)
-    done = treewright(*arguments[3:])
+    done = treewright(*arguments)
     assert done.returncode == 0, done.stderr
     assert decisions(fresh.run_dir("run")) == expected
     assert repeated_evaluations(fresh.run_dir("run")) == []

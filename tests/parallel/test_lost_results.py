@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import distributed
 import pytest
 
+from tests import program
 from tests.decisions import events
 from tests.parallel.cluster import Cluster, Isolation, cluster
 from tests.parallel.harness import REAL_FLAGS, eventually
@@ -90,9 +90,9 @@ def test_a_result_that_cannot_be_fetched_is_given_up_in_time() -> None:
 
 
 def test_ctrl_c_ends_a_run_whose_cluster_has_no_workers(machines: Cluster, toy) -> None:
-    program = subprocess.Popen(
+    started = program.start(
         [
-            sys.executable, "-m", "treewright", "tree", *REAL_FLAGS, "--tree-run-id", "run",
+            "tree", *REAL_FLAGS, "--tree-run-id", "run",
             "--repo", str(toy.path), "--parallel-backend", "dask", "--cluster", machines.address,
             "--max-parallel-evals", "2",
         ],
@@ -104,14 +104,14 @@ def test_ctrl_c_ends_a_run_whose_cluster_has_no_workers(machines: Cluster, toy) 
             lambda: journal.exists() and journal.read_text().count('"started"') == 2,
             "two evaluations wait for a worker",
         )
-        program.send_signal(signal.SIGINT)
+        started.send_signal(signal.SIGINT)
         began = time.monotonic()
-        _, said = program.communicate(timeout=40)
+        _, said = started.communicate(timeout=40)
     finally:
-        program.kill()
-        program.communicate()
+        started.kill()
+        started.communicate()
     assert time.monotonic() - began < 20
-    assert program.returncode == 130, said
+    assert started.returncode == 130, said
     assert "Traceback" not in said
     requeued = [e for e in events(toy.run_dir("run")) if e["type"] == "requeued"]
     assert [e["reason"] for e in requeued] == ["interrupted", "interrupted"]

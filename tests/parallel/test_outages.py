@@ -17,12 +17,12 @@ from tests.tree.test_cheats import new_file
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.validation import validate
 
 DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)
-POLICY = FailurePolicy(first_backoff_seconds=0.0)
+POLICY = FailureRules(first_backoff_seconds=0.0)
 
 
 class Down(Shuffled):

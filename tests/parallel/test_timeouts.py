@@ -13,7 +13,7 @@ from tests.parallel.harness import REAL, search
 from tests.toy import ToyRepository
 from treewright.kernel import containment, proctree
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.parallel import Parallelism
 
@@ -62,7 +62,7 @@ def alive(pids: Path) -> list[int]:
 
 
 def time_out(toy: ToyRepository, pids: Path) -> None:
-    policy = FailurePolicy(timeout_seconds=2.5)
+    policy = FailureRules(timeout_seconds=2.5)
     began = time.monotonic()
     run_dir = search(toy.path, "run", ONE_DEPTH, policy=policy, parallelism=Parallelism(2))
     assert time.monotonic() - began < 40

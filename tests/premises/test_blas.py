@@ -1,38 +1,101 @@
-"""The number of OpenBLAS' threads is set and put back."""
+"""The number of BLAS' threads is set and put back, also where threads overlap."""
 
 from __future__ import annotations
 
-import pytest
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+import threadpoolctl
+
+from treewright.kernel.errors import MissingExtra
 from treewright.premises import blas
 
 
+def numbers() -> set[int]:
+    """How many threads numpy's BLAS uses; other libraries may bring one of their own."""
+    found = threadpoolctl.threadpool_info()
+    return {library["num_threads"] for library in found if "numpy" in library["filepath"]}
+
+
+def use(threads: int) -> None:
+    """Sets the number, in a thread of its own: whoever has set one alone may change it."""
+    set_it = threading.Thread(target=threadpoolctl.threadpool_limits, args=(threads, "blas"))
+    set_it.start()
+    set_it.join()
+
+
+@pytest.fixture(autouse=True)
+def three() -> Iterator[None]:
+    """Whatever the machine has, BLAS uses three threads before."""
+    (before,) = numbers()
+    use(3)
+    assert numbers() == {3}, "the numpy that is pinned brings its own OpenBLAS"
+    yield
+    use(before)
+
+
 def test_one_thread_inside_and_as_before_outside() -> None:
-    found = blas._library()
-    assert found is not None, "the numpy that is pinned brings its own OpenBLAS"
-    getter, _ = found
-    before = getter()
     with blas.one_thread():
-        assert getter() == 1
-    assert getter() == before
+        assert numbers() == {1}
+    assert numbers() == {3}
+    with pytest.raises(ZeroDivisionError), blas.one_thread():
+        raise ZeroDivisionError
+    assert numbers() == {3}
 
 
-def test_threads_that_overlap_put_back_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_overlap_put_back_what_was_there() -> None:
     """The first leaves while the second is inside; then the second leaves."""
-    threads = [4]
-    monkeypatch.setattr(
-        blas, "_library", lambda: (lambda: threads[-1], lambda number: threads.append(number))
-    )
-    first, second = blas.one_thread(), blas.one_thread()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert threads[-1] == 1, "the second is still inside"
-    second.__exit__(None, None, None)
-    assert threads[-1] == 4
+    first_in, second_in, first_out = (threading.Event() for _ in range(3))
+
+    def first() -> None:
+        with blas.one_thread():
+            first_in.set()
+            assert second_in.wait(60)
+        first_out.set()
+
+    def second() -> None:
+        assert first_in.wait(60)
+        with blas.one_thread():
+            second_in.set()
+            assert first_out.wait(60)
+            assert numbers() == {1}, "the second is still inside"
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(first), pool.submit(second)]:
+            done.result(60)
+    assert numbers() == {3}
 
 
-def test_without_openblas_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "_library", lambda: None)
-    with blas.one_thread():
+def test_many_threads_in_any_order() -> None:
+    def enter_and_leave(seed: int) -> None:
+        draw = random.Random(seed)
+        for _ in range(200):
+            with blas.one_thread():
+                if draw.random() < 0.5:
+                    with blas.one_thread():
+                        pass
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(enter_and_leave, range(8)))
+    assert numbers() == {3}
+
+
+def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    blas._libraries.cache_clear()
+    with pytest.raises(MissingExtra, match=r"treewright\[premises\]"), blas.one_thread():
         pass
+    monkeypatch.undo()
+    with blas.one_thread():
+        assert numbers() == {1}
+
+
+def test_without_a_blas_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = threadpoolctl.ThreadpoolController().select(user_api="none such")
+    monkeypatch.setattr(blas, "_libraries", lambda: none)
+    with blas.one_thread():
+        assert numbers() == {3}

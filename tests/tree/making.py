@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.rundir import RunEnvironment
+from treewright.llm.usage import Usage
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding.results import Problems, Results
 from treewright.tree.records import events as ev
@@ -17,7 +18,6 @@ from treewright.tree.records.model import (
     Node,
     NodeArtifacts,
     Recommendation,
-    Usage,
 )
 
 LOSS = MetricConfig(name="loss", direction="minimize", primary=True)
@@ -131,7 +131,14 @@ def queued(number: int, depth: int = 1) -> ev.Queued:
     )
 
 
-def finished(number: int, seconds: float = 0.1, cost: float = 0.0, *, error: str = "") -> ev.Event:
+def finished(
+    number: int,
+    seconds: float = 0.1,
+    cost: float = 0.0,
+    *,
+    error: str = "",
+    usage: Usage | None = None,
+) -> ev.Event:
     kind = ev.Failed if error else ev.Completed
     return kind(
         eval_id=f"e{number:06d}",
@@ -142,7 +149,7 @@ def finished(number: int, seconds: float = 0.1, cost: float = 0.0, *, error: str
             parent_relative=recommendation(number / 100),
             root_relative=recommendation(number / 100),
             timings={"sweep": seconds, "tests": seconds / 3},
-            usage=Usage(number, number, cost),
+            usage=usage or Usage(number, number, cost),
             error=EvalError(error, error) if error else None,
         ),
     )

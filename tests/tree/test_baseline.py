@@ -1,4 +1,4 @@
-"""The baseline: made, checked before it is written, doubted when the code has moved on."""
+"""The baseline: made, checked before it is written, stale when the code has moved on."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def without_baseline(toy: ToyRepository) -> None:
     toy.commit("no baseline yet")
 
 
-def test_a_baseline_of_older_code_is_doubted_in_words_and_in_the_report(toy, treewright) -> None:
+def test_a_baseline_of_older_code_is_called_stale_in_log_and_report(toy, treewright) -> None:
     toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
     toy.commit("better code, old baseline")
     done = search(toy, treewright)
     assert done.returncode == 0, done.stderr
     assert "params.txt changed since" in done.stderr
     assert "params.txt" in manifest(toy)["baseline_doubt"]
-    assert "Doubtful baseline" in (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
+    assert "Stale baseline" in (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
 
 
-def test_make_baseline_replaces_a_doubtful_one(toy, treewright) -> None:
+def test_make_baseline_replaces_a_stale_one(toy, treewright) -> None:
     toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
     toy.commit("better code, old baseline")
     done = search(toy, treewright, "--make-baseline")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.decisions import decisions
+from tests.decisions import decisions, events
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree.runs import search
 from tests.tree.test_cheats import new_file
 from treewright.kernel.errors import StorageError
 from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
@@ -43,6 +44,32 @@ def three_ideas(toy: ToyRepository, first: str) -> None:
     toy.commit("a cheat among others")
 
 
+def fate(manifest: Manifest, eval_id: str) -> str:
+    decision = manifest.evaluations[eval_id].decision
+    assert decision is not None
+    return decision.fate
+
+
+def assert_measured_as_it_is(manifest: Manifest, eval_id: str, gain: float, became: str) -> None:
+    evaluation = manifest.evaluations[eval_id]
+    assert evaluation.error is None
+    for compared in (evaluation.parent_relative, evaluation.root_relative):
+        assert compared is not None
+        assert compared.primary_gain == pytest.approx(gain)
+    assert fate(manifest, eval_id) == became
+
+
+def assert_nobody_else_was_touched(toy: ToyRepository, manifest: Manifest) -> None:
+    """The honest are judged as if they had been alone, and the baseline is what it was."""
+    assert_measured_as_it_is(manifest, "e000002", 1.0, "promoted")
+    assert_measured_as_it_is(manifest, "e000003", -0.5, "gate_failed")
+    kept = toy.run_dir("run") / "artifacts" / "root_baseline.csv"
+    assert kept.read_bytes() == (toy.path / "baseline.csv").read_bytes()
+    promoted = {node.artifacts.promoted_from_eval_id for node in manifest.nodes.values()}
+    assert "e000001" not in promoted
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
     toy: ToyRepository, workers: int
@@ -57,20 +84,44 @@ def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
             pass
     manifest = store.load(toy.run_dir("run"))
     cheated = manifest.evaluations["e000001"]
-    assert cheated.decision is not None
-    assert cheated.decision.fate != "promoted"
-    # With several at once another one may notice first, and is tried again.
+    # With several at once another one may notice first, and is tried again: see below.
     if workers == 1 or cheated.error is not None:
         assert cheated.error is not None
         assert cheated.error.code == "deciding_file_changed"
         assert "artifacts/root_baseline.csv" in cheated.error.message
-    honest = manifest.evaluations["e000002"]
-    assert honest.parent_relative is not None
-    assert honest.parent_relative.primary_gain == pytest.approx(1.0)
-    assert honest.decision is not None
-    assert honest.decision.fate == "promoted"
-    assert manifest.evaluations["e000003"].decision.fate == "gate_failed"  # pyright: ignore
-    assert validate(toy.run_dir("run"), toy.path) == []
+        assert fate(manifest, "e000001") == "evaluation_failed"
+    else:
+        assert_measured_as_it_is(manifest, "e000001", 0.0, "gate_failed")
+    assert_nobody_else_was_touched(toy, manifest)
+
+
+def test_a_cheat_that_another_notices_first_is_measured_by_the_true_baseline(
+    toy: ToyRepository,
+) -> None:
+    """The others are held until the baseline is rewritten, the cheat until one of them has
+    noticed and was sent back: nobody can say whose doing it was, and nobody gains by it."""
+    wait = "until {}; do sleep 0.02; done"
+    noticed = wait.format("grep -q deciding_file_changed ../../events.jsonl")
+    three_ideas(toy, cheat(f"{WORSE_BASELINE}; touch ../../cheated; {noticed}"))
+    held = f"[ -f x.sh ] || {wait.format('test -e ../../cheated')}\n"
+    toy.write("sweep.sh", held + (toy.path / "sweep.sh").read_text())
+    sweeping_the_code(toy)
+    toy.commit("a gate")
+    three = Parallelism(max_evals=3)
+    request = RunRequest(toy.path, "run", shape=Shape(**SHAPE), parallelism=three, preflight=False)
+    with open_run(request) as coordinator:
+        while coordinator.advance():
+            pass
+    manifest = store.load(toy.run_dir("run"))
+    sent_back = {
+        event["eval_id"]
+        for event in events(toy.run_dir("run"))
+        if event["type"] == "requeued" and event["reason"] == "deciding_file_changed"
+    }
+    assert sent_back
+    assert sent_back <= {"e000002", "e000003"}
+    assert_measured_as_it_is(manifest, "e000001", 0.0, "gate_failed")
+    assert_nobody_else_was_touched(toy, manifest)
 
 
 def test_a_baseline_changed_while_nobody_looked_is_put_back_from_the_repository(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.toy import CONFIG, ToyRepository
-from tests.tree.making import manifest
+from tests.tree.making import evaluation, manifest
 from treewright.tree import config as configuration
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import state
 from treewright.tree.records.model import Manifest, Node
+from treewright.tree.validation import consistency
+from treewright.tree.validation.findings import Subject
 
 IDEAS = [f"# Idea {letter}\n\nText.\n" for letter in "abcdef"]
 
@@ -44,6 +47,18 @@ class Tree:
         event = expander.expand(self.manifest, node_id, depth, self.manifest.ideas_per_node)
         state.apply(self.manifest, event)
         return [idea_text.title((self.run_dir / idea.path).read_text())[-1] for idea in event.ideas]
+
+    def repeats(self) -> dict[str, list[str]]:
+        """What validation says about ideas that were tried before, by node."""
+        for number, node in enumerate(self.manifest.nodes.values()):
+            node.artifacts.promoted_from_eval_id = f"e{number:06d}"
+            self.manifest.evaluations[f"e{number:06d}"] = evaluation(number)
+        subject = Subject(self.run_dir, self.toy.path, self.manifest, self.config)
+        found: dict[str, list[str]] = {}
+        for finding in consistency.check_nodes(subject):
+            if finding.code == "expansion" and finding.subject != "n0000":
+                found.setdefault(finding.subject, []).append(finding.message)
+        return found
 
     def skipped(self, node_id: str) -> list[str]:
         dedupe = self.manifest.nodes[node_id].dedupe
@@ -88,6 +103,45 @@ def test_what_counts_as_tried(grow, scope, first, second, skipped) -> None:
     assert tree.expand("n0001", 2) == first
     assert tree.expand("n0002", 2) == second
     assert tree.skipped("n0002") == skipped
+
+
+@pytest.mark.parametrize(
+    ("scope", "repeated"), [("global", ["n0002"]), ("node_plus_ancestors", []), ("none", [])]
+)
+def test_validation_knows_the_scope(grow, scope, repeated) -> None:
+    """Siblings try the same: wrong where the scope is the whole run, and there for the younger."""
+    tree = grow("node_plus_ancestors")
+    for node_id, depth in (("n0000", 1), ("n0001", 2), ("n0002", 2)):
+        tree.expand(node_id, depth)
+        tree.manifest.nodes[node_id].dedupe.scope = scope
+    tree.manifest.dedupe_scope = scope
+    assert list(tree.repeats()) == repeated
+
+
+def test_what_the_widest_scope_chooses_is_valid(grow) -> None:
+    tree = grow("global")
+    for node_id, depth in (("n0000", 1), ("n0001", 2), ("n0002", 2)):
+        tree.expand(node_id, depth)
+    assert list(tree.repeats()) == []
+
+
+def test_the_depth_in_prompts_is_that_of_the_manifest(grow) -> None:
+    """A generator hands back what it was told about its node, as JSON and as prose."""
+    tree = grow("none")
+    tree.manifest.dry_run = False
+    tell = (
+        '(cat "$TREEWRIGHT_NODE_CONTEXT"; cat "$TREEWRIGHT_NODE_CONTEXT_MD") '
+        '> "$TREEWRIGHT_OUTPUT_DIR/told.md"'
+    )
+    command = configuration.CommandIdeas(command=tell, pass_arguments=False)
+    tree.config = msgspec.structs.replace(tree.config, ideas=[command])
+    for node_id, depth in (("n0000", 0), ("n0001", 1)):
+        node = tree.manifest.nodes[node_id]
+        assert node.depth == depth
+        tree.expand(node_id, depth + 1)
+        told = (tree.run_dir / node.ideas[0].path).read_text()
+        assert f'"depth": {depth},' in told
+        assert f"# Node {node_id} at depth {depth}\n" in told
 
 
 def test_the_same_text_twice_in_a_source_is_one_idea(grow) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.tree.making import finished, manifest, queued, recommendation
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.lease import Owner
+from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
 from treewright.tree.records import state
 from treewright.tree.records.model import (
@@ -24,7 +25,6 @@ from treewright.tree.records.model import (
     Node,
     NodeArtifacts,
     SkippedIdea,
-    Usage,
 )
 
 COUNT = 6

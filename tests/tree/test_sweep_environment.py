@@ -49,6 +49,24 @@ def test_without_such_an_agent_the_sweep_keeps_its_own_keys(tmp_path: Path) -> N
     assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} <= seen(tmp_path, "")
 
 
+@pytest.mark.parametrize(
+    ("address", "setting", "name"),
+    [
+        ("https://llm.example/v1", 'api_key_env = "WANDB_API_KEY"', "WANDB_API_KEY"),
+        ("https://llm.example/v1", "", "ANTHROPIC_API_KEY"),
+        ("https://api.openai.com/v1", "", "OPENAI_API_KEY"),
+    ],
+)
+def test_the_key_of_an_endpoint_is_hidden_however_it_is_given(
+    tmp_path: Path, monkeypatch, address: str, setting: str, name: str
+) -> None:
+    monkeypatch.setenv("TREEWRIGHT_LLM_KEYS", "https://llm.example=ANTHROPIC_API_KEY")
+    endpoint = f'[agents.coder.endpoint]\nbase_url = "{address}"\nmodel = "m"\n{setting}\n'
+    found = seen(tmp_path, f'\n[agents.coder]\nbackend = "openai"\n{endpoint}')
+    assert name not in found
+    assert "ANTHROPIC_API_KEY" not in found, "nor one that the list names for somebody else"
+
+
 def test_a_surrounding_git_is_left_behind(tmp_path: Path, monkeypatch) -> None:
     location = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"}
     for name in location:

@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
 from tests.faults.running import Gate, Search, add_gate, finish
 from tests.faults.running import search as run_search
-from tests.toy import ToyRepository
-from tests.tree.making import manifest, queued
+from tests.llm.endpoints import Step, completion, stand_in
+from tests.toy import ToyRepository, set_parameter
+from tests.tree.making import finished, manifest, queued
+from tests.waiting import until
 from treewright.kernel.budget import Spending
-from treewright.tree.agents import chat_wire
-from treewright.tree.config import EndpointConfig
+from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
 from treewright.tree.records import state, store, usage_log
-from treewright.tree.records.model import Usage
 from treewright.tree.validation import validate
 
 FLAGS = ("--ideas-per-node", "2", "--max-depth", "2", "--sweep-config-limit", "8")
@@ -112,11 +110,29 @@ def test_what_was_spent_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-@pytest.mark.parametrize("counts", [(-6_000_000, 5), (10**15, 5)])
-def test_usage_that_cannot_be_true_is_not_believed(counts: tuple[int, int]) -> None:
-    endpoint = EndpointConfig(base_url="http://h/v1", model="m", usd_per_million_prompt_tokens=1.0)
-    usage = chat_wire.priced(endpoint, chat_wire.Counts(*counts))
-    assert usage == Usage(0, 5, 0.0)
+def test_what_ideas_cost_before_a_kill_is_counted(toy: ToyRepository) -> None:
+    """The first reply is unreadable, and the search dies while the second is awaited."""
+    text = (toy.path / "treewright.toml").read_text().partition("[[ideas]]")[0]
+    good = completion("## IDEA: Raise A\n\n" + set_parameter("A", 2.0).partition("\n\n")[2])
+    never = Step(delay=600, body=good)
+    flags = ("--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8")
+    with stand_in(Step(body=completion("no heading")), never, Step(body=good)) as endpoint:
+        asked = f'base_url = "{endpoint.url}"\nmodel = "m"\nusd_per_million_prompt_tokens = 1e3\n'
+        toy.write("treewright.toml", f'{text}[[ideas]]\nsource = "llm"\n[ideas.endpoint]\n{asked}')
+        toy.commit("ideas from an endpoint")
+        running = Search(toy, *flags, "--no-preflight")
+        until(lambda: len(endpoint.requests) == 2, what="the second question")
+        running.signal(signal.SIGKILL)
+        running.child.communicate()
+        assert finish(toy)["stop_reason"]
+        first = endpoint.requests[0]["messages"][0]["content"]
+    found = on_disk(toy)
+    spent = found["spent"]
+    assert (spent["prompt_tokens"], spent["completion_tokens"]) == (200, 20), "both searches"
+    assert spent["cost_usd"] == 0.2
+    assert "# Node n0000 at depth 0\n" in first, "as the manifest counts"
+    assert found["nodes"]["n0000"]["depth"] == 0
+    assert validate(toy.run_dir("run"), toy.path) == []
 
 
 def test_negative_spending_in_a_journal_takes_nothing_back() -> None:
@@ -128,6 +144,16 @@ def test_negative_spending_in_a_journal_takes_nothing_back() -> None:
         ev.Requeued(eval_id="e000001", attempt=1, reason="x", usage=Usage(-5, -5, -6.0)),
     )
     assert (run.spent.cost_usd, run.spent.prompt_tokens) == (1.0, 0)
+
+
+def test_an_outcome_that_claims_what_cannot_be_true_is_recorded_without_it() -> None:
+    """The record of the evaluation and the sum over the run agree."""
+    run = manifest()
+    state.apply(run, queued(1))
+    state.apply(run, ev.Started(eval_id="e000001", attempt=1))
+    state.apply(run, finished(1, usage=Usage(-5, 10**15, -6.0)))
+    assert run.evaluations["e000001"].usage == Usage()
+    assert (run.spent.cost_usd, run.spent.completion_tokens) == (0.0, 0)
 
 
 def test_a_usage_file_that_was_tampered_with_is_read_as_far_as_it_goes(tmp_path) -> None:

@@ -3,9 +3,64 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.toy import ToyRepository
+from tests.waiting import until
+from treewright.kernel import untrusted
 from treewright.tree.repository.worktrees import Worktrees
+
+SLOW_FILTER = "touch {here}/writing; until test -e {here}/go; do sleep 0.01; done; cat"
+
+
+def test_files_that_take_long_to_write_hold_nobody_up(toy: ToyRepository, tmp_path) -> None:
+    """One candidate's checkout hangs; others are added, removed and repaired meanwhile."""
+    commit = toy.git("rev-parse", "HEAD").strip()
+    toy.write(".gitattributes", "slow.txt filter=slow\n")
+    toy.write("slow.txt", "x\n")
+    slow = toy.commit("a file that is slow to write")
+    toy.git("config", "filter.slow.smudge", SLOW_FILTER.format(here=tmp_path))
+    trees = Worktrees(toy.path, tmp_path / "run", "run")
+    with ThreadPoolExecutor() as pool:
+        hanging = pool.submit(trees.add_candidate, "slow", slow)
+        try:
+            until(lambda: (tmp_path / "writing").exists())
+            for name in ("e1", "e2"):
+                assert (pool.submit(trees.add_candidate, name, commit).result(60) / ".git").exists()
+            pool.submit(trees.remove_candidate, "e1").result(60)
+            pool.submit(trees.repair, {"n0000": commit}, ["slow", "e2"]).result(60)
+            assert not hanging.done()
+        finally:
+            (tmp_path / "go").touch()
+        assert (hanging.result(60) / "slow.txt").read_text() == "x\n"
+
+
+def test_files_that_take_long_to_remove_hold_nobody_up(
+    toy: ToyRepository, tmp_path, monkeypatch
+) -> None:
+    commit = toy.git("rev-parse", "HEAD").strip()
+    trees = Worktrees(toy.path, tmp_path / "run", "run")
+    trees.add_candidate("large", commit)
+    removing, go = threading.Event(), threading.Event()
+    real = untrusted.remove_tree
+
+    def slowly(path) -> None:
+        removing.set()
+        assert go.wait(60)
+        real(path)
+
+    monkeypatch.setattr(untrusted, "remove_tree", slowly)
+    with ThreadPoolExecutor() as pool:
+        hanging = pool.submit(trees.remove_candidate, "large")
+        try:
+            assert removing.wait(60)
+            assert pool.submit(trees.add_candidate, "e1", commit).result(60).is_dir()
+            assert not hanging.done()
+        finally:
+            go.set()
+        hanging.result(60)
+    assert toy.git("worktree", "list").count("\n") == 2
+    assert toy.git("for-each-ref", "refs/heads/treewright").count("\n") == 1
 
 
 def test_many_threads_add_and_remove_candidates_at_once(toy: ToyRepository, tmp_path) -> None:

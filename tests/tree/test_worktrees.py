@@ -11,7 +11,7 @@ import pytest
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree.repository import worktrees
-from treewright.tree.repository.git import GitError, attempt, git, hide_from_status, require_clean
+from treewright.tree.repository.git import GitError, git, hide_from_status, require_clean, try_git
 from treewright.tree.repository.worktrees import Worktrees, protected_changes, stage_all, tampered
 
 
@@ -72,7 +72,7 @@ def test_what_is_ignored_does_not_survive_into_the_measurement(place: Place) -> 
     place.trees.commit_candidate("e1", "x", 1)
     assert not (path / "results.cache").exists()
     assert not (path / "build").exists()
-    assert attempt(path, "status", "--porcelain", "--ignored").stdout == ""
+    assert try_git(path, "status", "--porcelain", "--ignored").stdout == ""
 
 
 def test_a_pristine_candidate_is_exactly_the_commit(place: Place) -> None:

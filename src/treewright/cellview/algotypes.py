@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from treewright.mcts.cell_settings import Algotype
-from treewright.mcts.policy import Policy, may_widen, puct, ucb1
-from treewright.mcts.prooftree import Edge, Node
+from treewright.search.andor.graph import Edge, Node
+from treewright.search.andor.policies.mcts import Mcts, may_widen, puct, ucb1
 
-Pick = Callable[[Node, Sequence[Edge], Policy], Edge]
+Pick = Callable[[Node, Sequence[Edge], Mcts], Edge]
 """Chooses an edge among some of a node's, at least one."""
 
-Widens = Callable[[Node, Policy], bool]
+Widens = Callable[[Node, Mcts], bool]
 """Whether to try another tactic at a node before its edges are followed."""
 
 
@@ -31,12 +31,12 @@ def behaviour(algotype: Algotype, rng: Random) -> tuple[Pick, Widens]:
             return _any(rng), _as_likely_as_an_edge(rng)
 
 
-def _by_prior(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+def _by_prior(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     """PUCT; where the tactic source gave no priors there is only UCB1 to go by."""
     return ucb1(node, edges, policy) if edges[0].prior is None else puct(node, edges, policy)
 
 
-def _best(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+def _best(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     """The edge that looks best; nothing for exploration."""
     best, best_value = edges[0], -1.0
     for edge in edges:
@@ -47,12 +47,12 @@ def _best(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
     return best
 
 
-def _first(node: Node, edges: Sequence[Edge], policy: Policy) -> Edge:
+def _first(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     """The first edge, for as long as it lives."""
     return edges[0]
 
 
-def _never(node: Node, policy: Policy) -> bool:
+def _never(node: Node, policy: Mcts) -> bool:
     return False
 
 

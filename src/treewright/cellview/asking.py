@@ -10,8 +10,8 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from treewright.mcts.expansion import Expander, Expansion
-from treewright.mcts.prooftree import Node
 from treewright.mcts.sources.base import Suggestions
+from treewright.search.andor.graph import Node
 
 
 class Asking:

@@ -14,8 +14,8 @@ from treewright.cellview.algotypes import behaviour
 from treewright.cellview.damage import Damage
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy, select_child
-from treewright.mcts.prooftree import Edge, Node
+from treewright.search.andor.graph import Edge, Node
+from treewright.search.andor.policies.mcts import Mcts, select_child
 
 _MOST_DETOURS = 8
 
@@ -35,7 +35,7 @@ class Cell:
         agent: int,
         expander: Expander,
         settings: CellSettings,
-        policy: Policy,
+        policy: Mcts,
         damage: Damage,
         seed: int,
     ) -> None:
@@ -43,7 +43,6 @@ class Cell:
         self.algotype = settings.algotype(agent)
         rng = Random(f"{seed}:walk:{agent}")  # noqa: S311
         self._pick, self._widens = behaviour(self.algotype, rng)
-        self._has_more = expander.has_more
         self._tree = expander.tree
         self._policy = policy
         self._damage = damage
@@ -102,7 +101,7 @@ class Cell:
     def _look(self, node: Node, now: int) -> Edge | None:
         """Forms a belief from the numbers as they are now."""
         live = node.live
-        if not live or (self._has_more(node) and self._widens(node, self._policy)):
+        if not live or (not node.exhausted and self._widens(node, self._policy)):
             edge = None
         elif len(live) == 1:
             edge = live[0]
@@ -115,7 +114,7 @@ class Cell:
         """The edge to follow, or None. A belief that is old or shows to be wrong is renewed."""
         seen, edge = self._beliefs.get(node.id, _NOTHING)
         if edge is None:
-            wrong = node.live and not self._has_more(node)
+            wrong = node.live and node.exhausted
         else:
             wrong = edge.status
         if wrong or now - seen >= self._refresh:
@@ -194,7 +193,7 @@ class Cell:
                     self._stand_at(node, path.copy())
                 continue
             # What is taken is worth waiting for; around the rest another tactic may lead.
-            if turned_back and node.id not in taken and self._has_more(node):
+            if turned_back and node.id not in taken and not node.exhausted:
                 return node
             if len(path) == len(self.trail):
                 return None

@@ -14,19 +14,23 @@ from math import inf
 from treewright.cellview.asking import Asking
 from treewright.cellview.cell import Cell, Step, is_settled
 from treewright.cellview.damage import Damage
+from treewright.kernel.errors import UsageError
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy, back_up, release, reserve
-from treewright.mcts.prooftree import Node, Status
 from treewright.mcts.records import Reason
 from treewright.mcts.settings import Settings
 from treewright.mcts.turn import Turn, reason_of
+from treewright.search.andor.graph import Node, Status
+from treewright.search.andor.policies.mcts import Mcts
+from treewright.search.andor.statistics import back_up, release, reserve
 
-_DEFAULT = Policy()
+_DEFAULT = Mcts()
 
 
 def make_runner(settings: Settings, expander: Expander) -> CellViewRunner:
     cells = settings.cells or CellSettings()
+    if not isinstance(settings.policy, Mcts):
+        raise UsageError("cells choose by their algotypes; another policy is for one searcher")
     return CellViewRunner(expander, cells, settings.seed, settings.policy)
 
 
@@ -46,7 +50,7 @@ class CellViewRunner:
     """Grows a tree by many cells. `step` gives one iteration, in the order of the clock."""
 
     def __init__(
-        self, expander: Expander, settings: CellSettings, seed: int, policy: Policy = _DEFAULT
+        self, expander: Expander, settings: CellSettings, seed: int, policy: Mcts = _DEFAULT
     ) -> None:
         self.expander = expander
         self.tree = expander.tree

@@ -57,7 +57,6 @@ def bank(
     import msgspec
 
     from treewright.cli.orchestrator_options import make_config
-    from treewright.kernel import atomic
     from treewright.orchestrator.goals.bank import read_bank
     from treewright.orchestrator.ledger.counting import stub_ledger
     from treewright.orchestrator.ledger.store import Ledger
@@ -83,11 +82,7 @@ def bank(
                 announce=lambda text: echo(text, err=True),
             )
         )
-        path = bench.write_results(run.results, results)
-        picture = bank_report.picture(
-            run.results, bank_report.solved_times(ledger, run.results.run_id)
-        )
-        atomic.write_bytes(path.with_suffix(".svg"), picture.encode())
+        path = bank_report.publish(run.results, ledger, results)
     if as_json:
         echo(msgspec.json.encode(run.results).decode())
     else:

@@ -37,13 +37,13 @@ def bg(
     are not touched unless --in-place is given.
     """
     import asyncio
-    import signal
 
     import msgspec
 
     from treewright.cli.orchestrator_options import make_config
     from treewright.kernel.errors import UsageError
     from treewright.orchestrator.ledger.counting import stub_ledger
+    from treewright.orchestrator.ledger.file import DEFAULT_PATH
     from treewright.orchestrator.ledger.store import Ledger
     from treewright.orchestrator.running.background import Background
 
@@ -56,21 +56,10 @@ def bg(
         background = Background(
             project, ledger, config, in_place, lambda text: echo(text, err=True)
         )
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
-
-        def stop() -> None:
-            background.stop()
-            for number in numbers:  # a second one ends the process at once
-                loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_DFL)
-
-        for number in numbers:
-            loop.add_signal_handler(number, stop)
-        await background.run(once=once)
+        await background.run_until_signalled(once=once)
         return background
 
-    path = ledger_path or base / ".treewright" / "ledger.db"
+    path = ledger_path or base / DEFAULT_PATH
     with Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger:
         done = asyncio.run(work(ledger))
     if as_json:

@@ -24,6 +24,7 @@ COMMANDS = {
     "blueprint": ("treewright.cli.blueprint", "blueprint", "Does a blueprint agree with Lean?"),
     "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
+    "search": ("treewright.cli.search", "search", "Searches made with the library."),
     "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),
     "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
     "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from treewright.kernel.errors import UsageError
+from treewright.orchestrator.ledger.file import DEFAULT_PATH
 
 if TYPE_CHECKING:
     from treewright.orchestrator.config import OrchestratorConfig
@@ -18,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 ledger_option = click.option(
     "--ledger",
     "ledger_path",
-    default=Path(".treewright/ledger.db"),
+    default=DEFAULT_PATH,
     show_default=True,
     type=click.Path(path_type=Path, dir_okay=False),
     help="The ledger of attempts.",

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treewright.cli.output import echo
+from treewright.cli.prove_cells import CELL_FLAGS, CommandWithCells, cell_options, cells_of
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
+from treewright.mcts import layout
+from treewright.search.andor import policies
+from treewright.search.registry import given_options, in_words
 
 if TYPE_CHECKING:
     from treewright.lean.session import LeanSession
@@ -28,17 +32,11 @@ _file = click.Path(path_type=Path, dir_okay=False)
 _POLICY = (
     "exploration", "first_play", "backup", "discount", "widen_base", "widen_scale", "widen_power",
 )  # fmt: skip
-_DISTRIBUTED_ONLY = (
-    "agents", "inflight", "algotypes", "view", "radius", "stride", "stay", "refresh",
-    "depth_limit", "give_up", "block_fraction", "block_target",
-    "block_at", "block_duration", "block_permanent", "unfreeze_prob", "delay_prob",
-    "delay_duration", "reroute_max", "interventions",
-)  # fmt: skip
 _WITH_RESUME = ("resume", "as_json", "in_place", "force")
 _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 
 
-@click.command()
+@click.command(cls=CommandWithCells)
 @click.argument("target", required=False)
 @click.option("--statement", help="A proposition to prove, instead of a file.")
 @click.option(
@@ -46,6 +44,18 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
     "mode",
     type=click.Choice(["centralized", "distributed"]),
     help="One searcher over the whole tree, or many with local views. [centralized]",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(list(policies.known())),
+    help=f"Centralized: the next goal by {in_words(policies.known())}. [mcts]",
+)
+@click.option(
+    "--policy-option",
+    "policy_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the policy (`treewright search policies` lists them); may be repeated.",
 )
 @click.option("--simulations", type=_positive, help="Most simulations per goal. [200]")
 @click.option("--time-limit", type=_seconds, help="Most seconds of search per goal. [none]")
@@ -69,28 +79,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--widen-scale", type=click.FloatRange(min=0), help="More with visits. [1]")
 @click.option("--widen-power", type=_share, help="To this power of visits. [0.5]")
 @click.option("--axioms", help="What a proof may rest on, by commas. [the three of Lean]")
-@click.option("--agents", type=_positive, help="Distributed: cells. [4]")
-@click.option("--inflight", type=_positive, help="Distributed: reservations at once. [2]")
-@click.option("--algotypes", help="Distributed: mix of policies, as ucb:2,depth_first:1. [puct]")
-@click.option("--view", type=click.Choice(["subtree", "radius"]), help="Distributed: what is seen.")
-@click.option("--radius", type=_positive, help="Distributed: how far, with --view radius. [3]")
-@click.option("--stride", type=click.IntRange(min=0), help="Distributed: steps to settle. [2]")
-@click.option("--stay", type=_positive, help="Distributed: turns at a place. [4]")
-@click.option("--refresh", type=_positive, help="Distributed: ticks a belief lasts. [8]")
-@click.option("--depth-limit", type=_positive, help="Distributed: of depth_first cells. [12]")
-@click.option("--give-up", type=_positive, help="Distributed: fruitless rounds to abort. [8]")
-@click.option("--block-fraction", type=_share, help="Distributed: share that is blocked. [0]")
-@click.option(
-    "--block-target", type=click.Choice(["agents", "nodes"]), help="Distributed: of what."
-)
-@click.option("--block-at", type=click.IntRange(min=0), help="Distributed: from this tick. [0]")
-@click.option("--block-duration", type=_positive, help="Distributed: for so many ticks. [20]")
-@click.option("--block-permanent", is_flag=True, default=None, help="Distributed: for ever.")
-@click.option("--unfreeze-prob", type=_share, help="Distributed: let go after that time. [1]")
-@click.option("--delay-prob", type=_share, help="Distributed: share of late turns. [0]")
-@click.option("--delay-duration", type=_positive, help="Distributed: late by so many ticks. [5]")
-@click.option("--reroute-max", type=click.IntRange(min=0), help="Distributed: ways round. [2]")
-@click.option("--interventions", type=_file, help="Distributed: a TOML schedule of them.")
+@cell_options
 @click.option("--experiment", type=_file, help="Run a grid of searches described in TOML.")
 @click.option("--run-id", help="Name of the run (default: a timestamp).")
 @click.option("--resume", metavar="RUN", help="Continue a run; its settings come from it.")
@@ -102,7 +91,7 @@ def prove(**given: Any) -> None:
 
     Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call.
     """
-    flags = {name: value for name, value in given.items() if value is not None}
+    flags = {name: value for name, value in given.items() if value not in (None, ())}
     if "experiment" in flags:
         _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
         from treewright.cli.prove_experiment import experiment
@@ -112,8 +101,11 @@ def prove(**given: Any) -> None:
     directory, session = _prepare(flags)
     result, stopped = _prove(directory, session, flags)
     if flags.get("in_place") and result.complete:
-        _write_in_place(directory, result)
-    echo(f"report: {directory / 'report.md'}", err=True)
+        from treewright.mcts.run import write_in_place
+
+        if written := write_in_place(directory, result):
+            echo(f"written into {written}", err=True)
+    echo(f"report: {directory / layout.REPORT}", err=True)
     _print(result, flags)
     if not result.complete and not stopped:
         echo(
@@ -157,19 +149,15 @@ def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
 
 def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
-    from treewright.mcts.policy import Policy
     from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
 
     mode = flags.get("mode", "centralized")
-    for name in _DISTRIBUTED_ONLY if mode == "centralized" else ():
+    for name in CELL_FLAGS if mode == "centralized" else ():
         if name in flags:
             raise UsageError(f"{_flag(name)} means something only with --mcts-mode distributed")
     for name in ("time_limit", "step_timeout"):
         if not math.isfinite(flags.get(name, 1.0)):
             raise UsageError(f"{_flag(name)} must be a number of seconds")
-    for name in _POLICY:
-        if isinstance(flags.get(name), float) and not math.isfinite(flags[name]):
-            raise UsageError(f"{_flag(name)} must be a number")
     if ("llm_url" in flags) != ("llm_model" in flags):
         raise UsageError("--llm-url and --llm-model go together")
     key_env = flags.get("llm_key_env")
@@ -190,15 +178,30 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
     )
-    policy = Policy(**_some(flags, *_POLICY))
     return Settings(
         mode=mode,
-        policy=policy,
+        policy=_policy(flags, mode),
         sources=sources,
-        cells=_cells(flags) if mode == "distributed" else None,
+        cells=cells_of(flags) if mode == "distributed" else None,
         axioms=_axioms(flags["axioms"]) if "axioms" in flags else Settings().axioms,
         **_some(flags, "simulations", "time_limit", "step_timeout", "seed", "batch", "refute"),
     )
+
+
+def _policy(flags: dict[str, Any], mode: str) -> policies.Policy:
+    """Flags that are shorthand for a setting, and settings by name; none of them twice."""
+    if mode == "distributed" and "policy" in flags:
+        raise UsageError("--policy is for one searcher; cells choose by --algotypes")
+    options = _some(flags, *_POLICY)
+    for name, value in given_options(flags.get("policy_options", ())).items():
+        if name in options:
+            raise UsageError(f"{name!r} is given twice: by {_flag(name)} and --policy-option")
+        options[name] = value
+    for name, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            where = _flag(name) if name in flags else f"--policy-option {name}"
+            raise UsageError(f"{where} must be a number")
+    return policies.make(flags.get("policy", policies.Mcts.name), options)
 
 
 def _axioms(text: str) -> tuple[str, ...]:
@@ -207,23 +210,6 @@ def _axioms(text: str) -> tuple[str, ...]:
     if "sorryAx" in names:
         raise UsageError("--axioms cannot allow sorryAx: a proof with sorry is none")
     return tuple(sorted(names))
-
-
-def _cells(flags: dict[str, Any]) -> Any:
-    from treewright.mcts.cell_settings import CellSettings, parse_algotypes
-    from treewright.mcts.interventions import load_schedule
-
-    fields = _some(
-        flags, *(n for n in _DISTRIBUTED_ONLY if n not in ("algotypes", "interventions"))
-    )
-    if "algotypes" in flags:
-        fields["algotypes"] = parse_algotypes(flags["algotypes"])
-        fields.setdefault("agents", len(fields["algotypes"]))
-    if "agents" in fields:
-        fields.setdefault("inflight", min(CellSettings().inflight, fields["agents"]))
-    if "interventions" in flags:
-        fields["schedule"] = load_schedule(flags["interventions"])
-    return CellSettings(**fields)
 
 
 def _prove(
@@ -235,7 +221,6 @@ def _prove(
     from treewright.cli.signals import cancel_on_signals
     from treewright.lean.replay import Replayer
     from treewright.mcts.prove import Prover
-    from treewright.mcts.report import write_report
     from treewright.mcts.run import opened
 
     with (
@@ -244,12 +229,10 @@ def _prove(
         opened_source(run.record) as source,
         cancel_on_signals() as cancel,
     ):
-        echo(f"run {run.record.run_id}: {run.record.mode}, {directory}", err=True)
+        echo(f"run {run.record.run_id}: {run.record.settings.searcher}, {directory}", err=True)
         narration = narrator(sys.stderr)
         prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
-        result = prover.prove()
-        write_report(directory)
-        return result, cancel.is_set()
+        return prover.prove(), cancel.is_set()
 
 
 def bundled_home() -> LeanHome:
@@ -265,24 +248,6 @@ def bundled_session() -> Callable[[], LeanSession]:
 
     home = bundled_home()
     return lambda: WasmSession(home)
-
-
-def _write_in_place(directory: Path, result: RunResult) -> None:
-    from treewright.kernel import atomic
-    from treewright.mcts.settings import FileTarget, read_run
-
-    target = read_run(directory / "run.json").target
-    if not isinstance(target, FileTarget):
-        raise UsageError("--in-place changes a file; this run has none")
-    if result.file is None:
-        return
-    path = Path(target.path).resolve()  # a link stays one
-    if path.read_bytes() != target.source.encode():
-        raise UsageError(f"{path} has changed since the run began; the proofs are in {result.file}")
-    mode = path.stat().st_mode
-    atomic.write_bytes(path, Path(result.file).read_bytes())
-    path.chmod(mode)
-    echo(f"written into {target.path}", err=True)
 
 
 def _print(result: RunResult, flags: dict[str, Any]) -> None:
@@ -308,7 +273,12 @@ def _only(flags: dict[str, Any], allowed: tuple[str, ...], why: str) -> None:
 
 
 def _flag(name: str) -> str:
-    names = {"mode": "--mcts-mode", "as_json": "--json", "target": "TARGET"}
+    names = {
+        "mode": "--mcts-mode",
+        "policy_options": "--policy-option",
+        "as_json": "--json",
+        "target": "TARGET",
+    }
     return names.get(name, f"--{name.replace('_', '-')}")
 
 

@@ -10,19 +10,19 @@ import click
 import msgspec
 
 from treewright.cellview.experiment.plan import load
-from treewright.cellview.experiment.proving import CellProver
-from treewright.cellview.experiment.runner import Outcome, Progress, run_experiment
+from treewright.cellview.experiment.proving import PlanProver
+from treewright.cellview.experiment.runner import ExperimentState, Progress, run_experiment
 from treewright.cli.lean import announced_progress
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
-from treewright.kernel.rundir import validate_run_id
+from treewright.kernel.rundir import STATE_DIR, validate_run_id
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.run import hide_from_git
 
-EXPERIMENTS = Path(".treewright") / "experiments"
+EXPERIMENTS = Path(STATE_DIR) / "experiments"
 
 
 def experiment(flags: dict[str, Any]) -> None:
@@ -34,7 +34,7 @@ def experiment(flags: dict[str, Any]) -> None:
     hide_from_git(base)
     home = ensure_installed(announced_progress())
     with Replayer(home) as replayer, cancel_on_signals() as cancel:
-        prover = CellProver(plan, lambda: WasmSession(home), replayer, cancel.is_set, force=force)
+        prover = PlanProver(plan, lambda: WasmSession(home), replayer, cancel.is_set, force=force)
         with contextlib.closing(prover):
             outcome = run_experiment(plan, base / name, prover, _say, force=force)
     _print(name, outcome, flags)
@@ -53,7 +53,7 @@ def _say(progress: Progress) -> None:
         )
 
 
-def _print(name: str, outcome: Outcome, flags: dict[str, Any]) -> None:
+def _print(name: str, outcome: ExperimentState, flags: dict[str, Any]) -> None:
     if flags.get("as_json"):
         shown = {
             "experiment": name,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TextIO
 
 from treewright.kernel.rendering.terminal import visible
-from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.prove import Observer
 from treewright.mcts.records import Iteration, VerdictReached
 from treewright.mcts.targets import GoalSpec
+from treewright.search.andor.graph import Graph
 
 _PLAIN_EVERY = 50
 
@@ -26,7 +26,7 @@ def narrator(stream: TextIO) -> Observer:
         begun[0] = 0
         say(f"goal {spec.number + 1} of {total}: {spec.name}")
 
-    def iteration(line: Iteration, tree: ProofTree) -> None:
+    def iteration(line: Iteration, tree: Graph) -> None:
         begun[0] += 1
         if not terminal and begun[0] % _PLAIN_EVERY:
             return

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from treewright.cli.output import echo
 from treewright.kernel.errors import UsageError
+from treewright.kernel.rendering import numbers
+from treewright.llm.usage import Usage, describe_cost
 from treewright.mcts.settings import FileTarget, RunRecord
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.sources.cached import TacticCache
@@ -35,7 +37,20 @@ def opened_source(record: RunRecord) -> Iterator[TacticSource]:
             stack.callback(ledger.close)
             cache = LedgerTactics(ledger)
         defined = defined_in(target.source) if isinstance(target, FileTarget) else frozenset()
-        yield build_source(settings, premises, cache, _warn, defined)
+        spent: list[Usage] = []
+        try:
+            yield build_source(settings, premises, cache, _warn, defined, spent.append)
+        finally:
+            tell_spent(spent)
+
+
+def tell_spent(spent: list[Usage]) -> None:
+    if spent:
+        total = sum(spent, Usage())
+        tokens = f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
+        cost = describe_cost(total.cost_usd, total.unpriced_tokens)
+        answers = numbers.count(len(spent), "answer")
+        echo(f"treewright: {answers} of the model: {tokens}; cost {cost}", err=True)
 
 
 def _warn(text: str) -> None:

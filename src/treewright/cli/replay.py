@@ -8,6 +8,7 @@ import click
 
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
+from treewright.mcts import layout
 
 
 @click.command()
@@ -31,7 +32,7 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
     from treewright.mcts.settings import read_run
 
     directory = locate(run, Path.cwd())
-    record = read_run(directory / "run.json")
+    record = read_run(directory / layout.RUN)
     with opened_source(record) as source:
         if offline:
             report = replay_offline(directory, source)
@@ -45,6 +46,9 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
         echo(f"differs after {report.iterations} iterations: {report.difference}")
     else:
         echo(f"the same: {report.goals} goals, {report.iterations} iterations")
+        for check in report.checks:
+            said = f"the replay check said {check.reason!r} of text {check.candidate[:12]}"
+            echo(f"goal {check.goal}, {check.status}: {said}")
         for what in report.unchecked:
             echo(f"not checked: {what}")
     if report.difference:

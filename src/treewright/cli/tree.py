@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_FINDINGS, TreewrightError, UsageError
+from treewright.kernel.errors import EXIT_FINDINGS, UsageError
 
 _positive = click.IntRange(min=1)
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
@@ -170,14 +169,13 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
-    from treewright.tree.records import outcome
-    from treewright.tree.report import write_report
+    from treewright.tree.records import description, layout
     from treewright.tree.running.choosing import Choosing
     from treewright.tree.running.creation import Shape
-    from treewright.tree.running.dispatch import FailurePolicy
+    from treewright.tree.running.dispatch import FailureRules
     from treewright.tree.running.housekeeping import Retention
     from treewright.tree.running.parallel import Parallelism
-    from treewright.tree.running.runner import RunRequest, open_run, runs_directory
+    from treewright.tree.running.runner import RunRequest, open_run, search
 
     request = RunRequest(
         repo=flags["repo"],
@@ -197,7 +195,7 @@ def _search(flags: dict[str, Any]) -> None:
         make_baseline=flags["make_baseline"],
         preflight=flags["preflight"],
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
-        policy=FailurePolicy(
+        failure_rules=FailureRules(
             retries=flags["eval_retries"],
             retry_timeouts=flags["retry_timeouts"],
             strict=flags["strict_fail"],
@@ -221,23 +219,15 @@ def _search(flags: dict[str, Any]) -> None:
         progress.resume(coordinator.store.run_dir, coordinator.manifest)
         if coordinator.manifest.dry_run:
             progress.say(
-                outcome.estimate(
+                description.estimate(
                     coordinator.manifest,
-                    runs_directory(coordinator.repo),
+                    layout.runs_directory(coordinator.repo),
                     flags["max_parallel_evals"],
                 )
             )
-        try:
-            while coordinator.advance() and flags["until_done"]:
-                write_report(coordinator.store.run_dir, coordinator.manifest)
-        except BaseException:
-            with contextlib.suppress(Exception):  # what ended the search is what to report
-                coordinator.store.lease.check()
-                write_report(coordinator.store.run_dir, coordinator.manifest)
-            raise
-        report = write_report(coordinator.store.run_dir, coordinator.manifest)
+        report = search(coordinator, until_done=flags["until_done"])
         progress.say(f"report: {report}")
-        document = outcome.describe(coordinator.manifest, coordinator.store.run_dir)
+        document = description.describe(coordinator.manifest, coordinator.store.run_dir)
     _print_json(document)
 
 
@@ -258,38 +248,23 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
-    from treewright.tree.records import outcome, store
-    from treewright.tree.report import write_report
-    from treewright.tree.running.runner import locate
-    from treewright.tree.validation import validate
-    from treewright.tree.validation import write_report as write_validation
+    from treewright.tree.inspection import inspect
 
     _refuse_other_flags(ctx)
     if flags["tree_run_id"] is None:
         raise UsageError("--report-only and --validate-only need --tree-run-id")
-    repo, run_dir = locate(flags["repo"], flags["tree_run_id"])
-    findings = []
-    if flags["validate_only"]:
-        findings = validate(run_dir, repo)
-        path = write_validation(run_dir, findings)
-        echo(f"{len(findings)} findings: {path}", err=True)
-    try:
-        manifest = store.load(run_dir)
-    except TreewrightError:
-        if not findings:
-            raise
-        document: dict[str, Any] = {"tree_run_id": flags["tree_run_id"]}
-    else:
-        if flags["report_only"]:
-            manifest = store.refresh(run_dir)
-            echo(f"report: {write_report(run_dir, manifest)}", err=True)
-        document = outcome.describe(manifest, run_dir)
-    if flags["validate_only"]:
-        document["findings"] = [
-            {"code": f.code, "subject": f.subject, "message": f.message} for f in findings
-        ]
-    _print_json(document)
-    if findings:
+    found = inspect(
+        flags["repo"],
+        flags["tree_run_id"],
+        report=flags["report_only"],
+        validation=flags["validate_only"],
+    )
+    if found.validation is not None:
+        echo(f"{len(found.findings)} findings: {found.validation}", err=True)
+    if found.report is not None:
+        echo(f"report: {found.report}", err=True)
+    _print_json(found.document)
+    if found.findings:
         sys.exit(EXIT_FINDINGS)
 
 

@@ -19,13 +19,19 @@ from starlette.concurrency import run_in_threadpool
 from treewright.dashboard import liveness
 from treewright.dashboard.live_tree import signature
 from treewright.dashboard.roots import Roots, RunRef
+from treewright.kernel.rundir import LEASE_DIR
+from treewright.mcts import layout as proof_layout
+from treewright.tree.records import layout as tree_layout
 
 MOST_LISTENERS = 200
 _SECONDS_BETWEEN_LOOKS = 0.4
 _SHARE_OF_TIME = 10
 """A look that takes long is followed by a pause so many times as long."""
 _HEARTBEAT_SECONDS = 15.0
-_FILES = {"tree": ("events.jsonl",), "proof": ("trace.jsonl", "run.json", "result.json")}
+_FILES = {
+    "tree": (tree_layout.EVENTS,),
+    "proof": (proof_layout.TRACE, proof_layout.RUN, proof_layout.RESULT),
+}
 
 Signatures = dict[str, Any]
 
@@ -117,7 +123,7 @@ def _signature(run: RunRef) -> Any:
         log = run.path.with_name(run.path.name + "-wal")
         return signature(run.path), signature(log)
     files = tuple(signature(run.path / name) for name in _FILES[run.kind])
-    return files, liveness.look(run.path / "lease", None).state
+    return files, liveness.look(run.path / LEASE_DIR, None).state
 
 
 def _event(name: str, data: object) -> bytes:

@@ -16,7 +16,7 @@ from treewright.dashboard import confined, numbers
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
 from treewright.tree.records import events as ev
-from treewright.tree.records import state, store
+from treewright.tree.records import layout, state
 from treewright.tree.records.model import FORMAT_VERSION, Manifest
 
 _decoder = jsontext.decoder(ev.Event)
@@ -34,7 +34,7 @@ class LiveTree:
         self.run_dir = run_dir
         self.manifest: Manifest | None = None
         self.problem = ""
-        self._events = run_dir / store.EVENTS
+        self._events = run_dir / layout.EVENTS
         self._signature: Signature | None = None
         self._generation = 0
         self._offset = 0
@@ -66,8 +66,8 @@ class LiveTree:
             if before is None or found[0] != before[0] or found[1] < self._offset:
                 self._restart()
             try:
-                if confined.inside(self.run_dir, store.EVENTS) is None:
-                    raise StorageError(f"{store.EVENTS} is not a file of this run")
+                if confined.inside(self.run_dir, layout.EVENTS) is None:
+                    raise StorageError(f"{layout.EVENTS} is not a file of this run")
                 self._read_on()
                 self.problem = "" if self.manifest is not None else NO_RECORD
             except (StorageError, OSError, msgspec.ValidationError, KeyError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,11 +18,9 @@ from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.mcts.layout import LEASE, RESULT, RUN, TRACE
+from treewright.search.andor.policies import Mcts
 
-TRACE = "trace.jsonl"
-RUN = "run.json"
-RESULT = "result.json"
-LEASE_DIR = "lease"
 _LARGEST_RUN_FILE = 4 << 20
 _PIECE_BYTES = 4 << 20
 _LONGEST_DETAIL = 300
@@ -144,7 +142,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
     if outcome is not None and outcome.complete:
         proved = outcome.proved
         result = f"{proved} of {outcome.total} goals proved"
-    now = liveness.look(run.path / LEASE_DIR, result)
+    now = liveness.look(run.path / LEASE, result)
     if problem:
         now = liveness.Liveness("damaged", problem)
     return {
@@ -154,6 +152,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "created_at": described.get("created_at"),
         "target": _words(described.get("target")),
         "mode": described.get("mode"),
+        "policy": _policy(described),
         "settings": described.get("settings"),
         "liveness": now,
         "progress": {
@@ -166,6 +165,15 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "eta_seconds": None,
         "problem": problem,
     }
+
+
+def _policy(described: Mapping[str, Any]) -> str | None:
+    """How one searcher chooses; cells choose by their algotypes."""
+    if described.get("mode") != "centralized":
+        return None
+    recorded = described.get("settings")
+    policy = recorded.get("policy") if isinstance(recorded, dict) else None
+    return str(policy.get("type", Mcts.name)) if isinstance(policy, dict) else None
 
 
 def _words(target: object) -> str:

@@ -14,16 +14,20 @@ from typing import Literal
 
 from treewright.dashboard import numbers
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import validate_run_id
+from treewright.kernel.rundir import STATE_DIR, validate_run_id
+from treewright.mcts import layout as proof_layout
+from treewright.orchestrator.ledger.file import LEDGER
+from treewright.tree.records import layout as tree_layout
 
 Kind = Literal["tree", "proof", "bank"]
 
-STATE_DIR = ".treewright"
-LEDGER = "ledger.db"
-_DIRECTORIES: dict[str, Kind] = {"tree_runs": "tree", "proof_runs": "proof"}
+_DIRECTORIES: dict[str, Kind] = {
+    tree_layout.RUNS_DIR: "tree",
+    proof_layout.RUNS_DIR: "proof",
+}
 _MARKS: dict[Kind, tuple[str, ...]] = {
-    "tree": ("events.jsonl", "manifest.json"),
-    "proof": ("trace.jsonl", "run.json"),
+    "tree": (tree_layout.EVENTS, tree_layout.MANIFEST),
+    "proof": (proof_layout.TRACE, proof_layout.RUN),
 }
 
 

@@ -11,7 +11,7 @@ from treewright.dashboard import confined, words
 from treewright.tree.config import Config, MetricConfig
 from treewright.tree.deciding.results import read_results
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.records import summary
+from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Evaluation, Manifest, Node
 from treewright.tree.report import reasons
 
@@ -149,7 +149,7 @@ def _comparisons(run_dir: Path, manifest: Manifest, evaluation: Evaluation) -> d
 
 
 def _summary(run_dir: Path, evaluation: Evaluation) -> dict[str, Any]:
-    path = confined.inside(run_dir, f"{evaluation.experiment_dir}/summary.json")
+    path = confined.inside(run_dir, layout.summary(evaluation.experiment_dir))
     document = summary.read(path) if path is not None else None
     scores = document.get("scoring_summary") if isinstance(document, dict) else None
     return scores if isinstance(scores, dict) else {}

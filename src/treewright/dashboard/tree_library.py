@@ -18,7 +18,7 @@ from treewright.dashboard import confined, liveness, tree_view
 from treewright.dashboard.live_tree import NO_RECORD, LiveTree, Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.records import store
+from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 
 _MOST_BYTES = 256 << 20
@@ -36,7 +36,7 @@ class TreeLibrary:
 
     def summary(self, run: RunRef) -> dict[str, Any]:
         """For a line of the home page: the run in numbers, and whether somebody works on it."""
-        found = signature(run.path / store.EVENTS)
+        found = signature(run.path / layout.EVENTS)
         with self._lock:
             known = self._summaries.get(run.key)
         if known is None or known[0] != found:
@@ -130,7 +130,7 @@ def _summary(live: LiveTree) -> dict[str, Any]:
 
 
 def _with_liveness(run: RunRef, known: dict[str, Any]) -> dict[str, Any]:
-    now = liveness.look(run.path / store.LEASE_DIR, known["stop"])
+    now = liveness.look(run.path / layout.LEASE, known["stop"])
     begins = known["problem"] == NO_RECORD and now.state == "running"
     if known["problem"] and not begins:
         now = liveness.Liveness("damaged", known["problem"])

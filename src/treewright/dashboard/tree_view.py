@@ -9,8 +9,8 @@ import msgspec
 
 from treewright.dashboard.live_tree import LiveTree
 from treewright.kernel.clock import seconds_between
+from treewright.tree.records.description import best_node, most_evaluations, score
 from treewright.tree.records.model import Evaluation, Manifest, Node
-from treewright.tree.records.outcome import best_node, most_evaluations, score
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import lineage
 from treewright.tree.running.choosing import describe

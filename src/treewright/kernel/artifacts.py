@@ -9,6 +9,7 @@ import msgspec
 
 from treewright.kernel import atomic, untrusted
 
+DIRECTORY = "artifacts"
 _CHUNK = 1 << 20
 
 
@@ -35,7 +36,7 @@ def sha256_text(text: str) -> str:
 
 def keep(data: bytes, run_dir: Path, name: str, provenance: str) -> Artifact:
     """Durably writes `artifacts/<name>`."""
-    target = run_dir / "artifacts" / name
+    target = run_dir / DIRECTORY / name
     atomic.make_directory(target.parent)
     write(target, data)
     return Artifact(

@@ -14,6 +14,8 @@ class Spending(msgspec.Struct):
     cost_usd: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    unpriced_tokens: int = 0
+    """Of the tokens, those without a known price: they are not in `cost_usd`."""
 
 
 class Budget(msgspec.Struct, frozen=True):

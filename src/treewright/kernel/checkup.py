@@ -1,6 +1,6 @@
 """What `treewright doctor` reports, as data; and the checks of the machine itself.
 
-A room that needs something from outside offers `checks(repo)` in a module of its own,
+A package that needs something from outside offers `checks(repo)` in a module of its own,
 named in `cli/doctor.py`. A check looks and never changes anything.
 """
 

@@ -8,6 +8,7 @@ learns that nobody wants the answer any more.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,11 @@ T = TypeVar("T")
 
 Unwanted = Callable[[], bool]
 """Whether the answer is not wanted any more; asked again and again."""
+
+
+def once_set(event: threading.Event | None) -> Unwanted:
+    """Unwanted from when the event is set; without one, never."""
+    return (lambda: False) if event is None else event.is_set
 
 
 class Cancelled(Exception):

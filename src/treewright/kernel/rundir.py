@@ -16,6 +16,11 @@ from treewright.kernel import atomic
 from treewright.kernel.clock import now
 from treewright.kernel.errors import UsageError
 
+STATE_DIR = ".treewright"
+"""Where everything of a project is kept that no user wrote: runs, ledger, experiments."""
+LEASE_DIR = "lease"
+"""Of any run: who owns it."""
+
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _LONGEST_RUN_ID = 80
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ Schemas = Mapping[str, dict[str, Any]]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def titled(kind: Any, title: str, note: str) -> dict[str, Any]:
-    """The schema of a type, with words for its reader."""
-    body = msgspec.json.schema(kind)
+def titled(
+    kind: Any, title: str, note: str, others: Callable[[type], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The schema of a type, with words for its reader; `others` describes types of its own."""
+    body = msgspec.json.schema(kind, schema_hook=others)
     return {"$schema": _DIALECT, "title": title, "description": f"{title}, {note}", **body}
 
 

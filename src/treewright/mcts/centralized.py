@@ -1,30 +1,30 @@
-"""The centralized engine: one searcher that sees the whole tree. The baseline.
+"""The centralized engine: one searcher that sees the whole graph. The baseline.
 
-A simulation goes down from the root by the policy, tries tactics where it may, and backs up what
-it found. Solved and dead nodes are never entered. Nothing here depends on time or chance: noise
-on priors, if wanted, comes with the candidates (`sources.noise`).
+A simulation is the policy's choice of a goal, a few tactics tried there, and what that taught.
+Nothing here depends on time; chance, where a policy or noise on priors wants it, is seeded.
 """
 
 from __future__ import annotations
 
 from treewright.mcts.expansion import Expander
-from treewright.mcts.policy import Policy, back_up, may_widen, select_child, select_edge
-from treewright.mcts.prooftree import Edge, Node, Status
 from treewright.mcts.settings import Settings
 from treewright.mcts.turn import Turn, reason_of
+from treewright.search.andor.graph import Status
+from treewright.search.andor.policies import Policy
 
 
 def make_runner(settings: Settings, expander: Expander) -> CentralizedEngine:
-    return CentralizedEngine(expander, settings.policy)
+    return CentralizedEngine(expander, settings.policy, settings.seed)
 
 
 class CentralizedEngine:
-    """Grows a tree one simulation at a time."""
+    """Grows a graph one simulation at a time."""
 
-    def __init__(self, expander: Expander, policy: Policy) -> None:
+    def __init__(self, expander: Expander, policy: Policy, seed: int = 0) -> None:
         self.expander = expander
         self.tree = expander.tree
         self._policy = policy
+        self._stream = seed << 64
 
     @property
     def finished(self) -> bool:
@@ -33,20 +33,12 @@ class CentralizedEngine:
 
     def step(self) -> Turn:
         """One simulation. The root must not be settled."""
-        path, leaf = self._descend()
+        self._stream += 1
+        way = self._policy.choose(self.tree, self._stream)
+        leaf = way[1]
         expansion = self.expander.expand(leaf)
-        back_up(path, leaf, expansion.value, self._policy)
-        return Turn(path, leaf, expansion, reason_of(leaf, expansion))
+        self._policy.learn(self.tree, way, expansion.value, expansion.changes)
+        return Turn(way[0], leaf, expansion, reason_of(leaf, expansion))
 
     def drain(self) -> None:
         """Between two simulations nothing is under way."""
-
-    def _descend(self) -> tuple[list[tuple[Node, Edge]], Node]:
-        node = self.tree.root
-        path: list[tuple[Node, Edge]] = []
-        policy, has_more = self._policy, self.expander.has_more
-        while node.live and not (has_more(node) and may_widen(node, policy)):
-            edge = select_edge(node, policy)
-            path.append((node, edge))
-            node = select_child(edge)
-        return path, node

@@ -10,10 +10,9 @@ from pathlib import Path
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError
 from treewright.lean.replay import GOAL_NAME, Replayer, theorem_texts
+from treewright.mcts import layout
 from treewright.mcts.settings import StatementTarget, Target
 from treewright.mcts.verification import answered
-
-DIRECTORY = "proved"
 
 
 def write_certificate(
@@ -40,7 +39,7 @@ def write_certificate(
             f"{directory}: what its trace says was proved does not hold "
             f"({verdict.reason}: {verdict.detail}); the trace was changed: start a new run"
         )
-    place = directory / DIRECTORY
+    place = directory / layout.PROVED
     atomic.make_directory(place)
     atomic.write_bytes(place / f"{stem}.lean", text.encode())
     atomic.write_bytes(place / f"{stem}.original.lean", original.encode())

@@ -26,7 +26,7 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
-from treewright.mcts.records import GoalView, OutcomeKind
+from treewright.mcts.records import GoalView, OutcomeKind, as_written
 
 _ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
@@ -333,7 +333,7 @@ def _view(goal: Goal) -> GoalView:
         msgspec.structs.replace(h, type=stable(h.type), value=h.value and stable(h.value))
         for h in goal.hypotheses
     )
-    return GoalView(stable(goal.target), hypotheses, goal.case)
+    return GoalView(stable(goal.target), hypotheses, goal.case and as_written(goal.case))
 
 
 def stable(text: str) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from treewright.mcts.environment import Environment, Outcome
-from treewright.mcts.prooftree import Changes, Child, Node, ProofTree, Status
 from treewright.mcts.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.mcts.sources.base import Frontier, Suggestions, TacticSource
+from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
@@ -21,19 +21,16 @@ Recorded = Callable[[int, int], Suggestions | None]
 class Expansion:
     """What one turn at a node brought."""
 
-    __slots__ = ("attempts", "candidates", "changes", "complete", "new", "value")
+    __slots__ = ("attempts", "candidates", "changes", "complete", "grew", "new", "value")
 
     def __init__(self) -> None:
         self.candidates: tuple[Candidate, ...] | None = None
         self.complete = False
+        self.grew = False
         self.attempts: list[Attempt] = []
         self.new: list[NodeRecord] = []
         self.changes = Changes()
         self.value = 0.0
-
-    @property
-    def grew(self) -> bool:
-        return any(attempt.edge is not None for attempt in self.attempts)
 
 
 class Expander:
@@ -59,7 +56,7 @@ class Expander:
         self._frontiers: dict[int, Frontier] = {}
         self.attempts = 0
         root = environment.root()
-        self.tree = ProofTree(root.key, estimate(root.goals))
+        self.tree = Graph(root.key, estimate(root.goals))
         self._goals[0] = root.goals
         self.root = NodeRecord(0, root.key, root.goals)
 
@@ -67,13 +64,6 @@ class Expander:
     def overlaps(self) -> bool:
         """Whether the source says of itself that it is slow and may be asked from threads."""
         return bool(getattr(self._source, "overlaps", False))
-
-    def has_more(self, node: Node) -> bool:
-        """Whether there is something left to try at a node, as far as is known."""
-        if node.exhausted:
-            return False
-        frontier = self._frontiers.get(node.id)
-        return frontier is None or bool(frontier.untried) or not frontier.complete
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]
@@ -100,8 +90,9 @@ class Expander:
     def expand(self, node: Node) -> Expansion:
         """Both halves, one after the other."""
         expansion = Expansion()
-        round_number = self.round_number(node)
-        if round_number is not None:
+        frontier = self._frontiers.get(node.id)
+        if frontier is None or not (frontier.untried or frontier.complete):
+            round_number = 0 if frontier is None else frontier.rounds
             self.propose(node, self.ask(node, round_number), expansion)
         self.attempt(node, expansion)
         return expansion
@@ -154,6 +145,7 @@ class Expander:
             self._environment.bind(node.id, candidate.tactic, ())
             return Attempt(candidate.tactic, "rejected", outcome.ms, keys=keys)
         edge.layout = layout
+        expansion.grew = True
         for child, subgoal in zip(edge.children, outcome.subgoals, strict=True):
             if child.id >= known and child.id not in self._goals:
                 self._goals[child.id] = subgoal.goals

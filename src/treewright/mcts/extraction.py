@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from treewright.mcts.prooftree import Node
+from treewright.search.andor.graph import Node
 
 MOST_CHECKS = 40
 LONGEST_MINIMISED = 300
@@ -33,7 +33,7 @@ def extract(root: Node) -> Step:
     waiting = [root]
     while waiting:
         node = waiting[-1]
-        edge = node.proof
+        edge = node.solution
         if edge is None:
             raise ValueError(f"node {node.id} is not solved")
         missing = [child for child in edge.children if child.id not in done]
@@ -42,7 +42,7 @@ def extract(root: Node) -> Step:
             continue
         layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
         parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
-        done[node.id] = Step(edge.tactic, tuple(parts))
+        done[node.id] = Step(edge.action, tuple(parts))
         waiting.pop()
     return done[root.id]
 

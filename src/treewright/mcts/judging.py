@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.session import LeanError
 from treewright.lean.sorries import Sorry
-from treewright.mcts.records import GoalStatus
+from treewright.mcts.records import CheckAnswer, GoalStatus
 from treewright.mcts.settings import FileTarget, StatementTarget, Target
 from treewright.mcts.targets import GoalSpec
 from treewright.mcts.verification import (
     Unchecked,
+    as_recorded,
+    checked_texts,
     verify_file,
     verify_refutation,
     verify_statement,
@@ -26,11 +28,12 @@ from treewright.mcts.verification import (
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a goal's status is, and why."""
+    """What a goal's status is, and why; `check` is what the replay check said, if it was asked."""
 
     status: GoalStatus
     detail: str = ""
     axioms: tuple[str, ...] = ()
+    check: CheckAnswer | None = None
 
 
 @dataclass(slots=True)
@@ -53,7 +56,9 @@ class Judge:
     def script(self, spec: GoalSpec, script: str, elaborates: Callable[[str], bool]) -> Judgement:
         """`elaborates` is asked about the file while other sorries of a declaration are open."""
         if isinstance(self.target, StatementTarget):
-            return _judgement(verify_statement(self.replayer, self.target, script))
+            verdict = verify_statement(self.replayer, self.target, script)
+            texts = checked_texts(self.target, script, negated=False)
+            return _judgement(verdict, as_recorded(verdict, texts))
         assert spec.sorry is not None
         self.remember(spec, script)
         try:
@@ -68,16 +73,22 @@ class Judge:
             self.forget(spec)
         return judgement
 
-    def refutes(self, script: str) -> Verdict:
+    def refutation(self, script: str) -> Judgement:
+        """`false`, or `unproved` and why the proof of the negation was refused."""
         assert isinstance(self.target, StatementTarget)
-        return verify_refutation(self.replayer, self.target, script)
+        verdict = verify_refutation(self.replayer, self.target, script)
+        check = as_recorded(verdict, checked_texts(self.target, script, negated=True))
+        if verdict.proved:
+            return Judgement("false", "its negation is proved", verdict.axioms, check)
+        detail = f"the proof of its negation was refused: {verdict.detail}"
+        return Judgement("unproved", detail, check=check)
 
     def settles(self, spec: GoalSpec) -> Judgement | None:
         """Whether a script that was waiting for others is a proof now; None if it still waits."""
         if spec.sorry is None:
             return None
-        verdict = self._declaration(spec.sorry.declaration)
-        return _judgement(verdict) if verdict is not None and verdict.proved else None
+        asked = self._declaration(spec.sorry.declaration)
+        return _judgement(*asked) if asked is not None and asked[0].proved else None
 
     def text(self) -> str | None:
         """The file with every script in it; None if there is no file, or no script."""
@@ -86,27 +97,28 @@ class Judge:
         return with_proofs(self.target.source, list(self._proofs.values()))
 
     def _in_file(self, declaration: str, elaborates: Callable[[str], bool]) -> Judgement:
-        verdict = self._declaration(declaration)
-        if verdict is None and not elaborates(self.text() or ""):
+        asked = self._declaration(declaration)
+        if asked is None and not elaborates(self.text() or ""):
             return Judgement(
                 "rejected", "error: the file does not elaborate with this script in it"
             )
-        if verdict is None or verdict.reason == "sorry":
+        if asked is None or asked[0].reason == "sorry":
             detail = "it closes its goal; other sorries that its declaration needs are open"
-            return Judgement("partial", detail)
-        return _judgement(verdict)
+            return Judgement("partial", detail, check=asked[1] if asked else None)
+        return _judgement(*asked)
 
-    def _declaration(self, declaration: str) -> Verdict | None:
+    def _declaration(self, declaration: str) -> tuple[Verdict, CheckAnswer] | None:
         """The replay check of a declaration with every script so far; None if one is missing."""
         family = [s for s in self.specs if s.sorry and s.sorry.declaration == declaration]
         text = self.text()
         if text is None or any(s.number not in self._proofs for s in family):
             return None
         assert isinstance(self.target, FileTarget)
-        return verify_file(self.replayer, self.target.source, text, declaration)
+        verdict = verify_file(self.replayer, self.target.source, text, declaration)
+        return verdict, as_recorded(verdict, (self.target.source, text))
 
 
-def _judgement(verdict: Verdict) -> Judgement:
+def _judgement(verdict: Verdict, check: CheckAnswer) -> Judgement:
     if verdict.proved:
-        return Judgement("proved", "", verdict.axioms)
-    return Judgement("rejected", f"{verdict.reason}: {verdict.detail}")
+        return Judgement("proved", "", verdict.axioms, check)
+    return Judgement("rejected", f"{verdict.reason}: {verdict.detail}", check=check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -17,10 +17,10 @@ from treewright.mcts import extraction
 from treewright.mcts.certifying import write_certificate
 from treewright.mcts.environment import GoalError, LeanEnvironment
 from treewright.mcts.judging import Judge, Judgement
-from treewright.mcts.prooftree import ProofTree
 from treewright.mcts.recording import FedEnvironment, Recording
 from treewright.mcts.records import Iteration, VerdictReached
 from treewright.mcts.refutation import NegationSink, negation_limits, negation_recording
+from treewright.mcts.report import write_report
 from treewright.mcts.run import (
     GoalResult,
     ProofRun,
@@ -35,6 +35,7 @@ from treewright.mcts.settings import StatementTarget
 from treewright.mcts.sources.base import TacticSource, stop_when
 from treewright.mcts.targets import GoalSpec, Opening, file_goals, statement_goal
 from treewright.mcts.verification import Unchecked
+from treewright.search.andor.graph import Graph
 
 MINIMISING_SECONDS = 30.0
 
@@ -46,7 +47,7 @@ class Observer:
     """Told about progress; the defaults say nothing."""
 
     goal: Callable[[GoalSpec, int], None] = lambda spec, total: None
-    iteration: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
+    iteration: Callable[[Iteration, Graph], None] = lambda line, tree: None
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
     negation: Callable[[GoalSpec], None] = lambda spec: None
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
@@ -74,7 +75,8 @@ class Prover:
     def prove(self) -> RunResult:
         """All goals that have no verdict yet. Interrupted, it leaves the rest for `--resume`.
 
-        So it leaves goals whose check came to no answer: a fault is not a verdict.
+        So it leaves goals whose check came to no answer: a fault is not a verdict. What came of it
+        is written down: `result.json` and the report.
         """
         self._verdicts = self.run.verdicts()
         try:
@@ -89,6 +91,7 @@ class Prover:
                 self.first.close()
         result = self._result(judge, complete)
         write_result(self.run.directory, result)
+        write_report(self.run.directory)
         return result
 
     # -- one goal -------------------------------------------------------------------------
@@ -204,11 +207,11 @@ class Prover:
         detail = f"{_WHY[stop]}; its negation was not proved either"
         if ended == "solved":
             script = extraction.render(extraction.extract(runner.tree.root))
-            answer = judge.refutes(script)
-            if answer.proved:
-                disproved = Judgement("false", "its negation is proved", answer.axioms)
-                return self._verdict(search, disproved, stop, script, negation=ended)
-            detail = f"{_WHY[stop]}; the proof of its negation was refused: {answer.detail}"
+            judgement = judge.refutation(script)
+            if judgement.status == "false":
+                return self._verdict(search, judgement, stop, script, negation=ended)
+            refused = replace(judgement, detail=f"{_WHY[stop]}; {judgement.detail}")
+            return self._verdict(search, refused, stop, negation=ended)
         return self._verdict(search, Judgement("unproved", detail), stop, negation=ended)
 
     def _until_tired(self, holds: Callable[[str], bool]) -> Callable[[str], bool]:
@@ -230,7 +233,7 @@ class Prover:
                 self._fault(spec, fault)
                 continue
             if judgement is not None:
-                self._reach(spec, self._upgrade(earlier, judgement.axioms))
+                self._reach(spec, self._upgrade(earlier, judgement))
 
     def _reach(self, spec: GoalSpec, verdict: VerdictReached) -> None:
         self._verdicts[spec.number] = verdict
@@ -264,16 +267,18 @@ class Prover:
             elapsed=round(search.elapsed, 3),
             left_out=left_out,
             negation=negation,
+            check=judgement.check,
         )
 
-    def _upgrade(self, earlier: VerdictReached, axioms: tuple[str, ...]) -> VerdictReached:
+    def _upgrade(self, earlier: VerdictReached, judgement: Judgement) -> VerdictReached:
         return msgspec.structs.replace(
             earlier,
             epoch=self.run.writer.epoch,
             at=timestamp(),
             status="proved",
             detail="",
-            axioms=axioms,
+            axioms=judgement.axioms,
+            check=judgement.check,
         )
 
     # -- sessions and results -------------------------------------------------------------

@@ -39,6 +39,9 @@ def recheck(
         if answer.proved != accepted:
             said = "is accepted" if answer.proved else f"is refused ({answer.reason})"
             return f"goal {goal}: the verdict is {verdict.status}, but its script {said} now"
+        said_then = verdict.check.reason if verdict.check is not None else answer.reason
+        if isinstance(target, StatementTarget) and answer.reason != said_then:
+            return f"goal {goal}: the replay check said {said_then!r}, now {answer.reason!r}"
         # Runs of earlier versions have no axioms of a refutation.
         if accepted and verdict.axioms and answer.axioms != verdict.axioms:
             return f"goal {goal}: it rests on other axioms: {', '.join(answer.axioms) or 'none'}"

@@ -23,6 +23,11 @@ Reason = Literal[
 GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false"]
 
 
+def as_written(case: str) -> str:
+    """A case's name without the scope that Lean adds; its number depends on the session."""
+    return case.partition("._@")[0]
+
+
 class GoalView(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A goal as a reader sees it; Lean's internal names are left out."""
 
@@ -148,11 +153,22 @@ class NegationTurn(msgspec.Struct, frozen=True, tag="negation_turn"):
     turn: Iteration
 
 
+class CheckAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the replay check answered: `proved`, or why not. `original` and `candidate` are the
+    sha256 of the texts that it was given, as in a certificate."""
+
+    reason: str
+    original: str
+    candidate: str
+    detail: str = ""
+
+
 class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     """How a goal ended. Only the replay check says `proved`.
 
     `left_out` are the steps, one after the other, by which `proof` is shorter than what was
-    found. `negation` says how the search for the negation ended, if there was one.
+    found. `negation` says how the search for the negation ended, if there was one. `check` is
+    the answer that the verdict rests on, if the replay check was asked.
     """
 
     epoch: int
@@ -167,6 +183,7 @@ class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     elapsed: float = 0.0
     left_out: tuple[tuple[int, ...], ...] = ()
     negation: str = ""
+    check: CheckAnswer | None = None
 
 
 TraceLine = GoalOpened | Iteration | NegationOpened | NegationTurn | VerdictReached

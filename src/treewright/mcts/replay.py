@@ -14,8 +14,8 @@ from pathlib import Path
 
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.mcts import layout
 from treewright.mcts.environment import Environment, LeanEnvironment
-from treewright.mcts.invariants import check
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
 from treewright.mcts.records import Iteration, TraceLine
@@ -29,6 +29,18 @@ from treewright.mcts.support import Evidence, Searched, stale, unsupported
 from treewright.mcts.targets import Opening, goals_of, negation_of
 from treewright.mcts.trace import first_difference, read_trace
 from treewright.mcts.turn import Stamp, record
+from treewright.search.andor.invariants import check
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What the replay check said when the verdict on a goal was reached, and about which text."""
+
+    goal: int
+    status: str
+    reason: str
+    candidate: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class Replayed:
     iterations: int
     difference: str = ""
     unchecked: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 class _Differs(Exception):
@@ -95,7 +108,7 @@ def replay_live(
 
 
 def _read(directory: Path) -> tuple[RunRecord, list[TraceLine]]:
-    return read_run(directory / "run.json"), read_trace(directory / "trace.jsonl")
+    return read_run(directory / layout.RUN), read_trace(directory / layout.TRACE)
 
 
 _Environments = Callable[[int, Recording, bool], Environment]
@@ -125,7 +138,12 @@ class _Replay:
             everything()
         except _Differs as found:
             difference = str(found)
-        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked))
+        checks = tuple(
+            Check(goal, verdict.status, found.reason, found.candidate, found.detail)
+            for goal, verdict in verdicts(self.lines).items()
+            if (found := verdict.check) is not None
+        )
+        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked), checks)
 
     def offline(self, directory: Path, environment: _Environments) -> None:
         if problem := _order(self.lines):

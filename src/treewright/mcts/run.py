@@ -16,6 +16,7 @@ from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
 from treewright.lean.replay import FAULTS
+from treewright.mcts import layout
 from treewright.mcts.records import GoalStatus, TraceLine, VerdictReached
 from treewright.mcts.settings import (
     FORMAT_VERSION,
@@ -30,8 +31,6 @@ from treewright.mcts.settings import (
     write_run,
 )
 from treewright.mcts.trace import TraceWriter, read_trace
-
-RUNS = Path(".treewright") / "proof_runs"
 
 
 class GoalResult(msgspec.Struct, frozen=True):
@@ -96,11 +95,11 @@ def goal_result(name: str, line: VerdictReached) -> GoalResult:
 def locate(run: str, base: Path) -> Path:
     """A run by its id under `base`, or by the path of its directory."""
     path = Path(run)
-    if (path / "run.json").is_file():
+    if (path / layout.RUN).is_file():
         return path
-    directory = base / RUNS / validate_run_id(path.name if path.parent != Path(".") else run)
-    if not (directory / "run.json").is_file():
-        raise UsageError(f"there is no proof run {run!r} under {base / RUNS}")
+    directory = base / layout.RUNS / validate_run_id(path.name if path.parent != Path(".") else run)
+    if not (directory / layout.RUN).is_file():
+        raise UsageError(f"there is no proof run {run!r} under {base / layout.RUNS}")
     return directory
 
 
@@ -113,7 +112,7 @@ def create(
     git: GitRecord | None,
 ) -> Path:
     """Makes the directory of a new run and its `run.json`; the id must be free."""
-    runs = base / RUNS
+    runs = base / layout.RUNS
     hide_from_git(runs)
     require_free(base, run_id)
     directory = runs / (run_id or new_run_id(runs))
@@ -123,7 +122,7 @@ def create(
 
 def require_free(base: Path, run_id: str | None) -> None:
     """Raises UsageError if a run cannot have this id."""
-    if run_id and (base / RUNS / validate_run_id(run_id) / "run.json").exists():
+    if run_id and (base / layout.RUNS / validate_run_id(run_id) / layout.RUN).exists():
         raise UsageError(f"run {run_id!r} exists; continue it with --resume {run_id}")
 
 
@@ -145,7 +144,7 @@ def create_in(
         git=git,
         trace_version=TRACE_VERSION,
     )
-    write_run(directory / "run.json", record)
+    write_run(directory / layout.RUN, record)
 
 
 @contextlib.contextmanager
@@ -153,10 +152,10 @@ def opened(
     directory: Path, *, stale_seconds: float = DEFAULT_STALE_SECONDS, force: bool = False
 ) -> Iterator[ProofRun]:
     """Owns a run while it is open."""
-    record = read_run(directory / "run.json")
-    trace = directory / "trace.jsonl"
+    record = read_run(directory / layout.RUN)
+    trace = directory / layout.TRACE
     lease = Lease.acquire(
-        directory / "lease",
+        directory / layout.LEASE,
         stale_seconds=stale_seconds,
         force=force,
         after=journal.last_epoch(trace),
@@ -173,24 +172,47 @@ def opened(
 
 def copy_of(directory: Path, target: Target) -> Path | None:
     """Where the file with the proofs in it is kept."""
-    return directory / "proved" / Path(target.path).name if isinstance(target, FileTarget) else None
+    return (
+        directory / layout.PROVED / Path(target.path).name
+        if isinstance(target, FileTarget)
+        else None
+    )
+
+
+def write_in_place(directory: Path, result: RunResult) -> str | None:
+    """Puts the proofs into the author's own file, if it is as it was; gives its path.
+
+    None if nothing was proved.
+    """
+    target = read_run(directory / layout.RUN).target
+    if not isinstance(target, FileTarget):
+        raise UsageError("--in-place changes a file; this run has none")
+    if result.file is None:
+        return None
+    path = Path(target.path).resolve()  # a link stays one
+    if path.read_bytes() != target.source.encode():
+        raise UsageError(f"{path} has changed since the run began; the proofs are in {result.file}")
+    mode = path.stat().st_mode
+    atomic.write_bytes(path, Path(result.file).read_bytes())
+    path.chmod(mode)
+    return target.path
 
 
 def read_result(directory: Path) -> RunResult | None:
     """What a run wrote down at its end; None before that."""
     try:
-        data = (directory / "result.json").read_bytes()
+        data = (directory / layout.RESULT).read_bytes()
     except FileNotFoundError:
         return None
     try:
         return msgspec.json.decode(data, type=RunResult)
     except msgspec.DecodeError as error:
-        raise StorageError(f"{directory / 'result.json'} is damaged: {error}") from None
+        raise StorageError(f"{directory / layout.RESULT} is damaged: {error}") from None
 
 
 def write_result(directory: Path, result: RunResult) -> None:
     data = msgspec.json.format(msgspec.json.encode(result), indent=2)
-    atomic.write_bytes(directory / "result.json", data + b"\n")
+    atomic.write_bytes(directory / layout.RESULT, data + b"\n")
 
 
 def hide_from_git(runs: Path) -> None:

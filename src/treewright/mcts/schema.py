@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from treewright.kernel import schema
 from treewright.mcts.records import TraceLine
 from treewright.mcts.run import RunResult
 from treewright.mcts.settings import FORMAT_VERSION, RunRecord
+from treewright.search.andor.policies import BUILT_IN, Policy
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -26,7 +29,16 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _titled(kind: Any, title: str) -> dict[str, Any]:
-    return schema.titled(kind, title, f"format_version {FORMAT_VERSION}. See docs/proof-runs.md.")
+    note = f"format_version {FORMAT_VERSION}. See docs/proof-runs.md."
+    return schema.titled(kind, title, note, _policies)
+
+
+def _policies(kind: type) -> dict[str, Any]:
+    """Those in the box. The first has no tag, so that one of a plug-in fits it too."""
+    if kind is not Policy:
+        raise TypeError(f"no schema for {kind.__name__}")
+    _, components = msgspec.json.schema_components(BUILT_IN)
+    return {"anyOf": [*components.values()]}
 
 
 if __name__ == "__main__":

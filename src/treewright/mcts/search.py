@@ -10,12 +10,12 @@ from typing import Literal, Protocol
 
 from treewright.kernel.clock import timestamp
 from treewright.mcts.expansion import Expander
-from treewright.mcts.prooftree import ProofTree, Status
 from treewright.mcts.recording import Recording, TraceError
 from treewright.mcts.records import GoalOpened, Iteration, TraceLine
 from treewright.mcts.sources.base import AskingStopped
 from treewright.mcts.trace import first_difference
 from treewright.mcts.turn import Stamp, Turn, record
+from treewright.search.andor.graph import Graph, Status
 
 Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
 
@@ -23,7 +23,7 @@ Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abo
 class Runner(Protocol):
     """The centralized engine and the cell-view runner, as the loop sees them."""
 
-    tree: ProofTree
+    tree: Graph
     expander: Expander
 
     @property
@@ -65,7 +65,7 @@ class Search:
     recording: Recording
     iteration: int = 0
     stop_asked: Callable[[], bool] = lambda: False
-    observe: Callable[[Iteration, ProofTree], None] = lambda line, tree: None
+    observe: Callable[[Iteration, Graph], None] = lambda line, tree: None
     _elapsed: float = field(default=0.0, init=False)
     _begun: float = field(default=0.0, init=False)
     _over: bool = field(default=False, init=False)
@@ -139,6 +139,14 @@ class Search:
             elapsed=round(self._elapsed, 3),
         )
         return record(turn, runner.tree, runner.expander.attempts, stamp)
+
+
+def simulate(runner: Runner, most: int) -> None:
+    """At most so many simulations, without a trace: for a search that nobody continues."""
+    for _ in range(most):
+        if runner.finished:
+            return
+        runner.step()
 
 
 def _settled(runner: Runner) -> Stop:

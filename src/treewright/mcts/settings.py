@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,13 +11,16 @@ from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
 from treewright.lean.replay import DEFAULT_AXIOMS
+from treewright.llm.endpoint import Endpoint
 from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.policy import Policy
+from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
-TRACE_VERSION = 2
+TRACE_VERSION = 3
 """Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
-_PUBLIC_ENDPOINT = "https://api.openai.com/"
+MODEL_TOKENS = 400
+MODEL_SECONDS = 30.0
+"""How much a model may say about a goal, and how long it may take."""
 Mode = Literal["centralized", "distributed"]
 
 
@@ -43,20 +45,21 @@ Target = StatementTarget | FileTarget
 class EndpointSettings(msgspec.Struct, frozen=True):
     """A chat endpoint that proposes tactics.
 
-    `key_env` names the environment variable with its key; the key itself is never here. Without
-    a name none is sent, but to the endpoint that `OPENAI_API_KEY` is for.
+    `key_env` names the environment variable with its key; the key itself is never here.
     """
 
     url: str
     model: str
     key_env: str | None = None
 
-    def key(self) -> str:
-        """The key, now; empty if there is none for this endpoint."""
-        name = self.key_env
-        if name is None and self.url.startswith(_PUBLIC_ENDPOINT):
-            name = "OPENAI_API_KEY"
-        return os.environ.get(name, "").strip() if name else ""
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            base_url=self.url,
+            model=self.model,
+            api_key_env=self.key_env,
+            max_tokens=MODEL_TOKENS,
+            timeout_seconds=MODEL_SECONDS,
+        )
 
 
 class SourceSettings(msgspec.Struct, frozen=True):
@@ -82,6 +85,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     """Everything a search depends on but its target. `cells` are for the distributed mode.
 
+    `policy` is how the centralized mode chooses; cells take their constants from it.
     `axioms` are those that a proof may rest on.
     """
 
@@ -92,10 +96,15 @@ class Settings(msgspec.Struct, frozen=True):
     seed: int = 0
     batch: int = 8
     refute: bool = True
-    policy: Policy = Policy()
+    policy: Policy = Mcts()
     sources: SourceSettings = SourceSettings()
     cells: CellSettings | None = None
     axioms: tuple[str, ...] = tuple(sorted(DEFAULT_AXIOMS))
+
+    @property
+    def searcher(self) -> str:
+        """Who searches, in words."""
+        return f"{self.mode}, {self.policy.name}" if self.mode == "centralized" else self.mode
 
 
 class LeanRecord(msgspec.Struct, frozen=True):
@@ -139,11 +148,20 @@ def read_run(path: Path) -> RunRecord:
     except FileNotFoundError:
         raise UsageError(f"there is no proof run here: {path.parent} has no run.json") from None
     try:
-        version = jsontext.decode(data).get("format_version")
+        document = jsontext.decode(data)
+        version = document.get("format_version")
         if version != FORMAT_VERSION:
             raise UsageError(
                 f"{path} is of format {version}; this treewright reads format {FORMAT_VERSION}"
             )
-        return jsontext.decode(data, type=RunRecord)
+        return msgspec.convert(document, RunRecord, dec_hook=_policy)
     except (msgspec.DecodeError, AttributeError) as error:
         raise StorageError(f"{path} is damaged: {error}") from None
+
+
+def _policy(kind: type, recorded: Any) -> Policy:
+    """A recorded policy is tagged with its name, but for the one there was at first."""
+    if kind is not Policy or not isinstance(recorded, dict):
+        raise TypeError(f"no {kind.__name__}")
+    options = {key: value for key, value in recorded.items() if key != "type"}
+    return make(recorded.get("type", Mcts.name), options)

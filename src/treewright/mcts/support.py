@@ -1,7 +1,7 @@
 """Does a trace support the verdicts that were drawn from it, and does `result.json` say the same?
 
-Pure: of a search that was repeated and of recorded lines. What Lean's replay check answered is not
-in the trace; `replay` with Lean asks it again (`rechecking`).
+Pure: of a search that was repeated and of recorded lines, with them what Lean's replay check
+answered. Whether it would say so again, `replay` with Lean asks (`rechecking`).
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from treewright.lean.certificate import digest
 from treewright.mcts import extraction
-from treewright.mcts.prooftree import Status
-from treewright.mcts.records import VerdictReached
+from treewright.mcts.records import CheckAnswer, VerdictReached
 from treewright.mcts.refutation import negation_limits
 from treewright.mcts.run import RunResult, goal_result, was_fault
 from treewright.mcts.search import Limits, Runner
 from treewright.mcts.settings import FileTarget, RunRecord, StatementTarget
+from treewright.mcts.verification import checked_texts
+from treewright.search.andor.graph import Status
 
+_WITH_ANSWERS = 3
+"""The first version of traces that has the answers of the replay check."""
 _NEEDS_SOLVED_ROOT = ("proved", "partial", "rejected")
 
 
@@ -71,6 +75,7 @@ def unsupported(verdict: VerdictReached, evidence: Evidence) -> str:
         or _wrong_negation(verdict, evidence)
         or _wrong_script(verdict, evidence, proof)
         or _wrong_words(verdict, evidence)
+        or _wrong_check(verdict, evidence)
     )
 
 
@@ -168,3 +173,39 @@ def _wrong_words(verdict: VerdictReached, evidence: Evidence) -> str:
     if verdict.axioms and verdict.status not in ("proved", "false"):
         return f"the verdict is {verdict.status}, with axioms of a proof"
     return ""
+
+
+def _wrong_check(verdict: VerdictReached, evidence: Evidence) -> str:
+    """The answer of the replay check must be there, give the verdict, and be about its script."""
+    check = verdict.check
+    refused = evidence.negation is not None and evidence.negation.solved
+    if check is None:
+        of_statement = isinstance(evidence.run.target, StatementTarget)
+        needed = verdict.status in ("proved", "false") or (
+            of_statement and (verdict.status == "rejected" or refused)
+        )
+        if needed and evidence.run.trace_version >= _WITH_ANSWERS:
+            return f"the verdict is {verdict.status}, and the replay check was not asked"
+        return ""
+    if verdict.status == "unproved" and not refused:
+        return "the verdict is unproved, and nothing was found that could have been checked"
+    if (check.reason == "proved") != (verdict.status in ("proved", "false")):
+        return f"the verdict is {verdict.status}, but the replay check said {check.reason!r}"
+    if verdict.status == "rejected" and verdict.detail != f"{check.reason}: {check.detail}":
+        return f"it is rejected in other words than the replay check's: {check.detail}"
+    return _about_another_text(verdict, check, evidence)
+
+
+def _about_another_text(verdict: VerdictReached, check: CheckAnswer, evidence: Evidence) -> str:
+    """Where a script goes in a file only Lean knows; of a file the original can be compared."""
+    target = evidence.run.target
+    if isinstance(target, FileTarget):
+        same = check.original == digest(target.source)
+    else:
+        script = verdict.proof
+        if verdict.status == "unproved" and evidence.negation is not None:
+            script = evidence.negation.script()
+        negated = verdict.status in ("unproved", "false")
+        texts = checked_texts(target, script, negated=negated)
+        same = (check.original, check.candidate) == tuple(map(digest, texts))
+    return "" if same else "the replay check was asked about another text"

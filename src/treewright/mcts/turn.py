@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.mcts.expansion import Expansion
-from treewright.mcts.prooftree import Edge, Node, ProofTree, Status
 from treewright.mcts.records import Counters, Intervention, Iteration, Reason
+from treewright.search.andor.graph import Edge, Graph, Node, Status
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ def reason_of(leaf: Node, expansion: Expansion) -> Reason:
     return "expanded" if expansion.grew else "no_expansion"
 
 
-def record(turn: Turn, tree: ProofTree, attempts: int, stamp: Stamp) -> Iteration:
+def record(turn: Turn, tree: Graph, attempts: int, stamp: Stamp) -> Iteration:
     expansion = turn.expansion or Expansion()
     leaf = turn.leaf
     path = tuple([node.id for node, _ in turn.path])

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import sorries
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.certificate import digest
+from treewright.lean.replay import Replayer, Verdict, theorem_texts
 from treewright.lean.sorries import Sorry
+from treewright.mcts.records import CheckAnswer
 from treewright.mcts.settings import StatementTarget
 from treewright.mcts.targets import negation_of
 
@@ -26,6 +28,18 @@ def verify_statement(replayer: Replayer, target: StatementTarget, proof: str) ->
 
 def verify_refutation(replayer: Replayer, target: StatementTarget, proof: str) -> Verdict:
     return answered(lambda: replayer.theorem(negation_of(target), proof, imports=target.imports))
+
+
+def checked_texts(target: StatementTarget, proof: str, *, negated: bool) -> tuple[str, str]:
+    """The original and the candidate of the two checks above."""
+    statement = negation_of(target) if negated else target.statement
+    return theorem_texts(statement, proof, imports=target.imports)
+
+
+def as_recorded(verdict: Verdict, texts: tuple[str, str]) -> CheckAnswer:
+    """An answer about an original and a candidate, as it stands in a trace."""
+    original, candidate = map(digest, texts)
+    return CheckAnswer(verdict.reason, original, candidate, verdict.detail)
 
 
 def verify_file(replayer: Replayer, original: str, candidate: str, declaration: str) -> Verdict:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 import treewright
-from treewright.kernel import jsontext
+from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.orchestrator.ledger import migrations
@@ -38,11 +38,8 @@ _WAIT_SECONDS = 5.0
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that cannot write, with rows by name."""
     with errors_for_people(path, _WAIT_SECONDS):
-        connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS
-        )
+        connection = database.open_read_only(path, _WAIT_SECONDS)
         try:
-            connection.row_factory = sqlite3.Row
             yield connection
         finally:
             connection.close()
@@ -87,7 +84,7 @@ def health(path: Path) -> Document:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > migrations.VERSION:
                 raise StorageError(f"the ledger was written by a newer treewright ({version})")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            database.tables(connection)
     except TreewrightError as error:
         return document | {"status": "error", "detail": str(error)}
     return document | {"status": "ok", "detail": "", "ledger_version": version}

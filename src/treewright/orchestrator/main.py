@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Becomes the `treewright` program: the commands live in the room above this one."""
+    """Becomes the `treewright` program: the commands are in the package above this one."""
     os.execv(sys.executable, [sys.executable, "-m", "treewright", *sys.argv[1:]])  # noqa: S606
 
 

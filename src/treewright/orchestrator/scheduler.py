@@ -163,7 +163,7 @@ class Scheduler:
         return self.bandit.score(strategy, goal_class)
 
     def select_strategies(self, goal: Goal, n: int | None = None) -> list[StrategyType]:
-        """The best n strategies that were not tried on this goal in vain yet."""
+        """The best n strategies that have not failed on this goal yet."""
         return self._untried(goal)[: n or self.config.speculation]
 
     def _untried(self, goal: Goal) -> list[StrategyType]:
@@ -181,7 +181,7 @@ class Scheduler:
         )
 
     def _tried_in_run(self) -> dict[str, set[StrategyType]]:
-        """What an interrupted run of this name has tried already, in vain."""
+        """What an interrupted run of this name has tried already without success."""
         tried: dict[str, set[StrategyType]] = {}
         for row in self.ledger.query(
             "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "  # noqa: S608

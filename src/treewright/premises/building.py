@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.kernel.cache import cache_directory
 from treewright.lean.session import LeanSession
 from treewright.lean.types import Declaration
-from treewright.lean.wasm.home import cache_directory
 from treewright.lean.wasm.install import installed_path
 from treewright.premises import lexical, phrasing
 from treewright.premises.declarations import is_premise, listed

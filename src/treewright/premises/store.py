@@ -13,6 +13,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
@@ -20,21 +21,32 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from treewright.kernel import jsontext
+from treewright.kernel import database, jsontext
+from treewright.kernel.database import script
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.lean.types import Declaration
 from treewright.premises.lexical import LexicalIndex
 
 FORMAT = 1
 VECTOR_INDEX = "faiss"
-_SCHEMA = """
+_WAIT_SECONDS = 60.0
+_VERSION_1 = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS premises (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, module TEXT NOT NULL,
     type TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL);
+INSERT OR IGNORE INTO facts VALUES ('format', '1')
 """
+
+
+def _unmarked(connection: sqlite3.Connection) -> int | None:
+    """Indexes that were written before files carried a mark."""
+    return FORMAT if {"facts", "premises"} <= database.tables(connection) else None
+
+
+SCHEMA = database.Schema("premise index", 0x54575049, (script(_VERSION_1),), _unmarked)  # "TWPI"
 
 
 class StoredPremise(msgspec.Struct, frozen=True):
@@ -63,23 +75,13 @@ class PremiseStore:
             raise UsageError(
                 f"there is no premise index at {path}; make it with: treewright premises build"
             )
-        if write:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        mode = "rwc" if write else "ro"
         with self._errors():
-            self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}",
-                uri=True,
-                timeout=60.0,
-                check_same_thread=False,
-                isolation_level=None,
-            )
-            if write:
-                self._db.executescript(_SCHEMA)
+            if write:  # no WAL: an index is also read from where nothing may be written
+                self._db = database.open_database(path, SCHEMA, _WAIT_SECONDS, wal=False)
+            else:
+                self._db = database.open_read_only(path, _WAIT_SECONDS)
             found = self.fact("format")
-        if found is None and write:
-            self.set_facts(format=FORMAT)
-        elif found != FORMAT:
+        if found != FORMAT:
             self.close()
             raise StorageError(
                 f"{path} is not a premise index of this version; delete it and run: "
@@ -95,25 +97,14 @@ class PremiseStore:
     def close(self) -> None:
         self._db.close()
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StorageError(f"cannot use the premise index {self.path}: {error}") from error
+    def _errors(self) -> AbstractContextManager[None]:
+        return database.errors_for_people(self.path, SCHEMA.what, _WAIT_SECONDS)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Everything in the block or nothing of it."""
-        with self._lock, self._errors():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if self._db.in_transaction:  # a full disk ends it by itself
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+        with self._lock, self._errors(), database.transaction(self._db):
+            yield
 
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:
         with self._lock, self._errors():

@@ -38,6 +38,7 @@ def _subtrees(tree: Tree) -> list[list[Branch]]:
         below[branch.number].append(branch)
         if branch.parent is not None:
             assert branch.parent.number < branch.number, f"{branch.number}: parent is younger"
+        if branch.parent is not None and tree.sums_subtrees:
             below[branch.parent.number] += below[branch.number]
     return below
 
@@ -55,16 +56,22 @@ def _check_branch(tree: Tree, branch: Branch, subtree: list[Branch]) -> None:
     assert branch.failures == len(failed), f"{name}: failures"
     assert branch.reserved == sum(b.status is Status.PENDING for b in subtree), f"{name}: reserved"
     assert branch.growing == sum(tree.can_grow(b) for b in subtree), f"{name}: growing"
-    _close(branch.total, [b.value for b in scored], f"{name}: total")
-    _close(branch.squares, [b.value**2 for b in scored], f"{name}: squares")
+    _close(branch.total, [b.value - tree.origin for b in scored], f"{name}: total")
+    _close(branch.squares, [(b.value - tree.origin) ** 2 for b in scored], f"{name}: squares")
+    peak = max((b.value for b in scored), default=-math.inf)
+    assert branch.peak == peak, f"{name}: peak"
     tried = [b for b in tree.branches if b.parent is branch]
     children = [b for b in tried if b.node is not None]
     assert branch.tries == len(tried), f"{name}: tries"
     assert {c.number for c in branch.children} == {c.number for c in children}, f"{name}: children"
     assert branch.child_failures == sum(b.status is Status.FAILED for b in tried), name
     assert branch.child_reserved == sum(b.status is Status.PENDING for b in tried), name
-    _close(branch.child_total, [c.value for c in children], f"{name}: child_total")
-    _close(branch.child_squares, [c.value**2 for c in children], f"{name}: child_squares")
+    _close(branch.child_total, [c.value - tree.origin for c in children], f"{name}: child_total")
+    _close(
+        branch.child_squares,
+        [(c.value - tree.origin) ** 2 for c in children],
+        f"{name}: child_squares",
+    )
     _close(branch.prior_sum, [c.prior for c in children], f"{name}: prior_sum")
 
 

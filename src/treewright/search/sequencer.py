@@ -18,6 +18,7 @@ from treewright.search.policies.base import Choice, Policy
 from treewright.search.tree import Branch, Node, Tree
 
 Order = Literal["fixed", "live"]
+_MASK = (1 << 64) - 1
 
 
 class Outcome(NamedTuple):
@@ -141,5 +142,9 @@ def stream(seed: int, number: int) -> Random:
 
 
 def task_seed(seed: int, number: int) -> int:
-    """For what evaluates a choice, should it need chance: another stream than the choice's."""
-    return Random((seed << 65) | (number << 1) | 1).getrandbits(63)  # noqa: S311
+    """For what evaluates a choice, should it need chance: another stream than the choice's.
+    SplitMix64 of both."""
+    x = (seed * 0x9E3779B97F4A7C15 + number * 0xD1B54A32D192ED03 + 1) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return (x ^ (x >> 31)) >> 1

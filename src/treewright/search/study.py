@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -65,6 +65,7 @@ class Search:
         self.budget = budget
         self._storage = storage
         self._is_begun = is_begun
+        self._is_closed = False
         self._lookahead_given = lookahead_given
         self._changed = threading.Condition(threading.RLock())
         self._policy = policies.make(settings.policy, settings.options)
@@ -82,6 +83,15 @@ class Search:
                 self._replay(line)
             self._queue = [b.number for b in self._pending()]
 
+    @classmethod
+    def replayed(cls, lines: Sequence[records.Line]) -> Self:
+        """A search as its lines left it, in memory; for looking at one without owning it."""
+        created = next(line for line in lines if isinstance(line, records.Created))
+        search = cls(created.settings, None, budget=None, is_begun=True, lookahead_given=True)
+        for line in lines:
+            search._replay(line)
+        return search
+
     # -- the three words ------------------------------------------------------------------
 
     def ask(self, *, wait: bool = True) -> Task | None:
@@ -93,6 +103,8 @@ class Search:
         with self._changed:
             self._begin(1)
             while True:
+                if self._is_closed:
+                    raise UsageError("this search is closed; open it again to go on")
                 task = self._next_task()
                 if task is not None or self._is_over() or not wait:
                     return task
@@ -236,6 +248,12 @@ class Search:
             return len(self._nodes) + len(self._failures)
 
     @property
+    def under_way(self) -> int:
+        """How many tasks were asked for and have no outcome."""
+        with self._changed:
+            return self._sequencer.under_way
+
+    @property
     def failures(self) -> dict[int, str]:
         """Why tasks failed, by their numbers."""
         with self._changed:
@@ -254,9 +272,11 @@ class Search:
     def close(self) -> None:
         """Gives the search up for the next process. What was asked and not told goes back."""
         with self._changed:
+            self._is_closed = True
             if self._storage is not None:
                 self._storage.close()
                 self._storage = None
+            self._changed.notify_all()
 
     def __enter__(self) -> Self:
         return self
@@ -273,7 +293,12 @@ class Search:
 
     def _new_sequencer(self) -> Sequencer:
         settings = self.settings
-        tree = Tree(self._root, branching=settings.branching, actions=settings.actions)
+        tree = Tree(
+            self._root,
+            branching=settings.branching,
+            actions=settings.actions,
+            sums_subtrees=self._policy.sums_subtrees,
+        )
         return Sequencer(tree, self._policy, settings.seed, settings.order, settings.lookahead)
 
     def _begin(self, workers: int) -> None:
@@ -411,6 +436,8 @@ class Search:
         self._changed.notify_all()
 
     def _write(self, line: records.Line, *, sync: bool) -> None:
+        if self._is_closed:
+            raise UsageError("this search is closed; open it again to go on")
         if self._storage is not None:
             self._storage.append(line, sync=sync)
 

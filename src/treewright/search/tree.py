@@ -65,17 +65,40 @@ class Node:
             node = node.parent
         return upwards[::-1]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its path as a list: pickled as they refer, a deep one would be too much recursion."""
+        return _restore, ([_state(node) for node in self.path()],)
+
     def __repr__(self) -> str:
         return f"Node({self.number}, depth={self.depth}, score={self.score})"
+
+
+def _state(node: Node) -> tuple[int, dict[str, Any]]:
+    return node.number, {
+        "action": node.action,
+        "score": node.score,
+        "scores": node.scores,
+        "value": node.value,
+        "data": node.data,
+    }
+
+
+def _restore(path: list[tuple[int, dict[str, Any]]]) -> Node:
+    node: Node | None = None
+    for number, fields in path:
+        node = Node(number, node, **fields)
+    assert node is not None
+    return node
 
 
 class Branch:
     """What is known of a choice and everything below it; the policies' view of a node.
 
-    `visits` counts the outcomes of the subtree, `failures` those without a score, `total` and
-    `squares` sum its values, `reserved` its pending choices, `growing` the nodes in it that can
-    take another child; an `exhausted` one never can. The `child_*` fields say the same of the
-    direct children alone.
+    `visits` counts the outcomes of the subtree, `failures` those without a score, `reserved` its
+    pending choices. `total` and `squares` sum its values less the tree's `origin`, so that small
+    differences between large values are not lost; `peak` is the highest. `growing` counts the
+    nodes in it that can take another child; an `exhausted` one never can. The `child_*` fields
+    say the same of the direct children alone.
     """
 
     __slots__ = (
@@ -92,6 +115,7 @@ class Branch:
         "node",
         "number",
         "parent",
+        "peak",
         "prior",
         "prior_sum",
         "reserved",
@@ -123,6 +147,7 @@ class Branch:
         self.failures = 0
         self.total = 0.0
         self.squares = 0.0
+        self.peak = -math.inf
         self.reserved = 0
         self.growing = 0
         self.exhausted = False
@@ -139,6 +164,8 @@ class Tree:
     """Grows by `reserve` and `settle`; never shrinks, never forgets.
 
     `branching` is the most children a node may have, failed ones included; None is no limit.
+    Statistics of subtrees cost as much per event as the tree is deep; a policy that does not
+    ask for them (`sums_subtrees`) does without, and each event costs the same.
     """
 
     def __init__(
@@ -147,13 +174,17 @@ class Tree:
         *,
         branching: int | None = None,
         actions: tuple[str, ...] = (),
+        sums_subtrees: bool = True,
     ) -> None:
         self.branching = branching
+        self.sums_subtrees = sums_subtrees
         self.actions = actions
         self.branches: list[Branch] = []
         self.levels: list[list[Branch]] = []
         """Every choice by depth, in the order of choosing."""
         self.pending = 0
+        self.origin = 0.0
+        """The first value counted."""
         self.lowest = math.inf
         self.highest = -math.inf
         self.best: Branch | None = None
@@ -182,7 +213,7 @@ class Tree:
         above.tries += 1
         above.child_reserved += 1
         self.pending += 1
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.reserved += 1
         if self._is_full(above):
             self._stop_growing(above)
@@ -208,26 +239,27 @@ class Tree:
         assert parent is not None
         self.pending -= 1
         parent.child_reserved -= 1
-        for each in upwards(branch):
+        counted = self._counted(branch)
+        for each in counted:
             each.reserved -= 1
         if exhausts_parent:
             self.exhaust(parent.number)
         if node is None:
             branch.status = Status.FAILED
             parent.child_failures += 1
-            for each in upwards(branch):
+            for each in counted:
                 each.visits += 1
                 each.failures += 1
             return branch
         branch.node = node
         branch.status = Status.OPEN if expandable else Status.CLOSED
         branch.prior = prior
-        value = _bounded(node.value)
+        self._count(branch, _bounded(node.value))
+        distance = branch.value - self.origin
         parent.children.append(branch)
         parent.prior_sum += prior
-        parent.child_total += value
-        parent.child_squares += value * value
-        self._count(branch, value)
+        parent.child_total += distance
+        parent.child_squares += distance * distance
         if expandable and not self._is_full(branch):
             self._start_growing(branch)
         return branch
@@ -283,16 +315,32 @@ class Tree:
         return branch
 
     def _count(self, branch: Branch, value: float) -> None:
+        if self.best is None:
+            self.origin = value
         branch.value = value
-        square = value * value
-        for each in upwards(branch):
+        distance = value - self.origin
+        square = distance * distance
+        for each in self._counted(branch):
             each.visits += 1
-            each.total += value
+            each.total += distance
             each.squares += square
+            if value > each.peak:
+                each.peak = value
         self.lowest = min(self.lowest, value)
         self.highest = max(self.highest, value)
         if self.best is None or value > self.best.value:
             self.best = branch
+
+    def _counted(self, branch: Branch) -> list[Branch]:
+        """Those whose statistics a change to `branch` changes: it and all above it."""
+        if not self.sums_subtrees:
+            return [branch]
+        counted: list[Branch] = []
+        each: Branch | None = branch
+        while each is not None:
+            counted.append(each)
+            each = each.parent
+        return counted
 
     def _is_full(self, branch: Branch) -> bool:
         return self.branching is not None and branch.tries >= self.branching
@@ -303,7 +351,7 @@ class Tree:
         # A root without a score comes first: nothing is known that would be better.
         is_scored = branch.node is not None and branch.node.score is not None
         heapq.heappush(self._heap, (-branch.value if is_scored else -math.inf, branch.number))
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.growing += 1
 
     def _stop_growing(self, branch: Branch) -> None:
@@ -312,16 +360,8 @@ class Tree:
         if last is not branch:
             self._growing[place] = last
             self._place[last.number] = place
-        for each in upwards(branch):
+        for each in self._counted(branch):
             each.growing -= 1
-
-
-def upwards(branch: Branch) -> Iterator[Branch]:
-    """The branch and all above it."""
-    each: Branch | None = branch
-    while each is not None:
-        yield each
-        each = each.parent
 
 
 def _bounded(value: float) -> float:

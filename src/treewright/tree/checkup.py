@@ -147,7 +147,7 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
     for word in words:
         if not (repo / word).is_file() or Path(word).is_absolute():
             continue
-        if git.attempt(repo, "ls-files", "--error-unmatch", "--", word).returncode != 0:
+        if git.try_git(repo, "ls-files", "--error-unmatch", "--", word).returncode != 0:
             return Check(
                 "repository",
                 key,
@@ -221,10 +221,10 @@ def _roles(repo: Path, config: Config) -> Iterator[Check]:
 
 def _keys(config: Config) -> Iterator[Check]:
     """Only whether they are set: values are never read into a message."""
-    for name in sorted(sweep.named_keys(config)):
+    for name, required in sorted(sweep.key_variables(config).items()):
         if os.environ.get(name):
             yield Check("repository", name, "ok", "set (an API key)")
-        else:
+        elif required:
             yield Check(
                 "repository", name, "failed", "not set", f"export {name}=... before running"
             )

@@ -16,6 +16,7 @@ import msgspec
 from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.kernel.explaining import explain
+from treewright.llm.endpoint import Endpoint
 
 DEFAULT_NAME = "treewright.toml"
 FILL_IN = "FILL_IN"
@@ -64,23 +65,8 @@ class MetricConfig(Table, frozen=True):
     tolerance: NonNegative = 0.0
 
 
-class EndpointConfig(Table, frozen=True):
-    """An OpenAI-compatible chat endpoint. The key is read from the environment, never stored.
-
-    `max_concurrent` and `requests_per_minute` bound what all users of the same address and
-    key ask of it together, in one process; see docs/parallel.md.
-    """
-
-    base_url: Text
-    model: Text
-    api_key_env: str | None = None
-    temperature: NonNegative = 0.2
-    max_tokens: Count = 4096
-    timeout_seconds: Positive = 600.0
-    max_concurrent: Count | None = None
-    requests_per_minute: Count | None = None
-    usd_per_million_prompt_tokens: NonNegative | None = None
-    usd_per_million_completion_tokens: NonNegative | None = None
+class EndpointConfig(Table, Endpoint, frozen=True, kw_only=True):
+    """An OpenAI-compatible chat endpoint. The key is read from the environment, never stored."""
 
 
 class DirectoryIdeas(Table, frozen=True, tag_field="source", tag="directory"):

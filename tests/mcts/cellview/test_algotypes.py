@@ -8,15 +8,15 @@ from random import Random
 from tests.mcts.cellview.running import run, start
 from treewright.cellview.algotypes import behaviour
 from treewright.mcts.cell_settings import ALGOTYPES, Algotype, CellSettings
-from treewright.mcts.policy import Policy, select_edge
-from treewright.mcts.prooftree import Changes, Child, Edge, Node, ProofTree
+from treewright.search.andor.graph import Changes, Child, Edge, Graph, Node
+from treewright.search.andor.policies.mcts import Mcts, select_edge
 
-POLICY = Policy()
+POLICY = Mcts()
 
 
 def node_with(*ways: tuple[float | None, int, float]) -> Node:
     """A node with edges of a prior, visits and a mean each."""
-    tree, changes = ProofTree("root"), Changes()
+    tree, changes = Graph("root"), Changes()
     for number, (prior, visits, mean) in enumerate(ways):
         edge = tree.add_edge(tree.root, f"t{number}", prior, [Child(str(number), mean)], changes)
         assert edge is not None

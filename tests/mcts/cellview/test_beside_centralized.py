@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import treewright.cellview as room
+import treewright.cellview as package
 from tests.mcts.cellview.running import expander_of, lines
 from treewright.cellview.runner import CellViewRunner
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.policy import Policy
-from treewright.mcts.prooftree import Status
 from treewright.mcts.records import Iteration
+from treewright.search.andor.graph import Status
+from treewright.search.andor.policies.mcts import Mcts
 
 ONE = CellSettings(agents=1, inflight=1)
 
@@ -32,7 +32,7 @@ def test_the_same_goals_are_proved() -> None:
     proved = 0
     for world in range(150):
         shape = {"size": 10**9, "closing": 0.1, "failing": 0.8}
-        central = CentralizedEngine(expander_of(world, **shape), Policy())
+        central = CentralizedEngine(expander_of(world, **shape), Mcts())
         lines(central, 3000)
         cell = CellViewRunner(expander_of(world, **shape), ONE, seed=0)
         lines(cell, 3000)
@@ -48,7 +48,7 @@ def test_a_cell_that_never_stays_does_what_the_engine_does(view: str) -> None:
     """With `stay` 1 it starts from the root with fresh eyes every time."""
     settings = CellSettings(agents=1, inflight=1, stay=1, view=view)  # pyright: ignore[reportArgumentType]
     for world in range(8):
-        central = lines(CentralizedEngine(expander_of(world), Policy()), 150)
+        central = lines(CentralizedEngine(expander_of(world), Mcts()), 150)
         cell = lines(CellViewRunner(expander_of(world), settings, seed=world), 150)
         assert what_was_done(cell) == what_was_done(central)
 
@@ -61,7 +61,7 @@ def test_the_order_differs_where_the_cell_stays_in_its_subtree() -> None:
     """
     differed = 0
     for world in range(8):
-        central = lines(CentralizedEngine(expander_of(world), Policy()), 150)
+        central = lines(CentralizedEngine(expander_of(world), Mcts()), 150)
         cell = lines(CellViewRunner(expander_of(world), ONE, seed=0), 150)
         for before, here, there in zip(cell, cell[1:], central[1:], strict=False):
             if here.path != there.path:
@@ -74,7 +74,7 @@ def test_the_order_differs_where_the_cell_stays_in_its_subtree() -> None:
 
 
 def test_the_runner_does_not_know_the_engine() -> None:
-    files = sorted(Path(room.__file__).parent.glob("*.py"))
+    files = sorted(Path(package.__file__).parent.glob("*.py"))
     imported = {
         node.module
         for file in files

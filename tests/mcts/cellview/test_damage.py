@@ -200,7 +200,7 @@ def test_damage_changes_who_and_when_but_not_what_lean_answers() -> None:
     lines(runner, 150)
     world = start(CellSettings()).expander._environment  # pyright: ignore[reportPrivateUsage]
     for edge in runner.tree.edges:
-        kind, keys = world.outcome(edge.parent.key, edge.tactic)  # pyright: ignore[reportAttributeAccessIssue]
+        kind, keys = world.outcome(edge.parent.key, edge.action)  # pyright: ignore[reportAttributeAccessIssue]
         assert kind in ("goals", "closed")
         assert tuple(child.key for child in edge.children) == keys
     assert len(runner.tree.edges) > 50

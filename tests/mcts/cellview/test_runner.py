@@ -18,10 +18,10 @@ from treewright.mcts.cell_settings import ALGOTYPES, CellSettings
 from treewright.mcts.environment import Outcome
 from treewright.mcts.expansion import Expander
 from treewright.mcts.interventions import Order
-from treewright.mcts.invariants import check
-from treewright.mcts.prooftree import Status
 from treewright.mcts.records import GoalView
 from treewright.mcts.sources.base import Suggestions
+from treewright.search.andor.graph import Status
+from treewright.search.andor.invariants import check
 
 DAMAGED = CellSettings(
     agents=8,

@@ -10,7 +10,7 @@ from tests.mcts.cellview.running import start
 from treewright.cellview.cell import Cell, is_settled
 from treewright.cellview.runner import CellViewRunner
 from treewright.mcts.cell_settings import ALGOTYPES, Algotype, CellSettings, View
-from treewright.mcts.prooftree import Changes, Child, Node
+from treewright.search.andor.graph import Changes, Child, Node
 
 RADIUS = 2
 

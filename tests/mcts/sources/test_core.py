@@ -47,7 +47,7 @@ def test_split_only_where_there_is_something_to_split() -> None:
     assert "split" not in proposed("a = x")
 
 
-def test_dear_tactics_are_in_the_second_round_and_then_nothing_is_left() -> None:
+def test_expensive_tactics_are_in_the_second_round_and_then_nothing_is_left() -> None:
     general = (("f", "Nat → Nat"), ("h", "∀ (n : Nat), f (n + 1) = f n"), ("n", "Nat"))
     assert "grind" not in proposed("f n = n", *general)
     assert "grind" in proposed("f n = n", *general, round_number=1)

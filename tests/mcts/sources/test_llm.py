@@ -12,13 +12,17 @@ import msgspec
 import pytest
 
 from treewright.cli.prove import settings_of
+from treewright.cli.prove_sources import tell_spent
 from treewright.lean.types import Hypothesis
+from treewright.llm.endpoint import Endpoint
+from treewright.llm.keys import key_for
+from treewright.llm.usage import Usage
 from treewright.mcts.records import GoalView
 from treewright.mcts.settings import EndpointSettings
 from treewright.mcts.sources.base import AskingStopped, stop_when
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.sources.factory import build_source
-from treewright.mcts.sources.llm import LlmTactics, Model, parse
+from treewright.mcts.sources.llm import LlmTactics, parse
 from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
 
@@ -69,8 +73,9 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def source(server: Server, **settings: Any) -> LlmTactics:
-    return LlmTactics(Model(f"http://127.0.0.1:{server.server_port}/v1", "tiny", **settings))
+def source(server: Server, seed: int = 0, **settings: Any) -> LlmTactics:
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    return LlmTactics(Endpoint(base_url=url, model="tiny", **settings), seed)
 
 
 def test_an_answer_becomes_candidates_ranked_by_place(server: Server) -> None:
@@ -94,9 +99,9 @@ def test_it_is_asked_once_a_goal(server: Server) -> None:
     ("status", "answer", "warning"),
     [
         (500, b"no", "500"),
-        (200, b"not json", "not a chat completion"),
-        (200, b"[" * 200_000, "not a chat completion"),
-        (200, b'{"choices": []}', "not a chat completion"),
+        (200, b"not json", "else than a chat completion"),
+        (200, b"[" * 200_000, "else than a chat completion"),
+        (200, b'{"choices": []}', "else than a chat completion"),
         (200, b'{"choices": [{"message": {"content": null}}]}', "no tactic"),
     ],
 )
@@ -121,7 +126,7 @@ def test_a_model_that_does_not_answer_in_time(server: Server) -> None:
 
 def test_a_question_ends_when_the_search_does(server: Server) -> None:
     server.held.clear()
-    waiting = LlmTactics(Model(f"http://127.0.0.1:{server.server_port}/v1", "tiny"))
+    waiting = source(server)
     model = NoisySource(MergedSource(waiting, CoreTactics()), seed=1)
     stop_when(model, lambda: bool(server.asked))
     with pytest.raises(AskingStopped):
@@ -130,7 +135,7 @@ def test_a_question_ends_when_the_search_does(server: Server) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    model = LlmTactics(Model("http://127.0.0.1:9", "tiny"))
+    model = LlmTactics(Endpoint(base_url="http://127.0.0.1:9", model="tiny"))
     assert not model.suggest([GOAL], 0).candidates
     assert model.warnings
 
@@ -152,9 +157,37 @@ def test_a_key_goes_only_to_the_endpoint_it_was_configured_for(
     assert server.keys == [None, "Bearer for this one"]
     # What an older run wrote down names the variable of the public endpoint for every host.
     old = b'{"url": "http://x/v1", "model": "m", "key_variable": "OPENAI_API_KEY"}'
-    assert msgspec.json.decode(old, type=EndpointSettings).key() == ""
-    for public, key in (("https", "secret of another host"), ("http", "")):
-        endpoint = EndpointSettings(f"{public}://api.openai.com/v1", "m")
-        assert endpoint.key() == key
-    lookalike = EndpointSettings("https://api.openai.com.evil.example/v1", "m")
-    assert lookalike.key() == ""
+    assert key_for(msgspec.json.decode(old, type=EndpointSettings).endpoint()) is None
+    public = EndpointSettings("https://api.openai.com/v1", "m")
+    assert key_for(public.endpoint()) == "secret of another host"
+
+
+def test_a_key_that_comes_back_is_in_no_tactic_and_no_warning(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "sk-of-this-endpoint")
+    model = source(server, api_key_env="OWN_KEY")
+    server.says("exact sk-of-this-endpoint")
+    assert [c.tactic for c in model.suggest([GOAL], 0).candidates] == ["exact [redacted]"]
+    server.status, server.answer = 400, b"wrong: sk-of-this-endpoint"
+    model.suggest([GOAL], 0)
+    assert "wrong: [redacted]" in model.warnings[0]
+    assert server.keys == ["Bearer sk-of-this-endpoint"] * 2
+
+
+def test_what_the_model_used_is_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = {"prompt_tokens": 1200, "completion_tokens": 30}
+    choice = {"message": {"content": "simp"}}
+    server.answer = json.dumps({"choices": [choice], "usage": used}).encode()
+    spent: list[Usage] = []
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    settings = settings_of({"llm_url": url, "llm_model": "tiny"})
+    build_source(settings, spend=spent.append).suggest([GOAL], 0)
+    assert spent == [Usage(1200, 30, unpriced_tokens=1230)]
+    tell_spent(spent * 2)
+    assert capsys.readouterr().err == (
+        "treewright: 2 answers of the model: 2,400 tokens in, 60 out; "
+        "cost unknown: no price is known for 2,460 tokens\n"
+    )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from treewright.kernel.errors import UsageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents import rounds
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import Implementation, implement
@@ -22,7 +23,6 @@ from treewright.tree.config import (
     PatchBackend,
     ScriptedBackend,
 )
-from treewright.tree.records.model import Usage
 
 IDEA = """# Double the rate
 
@@ -72,6 +72,13 @@ def test_patch_without_planner_and_reviewer(run, worktree: Path, tmp_path: Path)
     log = (tmp_path / "logs/review_round_1.md").read_text()
     assert "accepted without review" in log
     assert "model.py | 2 +-" in log
+
+
+def test_one_role_that_claims_negative_usage_takes_nothing_from_another(run):
+    gift = {"prompt_tokens": -500, "completion_tokens": -1, "cost_usd": -6.0}
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "cost_usd": 0.5}
+    done = run(CODE | {"usage": usage}, APPROVE | {"usage": gift})
+    assert done.usage == Usage(10, 2, 0.5)
 
 
 def test_reviewer_sends_the_coder_back_once(run, worktree: Path, tmp_path: Path):

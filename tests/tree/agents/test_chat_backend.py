@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.tree.agents.endpoints import Step, completion, stand_in
+from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import UsageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents import source_view
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import Implementation, implement
@@ -21,7 +22,6 @@ from treewright.tree.config import (
     OpenaiBackend,
     PatchBackend,
 )
-from treewright.tree.records.model import Usage
 
 KEY = "sk-test-0d9b8c7a6f"
 EDIT = "model.py\n<<<<<<< SEARCH\nRATE = 0.1\n=======\nRATE = 0.6\n>>>>>>> REPLACE\n\nRaised it."
@@ -89,7 +89,7 @@ def test_planner_coder_and_reviewer(run, worktree: Path):
     with stand_in(*(Step(body=completion(text)) for text in replies)) as it:
         done = run(it.url, ("planner", "coder", "reviewer"))
     assert (done.approved, done.plan) == (True, "1. Change RATE.")
-    assert done.usage == Usage(300, 30, pytest.approx(0.03))
+    assert done.usage == Usage(300, 30, pytest.approx(0.03), unpriced_tokens=300)
     assert (worktree / "model.py").read_text().startswith("RATE = 0.6\n")
     planner, coder, reviewer = (request["messages"][0]["content"] for request in it.requests)
     assert "model.py:\n```\nRATE = 0.1\n" in planner  # a chat model sees only its prompt
@@ -123,7 +123,7 @@ def test_a_cut_off_reply_is_not_applied_in_part(run, worktree: Path, run_git):
             run(it.url, ("coder",))
         assert len(it.requests) == 2
     assert caught.value.code == "reply_truncated"
-    assert caught.value.usage == Usage(200, 20, pytest.approx(0.02))
+    assert caught.value.usage == Usage(200, 20, pytest.approx(0.02), unpriced_tokens=200)
     assert run_git(worktree, "status", "--porcelain") == ""
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import gone
+from treewright.llm.usage import Usage
 from treewright.tree.agents import cli_output
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.command import CommandAgent
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import CommandBackend
-from treewright.tree.records.model import Usage
 
 
 def ask(

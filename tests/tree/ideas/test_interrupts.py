@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.llm.endpoints import Step, completion, stand_in
 from tests.parallel.harness import eventually
 from tests.toy import ToyRepository
-from tests.tree.agents.endpoints import Step, completion, stand_in
 from treewright.tree.config import CommandIdeas, EndpointConfig, LlmIdeas
 from treewright.tree.ideas.factory import make_source
 

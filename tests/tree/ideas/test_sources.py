@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tree.agents.endpoints import Step, completion, stand_in
+from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import MissingExtra
-from treewright.tree.agents import endpoint as endpoint_module
+from treewright.llm import endpoint as endpoint_module
+from treewright.llm.usage import Usage
 from treewright.tree.config import (
     CommandIdeas,
     DirectoryIdeas,
@@ -25,7 +26,6 @@ from treewright.tree.ideas import llm
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.factory import make_source, probe_source
 from treewright.tree.ideas.text import key
-from treewright.tree.records.model import Usage
 
 SUMMARY = {
     "parent_relative": {
@@ -185,7 +185,7 @@ def test_llm_ideas_are_read_counted_and_told_what_was_tried(llm_context):
         "# Lower the depth",
     ]
     assert "not one, it is in code" in proposals.ideas[0].text
-    assert proposals.usage == Usage(100, 10)
+    assert proposals.usage == Usage(100, 10, unpriced_tokens=110)
     prompt = it.requests[0]["messages"][0]["content"]
     for part in ("exactly 2 ideas", "It did not help.", "RATE = 0.1", "Node n0"):
         assert part in prompt
@@ -210,7 +210,7 @@ def test_llm_is_reminded_of_the_format_once(llm_context):
     with stand_in(Step(body=completion("1. Raise it")), Step(body=completion(REPLY))) as it:
         proposals = ask(llm_context, it.url)
     assert len(proposals.ideas) == 2
-    assert proposals.usage == Usage(200, 20)
+    assert proposals.usage == Usage(200, 20, unpriced_tokens=220)
     with stand_in(Step(body=completion("1. Raise it"))) as it:
         with pytest.raises(IdeaSourceError, match="no line `## IDEA: <title>`"):
             ask(llm_context, it.url)

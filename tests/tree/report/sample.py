@@ -13,6 +13,7 @@ import msgspec
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
+from treewright.llm.usage import Usage
 from treewright.tree.records.model import (
     Confirmation,
     Decision,
@@ -27,7 +28,6 @@ from treewright.tree.records.model import (
     NodeArtifacts,
     Recommendation,
     SkippedIdea,
-    Usage,
 )
 from treewright.tree.report import write_report
 

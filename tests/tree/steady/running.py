@@ -12,7 +12,7 @@ from treewright.search import policies
 from treewright.tree.records.model import Manifest
 from treewright.tree.running.choosing import BEAM, Choosing
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
 
@@ -46,7 +46,7 @@ def steady(
     order: Any = None,
     lookahead: int | None = LOOKAHEAD,
     make_executor: Callable[..., Any] | None = None,
-    failures: FailurePolicy | None = None,
+    failures: FailureRules | None = None,
     parallelism: Parallelism | None = None,
     observer: Callable[[object], None] = lambda _: None,
 ) -> Manifest:
@@ -58,7 +58,7 @@ def steady(
         shape=shape if policy else Shape(),
         choosing=Choosing(policy, order=order, lookahead=None if live else lookahead),
         preflight=False,
-        policy=failures or FailurePolicy(first_backoff_seconds=0.0),
+        failure_rules=failures or FailureRules(first_backoff_seconds=0.0),
         parallelism=parallelism or Parallelism(),
     )
     with open_run(request, observer) as coordinator:

@@ -22,13 +22,13 @@ from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.report import write_report
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
 
 numbers = itertools.count()
-PATIENT = FailurePolicy(retries=2, first_backoff_seconds=0.0)
+PATIENT = FailureRules(retries=2, first_backoff_seconds=0.0)
 
 
 @pytest.fixture(scope="module")

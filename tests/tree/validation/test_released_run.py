@@ -10,7 +10,7 @@ import pytest
 
 from tests.toy import ToyRepository
 from treewright.tree.records import store
-from treewright.tree.records.outcome import best_node, describe
+from treewright.tree.records.description import best_node, describe
 from treewright.tree.report import write_report
 from treewright.tree.validation import validate
 

@@ -1,28 +1,28 @@
-"""What the cells of an experiment show when held against each other. Pure."""
+"""What the runs of an experiment show when held against each other. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from treewright.cellview.experiment.plan import UNDAMAGED, Arm, Cell, Plan, cells_of
-from treewright.cellview.experiment.results import CellResult
+from treewright.cellview.experiment.plan import UNDAMAGED, Arm, Plan, PlannedRun, runs_of
+from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.measures.dose import DoseResponse, dose_response
 from treewright.cellview.measures.robustness import Robustness, robustness
 from treewright.cellview.measures.trials import Trial, restricted
 from treewright.mcts.measures.intervals import Estimate, clustered_mean, not_negative, rate
 
-Finished = Sequence[tuple[Cell, CellResult]]
+Finished = Sequence[tuple[PlannedRun, MeasuredRun]]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The finished cells of one mode, number of agents and arm."""
+    """The finished runs of one mode, number of agents and arm."""
 
     mode: str
     agents: int | None
     arm: Arm
-    members: list[tuple[Cell, CellResult]] = field(default_factory=list)
+    members: list[tuple[PlannedRun, MeasuredRun]] = field(default_factory=list)
 
     @property
     def setup(self) -> str:
@@ -37,10 +37,10 @@ class Group:
 
     def mean(
         self,
-        value: Callable[[CellResult], float | None],
+        value: Callable[[MeasuredRun], float | None],
         scale: Callable[[float], float] = float,
     ) -> Estimate | None:
-        """Over the cells that have the value; goals are clusters."""
+        """Over the runs that have the value; goals are clusters."""
         clusters: dict[str, list[float]] = {}
         for cell, result in self.members:
             number = value(result)
@@ -77,10 +77,10 @@ class Curve:
     found: DoseResponse
 
 
-def groups_of(plan: Plan, results: Mapping[str, CellResult]) -> list[Group]:
-    """In the order of the plan; groups without a finished cell are left out."""
+def groups_of(plan: Plan, results: Mapping[str, MeasuredRun]) -> list[Group]:
+    """In the order of the plan; groups without a finished run are left out."""
     groups: dict[tuple[str, int | None, str], Group] = {}
-    for cell in cells_of(plan):
+    for cell in runs_of(plan):
         result = results.get(cell.cell_id)
         if result is not None:
             key = (cell.mode, cell.agents, cell.arm.name)

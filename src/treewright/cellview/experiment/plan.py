@@ -145,7 +145,7 @@ def _text(path: Path) -> str:
         raise UsageError(f"`tactics`: cannot read {path}: {error}") from None
 
 
-class Cell(msgspec.Struct, frozen=True):
+class PlannedRun(msgspec.Struct, frozen=True):
     """One proof run of the grid. A centralized one has no agents and no damage."""
 
     cell_id: str
@@ -156,9 +156,9 @@ class Cell(msgspec.Struct, frozen=True):
     goal: PlannedGoal
 
 
-def cells_of(plan: Plan) -> list[Cell]:
+def runs_of(plan: Plan) -> list[PlannedRun]:
     """The grid, in the order in which it is run: comparisons are complete as early as possible."""
-    cells: list[Cell] = []
+    cells: list[PlannedRun] = []
     for seed in plan.seeds:
         for goal in plan.goals:
             for mode in plan.modes:
@@ -168,11 +168,11 @@ def cells_of(plan: Plan) -> list[Cell]:
                     setups = [(agents, arm) for agents in plan.agents for arm in plan.arms]
                 for agents, arm in setups:
                     identity = _identity(len(cells) + 1, mode, agents, arm, seed, goal)
-                    cells.append(Cell(identity, mode, agents, arm, seed, goal))
+                    cells.append(PlannedRun(identity, mode, agents, arm, seed, goal))
     return cells
 
 
-def search_settings(plan: Plan, cell: Cell) -> Settings:
+def search_settings(plan: Plan, cell: PlannedRun) -> Settings:
     """What the proof run of a cell is asked to do."""
     return Settings(
         mode=cell.mode,

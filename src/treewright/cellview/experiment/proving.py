@@ -1,24 +1,24 @@
-"""The cells of an experiment as real proof runs: one Lean session for all of them."""
+"""The planned runs of an experiment as real proof runs: one Lean session for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from treewright.cellview.experiment.plan import Cell, Plan, search_settings
-from treewright.cellview.experiment.results import CellResult, measure_cell
+from treewright.cellview.experiment.plan import Plan, PlannedRun, search_settings
+from treewright.cellview.experiment.results import MeasuredRun, measure_run
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.mcts import layout
 from treewright.mcts.prove import Prover, SessionFactory
 from treewright.mcts.provenance import git_record, lean_record
-from treewright.mcts.report import write_report
 from treewright.mcts.run import create_in, opened
 from treewright.mcts.settings import StatementTarget
 from treewright.mcts.sources.factory import build_source
 
 
-class CellProver:
-    """Runs or resumes a cell; keeps the session it used for the next one until `close`."""
+class PlanProver:
+    """Makes or resumes a planned run; keeps the session it used for the next one until `close`."""
 
     def __init__(
         self,
@@ -36,11 +36,11 @@ class CellProver:
         self._force = force
         self._session: LeanSession | None = None
 
-    def __call__(self, cell: Cell, directory: Path) -> CellResult | None:
+    def __call__(self, cell: PlannedRun, directory: Path) -> MeasuredRun | None:
         if self._stop_asked():
             return None
         settings = search_settings(self._plan, cell)
-        if not (directory / "run.json").exists():
+        if not (directory / layout.RUN).exists():
             session = self._ready()
             lean, git = lean_record(session.info), git_record(Path.cwd())
             create_in(directory, StatementTarget(cell.goal.statement), settings, lean, git)
@@ -61,8 +61,7 @@ class CellProver:
                 self._session = prover.first
         if not result.complete:
             return None
-        write_report(directory)
-        return measure_cell(cell, directory)
+        return measure_run(cell, directory)
 
     def close(self) -> None:
         if self._session is not None:

@@ -1,4 +1,4 @@
-"""What one cell of an experiment came to, as it is kept: `cell.json` in the cell's directory."""
+"""What one run of an experiment came to, as it is kept: `cell.json` in its directory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.cellview.experiment.plan import Cell
+from treewright.cellview.experiment.plan import PlannedRun
 from treewright.cellview.measures.trials import Trial, trial_of
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.mcts import layout
 from treewright.mcts.measures.aggregation import aggregation
 from treewright.mcts.measures.gratification import gratification, root_series
 from treewright.mcts.records import GoalStatus
@@ -19,7 +20,7 @@ from treewright.mcts.trace import read_trace
 RESULT = "cell.json"
 
 
-class CellResult(msgspec.Struct, frozen=True):
+class MeasuredRun(msgspec.Struct, frozen=True):
     """The measures of one finished proof run. Only a proof that passed the replay check solves."""
 
     cell_id: str
@@ -39,25 +40,25 @@ class CellResult(msgspec.Struct, frozen=True):
     alike_z: float | None
     alike_p: float | None
 
-    def trial(self, cell: Cell) -> Trial:
+    def trial(self, cell: PlannedRun) -> Trial:
         return Trial(cell.goal.name, cell.seed, self.solved, self.steps, self.attempts)
 
 
-def measure_cell(cell: Cell, run_dir: Path) -> CellResult | None:
-    """From the trace of the cell's run; None while it has no verdict."""
-    goals = by_goal(read_trace(run_dir / "trace.jsonl"))
+def measure_run(cell: PlannedRun, run_dir: Path) -> MeasuredRun | None:
+    """From the trace of the run; None while it has no verdict."""
+    goals = by_goal(read_trace(run_dir / layout.TRACE))
     if not goals or goals[0].verdict is None:
         return None
     return _measured(cell, goals[0])
 
 
-def _measured(cell: Cell, goal: GoalFacts) -> CellResult:
+def _measured(cell: PlannedRun, goal: GoalFacts) -> MeasuredRun:
     verdict = goal.verdict
     assert verdict is not None
     trial = trial_of(cell.goal.name, cell.seed, goal.iterations)
     dips = gratification(root_series(goal.iterations), seed=cell.seed)
     labels = aggregation(goal.iterations, seed=cell.seed)
-    return CellResult(
+    return MeasuredRun(
         cell_id=cell.cell_id,
         status=verdict.status,
         stop=verdict.stop,
@@ -77,15 +78,15 @@ def _measured(cell: Cell, goal: GoalFacts) -> CellResult:
     )
 
 
-def write_result(directory: Path, result: CellResult) -> None:
+def write_result(directory: Path, result: MeasuredRun) -> None:
     atomic.write_bytes(directory / RESULT, msgspec.json.encode(result) + b"\n")
 
 
-def read_result(directory: Path, cell: Cell) -> CellResult | None:
+def read_result(directory: Path, cell: PlannedRun) -> MeasuredRun | None:
     """None if the cell is not finished."""
     path = directory / RESULT
     try:
-        result = jsontext.decode(path.read_bytes(), type=CellResult)
+        result = jsontext.decode(path.read_bytes(), type=MeasuredRun)
     except FileNotFoundError:
         return None
     except OSError as error:

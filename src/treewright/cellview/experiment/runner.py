@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.cellview.experiment.plan import Cell, Plan, cells_of
-from treewright.cellview.experiment.results import CellResult, read_result, write_result
+from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
+from treewright.cellview.experiment.results import MeasuredRun, read_result, write_result
 from treewright.cellview.experiment.summary import write_summary
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import Lease
+from treewright.kernel.rundir import LEASE_DIR
 
 FORMAT_VERSION = 1
 PLAN = "plan.json"
@@ -30,13 +31,13 @@ class Progress:
 
     done: int
     total: int
-    cell: Cell
-    result: CellResult | None
+    cell: PlannedRun
+    result: MeasuredRun | None
     earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExperimentState:
     """`report` is written also when cells are missing."""
 
     directory: Path
@@ -50,7 +51,7 @@ class Outcome:
         return self.finished == self.total
 
 
-RunCell = Callable[[Cell, Path], CellResult | None]
+MakeRun = Callable[[PlannedRun, Path], MeasuredRun | None]
 """Runs or resumes a cell's proof run in its directory; None if it was asked to stop before the end.
 What it raises ends the experiment; what is finished is kept."""
 
@@ -63,35 +64,35 @@ class _StoredPlan(msgspec.Struct, frozen=True):
 def run_experiment(
     plan: Plan,
     directory: Path,
-    run_cell: RunCell,
+    make_run: MakeRun,
     progress: Callable[[Progress], None] = lambda progress: None,
     *,
     force: bool = False,
-) -> Outcome:
+) -> ExperimentState:
     """Runs what is missing, then writes `results.csv`, `report.md` and `plots/`."""
     atomic.make_directory(directory)
-    lease = Lease.acquire(directory / "lease", force=force)
+    lease = Lease.acquire(directory / LEASE_DIR, force=force)
     try:
         _same_plan(plan, directory / PLAN)
-        results = _run_missing(plan, directory, run_cell, progress, lease)
+        results = _run_missing(plan, directory, make_run, progress, lease)
         lease.check()
         report = write_summary(plan, results, directory)
     finally:
         lease.release()
-    total = len(cells_of(plan))
+    total = len(runs_of(plan))
     solved = sum(result.solved for result in results.values())
-    return Outcome(directory, report, len(results), total, solved)
+    return ExperimentState(directory, report, len(results), total, solved)
 
 
 def _run_missing(
     plan: Plan,
     directory: Path,
-    run_cell: RunCell,
+    make_run: MakeRun,
     progress: Callable[[Progress], None],
     lease: Lease,
-) -> dict[str, CellResult]:
-    cells = cells_of(plan)
-    results: dict[str, CellResult] = {}
+) -> dict[str, MeasuredRun]:
+    cells = runs_of(plan)
+    results: dict[str, MeasuredRun] = {}
     for cell in cells:
         place = directory / CELLS / cell.cell_id
         result = read_result(place, cell)
@@ -99,7 +100,7 @@ def _run_missing(
         if result is None:
             progress(Progress(len(results), len(cells), cell, None))
             atomic.make_directory(place)
-            result = run_cell(cell, place)
+            result = make_run(cell, place)
             if result is None:
                 break
             lease.check()

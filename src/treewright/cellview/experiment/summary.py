@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from treewright.cellview.experiment import comparisons, tables
-from treewright.cellview.experiment.plan import Cell, Plan, cells_of
+from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.plots import pictures
-from treewright.cellview.experiment.results import CellResult
+from treewright.cellview.experiment.results import MeasuredRun
 from treewright.kernel import atomic
 from treewright.mcts.report.writer import write_files
 
@@ -26,7 +26,7 @@ The undamaged distributed runs (after) against the centralized ones (before), pa
 seed."""
 
 
-def write_summary(plan: Plan, results: Mapping[str, CellResult], directory: Path) -> Path:
+def write_summary(plan: Plan, results: Mapping[str, MeasuredRun], directory: Path) -> Path:
     """Returns the path of the report."""
     atomic.sweep_temporaries(directory)
     atomic.write_if_changed(directory / RESULTS, as_csv(plan, results))
@@ -46,13 +46,13 @@ def write_summary(plan: Plan, results: Mapping[str, CellResult], directory: Path
     return write_files(directory, text, pictures(plan.name, groups, curves))
 
 
-def as_csv(plan: Plan, results: Mapping[str, CellResult]) -> str:
+def as_csv(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
     """A row per finished cell: the factors, then the measures."""
     written = io.StringIO()
-    measures = [name for name in CellResult.__struct_fields__ if name != "cell_id"]
+    measures = [name for name in MeasuredRun.__struct_fields__ if name != "cell_id"]
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow([*_FACTORS, *measures])
-    for cell in cells_of(plan):
+    for cell in runs_of(plan):
         result = results.get(cell.cell_id)
         if result is not None:
             values = msgspec.structs.asdict(result)
@@ -63,7 +63,7 @@ def as_csv(plan: Plan, results: Mapping[str, CellResult]) -> str:
 _FACTORS = ("cell_id", "goal", "seed", "mode", "agents", "intervention", "block_fraction")
 
 
-def _factors(cell: Cell) -> list[object]:
+def _factors(cell: PlannedRun) -> list[object]:
     agents = "" if cell.agents is None else cell.agents
     dose = "" if cell.agents is None else f"{cell.arm.dose:g}"
     return [cell.cell_id, cell.goal.name, cell.seed, cell.mode, agents, cell.arm.name, dose]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from treewright.cellview.experiment.comparisons import Comparison, Curve, Group
-from treewright.cellview.experiment.plan import Plan, cells_of
-from treewright.cellview.experiment.results import CellResult
+from treewright.cellview.experiment.plan import Plan, runs_of
+from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.measures.dose import Trend
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
@@ -14,10 +14,10 @@ from treewright.mcts.measures.intervals import Estimate, not_negative
 from treewright.mcts.report.writer import PLOTS
 
 
-def headline(plan: Plan, results: Mapping[str, CellResult]) -> str:
-    total = len(cells_of(plan))
+def headline(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
+    total = len(runs_of(plan))
     rows = [
-        ["cells finished", f"{len(results):,} of {total:,}"],
+        ["runs finished", f"{len(results):,} of {total:,}"],
         ["modes", escape(", ".join(plan.modes))],
         ["agents", ", ".join(map(str, plan.agents)) or "–"],
         ["interventions", escape(", ".join(arm.name for arm in plan.arms))],
@@ -28,7 +28,7 @@ def headline(plan: Plan, results: Mapping[str, CellResult]) -> str:
     ]
     text = f"# Experiment {escape(plan.name)}\n\n{table(('', ''), rows)}"
     if len(results) < total:
-        text += "\n\nThe experiment is not over: what follows is about the finished cells."
+        text += "\n\nThe experiment is not over: what follows is about the finished runs."
     return text
 
 
@@ -54,7 +54,7 @@ def groups(plan: Plan, found: Sequence[Group]) -> str:
     return f"## Groups\n\n{table(header, rows, 'llrrrrrr')}\n\n{picture}"
 
 
-def _excess(result: CellResult) -> float | None:
+def _excess(result: MeasuredRun) -> float | None:
     if result.alike is None or result.alike_by_chance is None:
         return None
     return result.alike - result.alike_by_chance
@@ -126,16 +126,16 @@ def _trend(found: Trend) -> str:
     return f"slope {short(found.slope)} per unit of dose, p = {probability(found.p)} ({blocks})"
 
 
-def unproved(plan: Plan, results: Mapping[str, CellResult]) -> str:
+def unproved(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
     """Goals that something is wrong with, rather than hard."""
     rows = [
         [code(cell.cell_id), code(cell.goal.name), escape(result.status), escape(result.detail)]
-        for cell in cells_of(plan)
+        for cell in runs_of(plan)
         if (result := results.get(cell.cell_id)) and result.status not in ("proved", "unproved")
     ]
     if not rows:
         return ""
-    return f"## Neither proved nor merely unproved\n\n{table(('cell', 'goal', 'status', ''), rows)}"
+    return f"## Neither proved nor merely unproved\n\n{table(('run', 'goal', 'status', ''), rows)}"
 
 
 def short(number: float | None) -> str:

@@ -3,7 +3,7 @@
 import { choice, el, facts, put } from "./dom.js";
 import { deltas } from "./deltas.js";
 import { diff } from "./diff.js";
-import { moment, seconds } from "./format.js";
+import { cost, moment, seconds } from "./format.js";
 import { Logs } from "./logs.js";
 import { Latest, load } from "./source.js";
 
@@ -67,7 +67,7 @@ export class Detail {
         ["worker", one?.worker],
         ["attempts", one && one.attempt > 1 ? one.attempt : null],
         ["review", one?.approved === null || one?.approved === undefined ? null : `${one.approved ? "approved" : "not approved"} after ${one.review_rounds}`],
-        ["cost", one?.usage?.cost_usd ? `$${one.usage.cost_usd.toFixed(4)}` : null],
+        ["cost", cost(one?.usage, 4)],
       ]),
       item.comparisons ? this.#comparisons(item) : null,
       one || node ? this.#diff(item) : null,

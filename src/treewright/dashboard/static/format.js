@@ -27,6 +27,13 @@ export function gain(centre, low, high) {
   return signed(centre) + bounds;
 }
 
+// What has no known price is said to be unknown. Nothing spent is nothing to show.
+export function cost(spent, digits) {
+  const known = spent?.cost_usd ? `$${spent.cost_usd.toFixed(digits)}` : null;
+  if (!spent?.unpriced_tokens) return known;
+  return known ? `at least ${known}` : "unknown";
+}
+
 export function seconds(duration) {
   if (duration === null || duration === undefined) return "–";
   if (duration < 10) return `${duration.toFixed(duration < 1 ? 2 : 1)} s`;

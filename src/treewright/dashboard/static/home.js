@@ -1,7 +1,7 @@
 // The home page: every run with its state, progress, best, time left and spending.
 
 import { el } from "./dom.js";
-import { clip, count, gain, moment, percent, seconds } from "./format.js";
+import { clip, cost, count, gain, moment, percent, seconds } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { follow, load } from "./source.js";
 
@@ -75,7 +75,8 @@ function best(run) {
 function spent(run) {
   if (!run.spent) return "–";
   const parts = [seconds(run.spent.seconds)];
-  if (run.spent.cost_usd) parts.push(`$${run.spent.cost_usd.toFixed(2)}`);
+  const price = cost(run.spent, 2);
+  if (price) parts.push(price === "unknown" ? "cost unknown" : price);
   const tokens = run.spent.prompt_tokens + run.spent.completion_tokens;
   if (tokens) parts.push(`${tokens.toLocaleString("en")} tokens`);
   return parts.join(" · ");

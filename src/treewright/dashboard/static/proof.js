@@ -85,7 +85,7 @@ function head() {
   document.title = `${run.run_id} · Treewright`;
   const { counters, progress } = run;
   put(view.head,
-    el("h1", null, run.run_id, " ", chip(run.liveness), run.mode ? el("span", { class: "kind" }, run.mode) : null),
+    el("h1", null, run.run_id, " ", chip(run.liveness), run.mode ? el("span", { class: "kind" }, [run.mode, run.policy].filter(Boolean).join(", ")) : null),
     el("p", { class: "soft" }, run.liveness.detail),
     run.problem ? el("p", { class: "error" }, run.problem) : null,
     facts([

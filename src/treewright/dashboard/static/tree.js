@@ -3,7 +3,7 @@
 import { roomIn } from "./chart.js";
 import { Detail } from "./detail.js";
 import { choice, el, facts, put, table } from "./dom.js";
-import { clip, count, gain, percent, seconds } from "./format.js";
+import { clip, cost, count, gain, percent, seconds } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { PHASES, gantt } from "./gantt.js";
 import { scoreChart } from "./score-chart.js";
@@ -99,7 +99,7 @@ function head() {
   put(view.head,
     el("h1", null, run.run_id, " ", chip(run.liveness), run.dry_run ? el("span", { class: "kind" }, "dry run: made-up numbers") : null),
     el("p", { class: "soft state-detail" }, run.liveness.detail),
-    run.doubt ? el("p", { class: "error" }, `Doubtful baseline: ${run.doubt}`) : null,
+    run.doubt ? el("p", { class: "error" }, `Stale baseline: ${run.doubt}`) : null,
     facts([
       ["progress", [bar(progress.done, progress.of, "progress"), `${progress.done} of ${progress.of}`]],
       ["depth", `${progress.depth} of ${progress.max_depth}`],
@@ -110,7 +110,7 @@ function head() {
       ["failed", progress.failed || null],
       ["time left", run.eta_seconds === null || exported ? null : `about ${seconds(run.eta_seconds)}`],
       ["evaluating", seconds(spent.seconds)],
-      ["cost", spent.cost_usd ? `$${spent.cost_usd.toFixed(2)}` : null],
+      ["cost", cost(spent, 2)],
       ["tokens", spent.prompt_tokens + spent.completion_tokens ? (spent.prompt_tokens + spent.completion_tokens).toLocaleString("en") : null],
       ["branch", best.ref ? el("code", null, best.ref) : null],
     ]));

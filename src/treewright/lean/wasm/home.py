@@ -11,7 +11,6 @@ from pathlib import Path
 from treewright.kernel.errors import MissingExtra, UsageError
 
 MINIMUM_NODE = 24
-CACHE_VARIABLE = "TREEWRIGHT_CACHE"
 NODE_VARIABLE = "TREEWRIGHT_NODE"
 
 
@@ -21,15 +20,6 @@ class LeanHome:
 
     path: Path
     node: Path
-
-
-def cache_directory() -> Path:
-    """The user's cache for treewright: TREEWRIGHT_CACHE, or as the XDG rules say."""
-    if override := os.environ.get(CACHE_VARIABLE):
-        return Path(override).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "treewright"
 
 
 def find_node() -> Path:

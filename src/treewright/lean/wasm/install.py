@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from treewright.kernel import atomic
+from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
 from treewright.lean.wasm import manifest, module, patcher, wasm_patcher
-from treewright.lean.wasm.home import LeanHome, cache_directory, find_node
+from treewright.lean.wasm.home import LeanHome, find_node
 
 INTEGRITY = (
     "sha512-fwsXryqKhZjiebUFqqXghk2kDgZynYYB2KyEr3HJ"

@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "878d5c3673a7cc4f5d2ce935a3fa9f0a1eb7b071deaa6afecd7566024e7402d3"
+CONTENTS = "5e809afa5a202f656ff984b23c4980f013e932b5a16aba1fe7fca4dfadee6afe"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

@@ -53,6 +53,7 @@ def node_flags(home: LeanHome) -> list[str]:
         f"--stack-size={_NODE_STACK_KILOBYTES}",
         f"--max-old-space-size={JS_HEAP_MEGABYTES}",
         "--no-warnings",
+        "--wasm-lazy-validation",  # of a file whose hash is known: only what is called
         "--permission",
         "--allow-worker",
         f"--allow-fs-read={home.path}",

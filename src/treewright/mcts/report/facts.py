@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from treewright.mcts import layout
 from treewright.mcts.records import GoalOpened, Iteration, NegationTurn, TraceLine, VerdictReached
 from treewright.mcts.settings import RunRecord, read_run
 from treewright.mcts.trace import read_trace
@@ -65,7 +66,7 @@ class RunFacts:
 
     @classmethod
     def read(cls, run_dir: Path) -> RunFacts:
-        return cls(read_run(run_dir / "run.json"), by_goal(read_trace(run_dir / "trace.jsonl")))
+        return cls(read_run(run_dir / layout.RUN), by_goal(read_trace(run_dir / layout.TRACE)))
 
     @cached_property
     def iterations(self) -> list[Iteration]:

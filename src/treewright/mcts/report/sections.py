@@ -18,7 +18,7 @@ def headline(facts: RunFacts) -> str:
     still_open = sum(goal.verdict is None for goal in goals)
     rows = [
         ["goals proved", f"{proved:,} of {len(goals):,}"],
-        ["mode", escape(record.mode)],
+        ["mode", escape(record.settings.searcher)],
         ["seed", str(record.settings.seed)],
         ["simulations allowed for a goal", f"{record.settings.simulations:,}"],
         ["iterations", f"{len(facts.iterations):,}"],

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel import atomic
+from treewright.mcts.layout import PLOTS, REPORT
 from treewright.mcts.report import sections
 from treewright.mcts.report.facts import RunFacts
 from treewright.mcts.report.pictures import pictures
-
-REPORT = "report.md"
-PLOTS = "plots"
 
 
 def write_report(run_dir: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Tactics that search the library themselves, such as `exact?`. Dear, so they come late.
+"""Tactics that search the library themselves, such as `exact?`. Expensive, so they come late.
 
 What they find is written into the proof, not they themselves (see `environment`).
 """

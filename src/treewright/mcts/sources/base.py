@@ -55,6 +55,10 @@ def rank_priors(count: int) -> list[float]:
     return [weight / total for weight in weights]
 
 
+def _by_prior(candidate: Candidate) -> float:
+    return -(candidate.prior or 0.0)
+
+
 class Frontier:
     """The candidates of one node: what is still to be tried, best first.
 
@@ -73,12 +77,12 @@ class Frontier:
     def merge(self, candidates: Iterable[Candidate], complete: bool) -> None:
         self.rounds += 1
         self.complete = complete
+        seen, untried = self.seen, self.untried
         for candidate in candidates:
-            if candidate.tactic not in self.seen:
-                self.seen.add(candidate.tactic)
-                self.untried.append(candidate)
-        if any(candidate.prior is not None for candidate in self.untried):
-            self.untried.sort(key=lambda candidate: -(candidate.prior or 0.0))
+            if candidate.tactic not in seen:
+                seen.add(candidate.tactic)
+                untried.append(candidate)
+        untried.sort(key=_by_prior)  # stable: without priors they stay as they came
 
     def take(self) -> Candidate:
         return self.untried.pop(0)

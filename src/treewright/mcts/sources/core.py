@@ -1,6 +1,6 @@
 """The ranked list of core tactics: rules on the outline of the target and of the hypotheses.
 
-The first round has what usually works and is quick; the second what is dear or a long shot.
+The first round has what usually works and is quick; the second what is expensive or a long shot.
 """
 
 from __future__ import annotations

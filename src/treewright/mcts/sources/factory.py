@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from treewright.llm.usage import Usage
 from treewright.mcts.settings import Settings
 from treewright.mcts.sources.advice import LeanAdvice
 from treewright.mcts.sources.base import TacticSource
@@ -16,7 +17,7 @@ from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.sources.definitions import DefinitionTactics
 from treewright.mcts.sources.file import FileTactics
 from treewright.mcts.sources.lemmas import LemmaTactics, PremiseSearch
-from treewright.mcts.sources.llm import LlmTactics, Model
+from treewright.mcts.sources.llm import LlmTactics
 from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
 
@@ -30,11 +31,12 @@ def build_source(
     cache: TacticCache | None = None,
     warn: Callable[[str], None] = lambda text: None,
     definitions: frozenset[str] = frozenset(),
+    spend: Callable[[Usage], None] = lambda usage: None,
 ) -> TacticSource:
     """`premises` and `cache` are what the paths in the settings name, opened by the caller.
 
     `definitions` are the names that the file of the goals defines itself. `warn` is told, once
-    for each kind, what kept a model from answering.
+    for each kind, what kept a model from answering; `spend`, what its answers used.
     """
     wanted = settings.sources
     parts: list[tuple[TacticSource, float]] = []
@@ -46,9 +48,8 @@ def build_source(
     if definitions:
         parts.append((DefinitionTactics(definitions), _DEFINITIONS))
     if wanted.endpoint is not None:
-        endpoint = wanted.endpoint
-        model = Model(endpoint.url, endpoint.model, endpoint.key(), seed=settings.seed)
-        parts.append((LlmTactics(model, warn), _MODEL))
+        model = LlmTactics(wanted.endpoint.endpoint(), settings.seed, warn, spend)
+        parts.append((model, _MODEL))
     if premises is not None:
         parts.append((LemmaTactics(premises), _LEMMAS))
     if wanted.advice:

@@ -5,18 +5,15 @@ A model that does not answer costs its suggestions and a warning, never the run.
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
 import re
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import msgspec
-
-from treewright.kernel import http_client, jsontext
-from treewright.kernel.errors import MissingExtra
 from treewright.lean.escapes import find_escapes
+from treewright.llm.client import ChatClient
+from treewright.llm.endpoint import ChatError, Endpoint, describe
+from treewright.llm.usage import Usage
+from treewright.llm.wire import Message, Request
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import NOTHING, AskingStopped, Suggestions, rank_priors
 from treewright.mcts.sources.cached import goal_text
@@ -27,57 +24,48 @@ _SYSTEM = (
 )
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _LONGEST_TACTIC = 300
-
-
-class Model(msgspec.Struct, frozen=True):
-    """Where the model is and how it is asked. `url` ends before `/chat/completions`."""
-
-    url: str
-    model: str
-    key: str = ""
-    temperature: float = 0.2
-    seed: int = 0
-    timeout_seconds: float = 30.0
-    count: int = 8
-    max_tokens: int = 400
+_COUNT = 8
+_TRIES = 3
+"""A search has other tactics to try meanwhile."""
 
 
 class LlmTactics:
-    """Asks a model once a goal. `warnings` says what went wrong so far."""
+    """Asks a model once a goal. `warnings` says what went wrong so far; `spend` is told what each
+    answer used."""
 
     name = "llm"
     overlaps = True
 
-    def __init__(self, model: Model, warn: Callable[[str], None] = lambda text: None) -> None:
-        if importlib.util.find_spec("httpx") is None:
-            raise MissingExtra("tactics from a language model", "llm")
-        self._model = model
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        seed: int = 0,
+        warn: Callable[[str], None] = lambda text: None,
+        spend: Callable[[Usage], None] = lambda usage: None,
+    ) -> None:
+        self._client = ChatClient(endpoint)
+        self._seed = seed
         self._lock = threading.Lock()
         self.warnings: list[str] = []
         self._warn = warn
+        self._spend = spend
         self._stop: Callable[[], bool] = lambda: False
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
         if round_number > 0:
             return NOTHING
-        model = self._model
+        request = Request(_messages(goals), seed=self._seed, tries=_TRIES)
         try:
-            reply = asyncio.run(self._post(goals))
-        except TimeoutError:
-            return self._nothing(f"did not answer in {model.timeout_seconds:g} s")
-        except http_client.NoReply as none:
-            return self._nothing(str(none))
-        except http_client.Cancelled:
-            raise AskingStopped from None
-        if not reply.ok:
-            return self._nothing(f"answered {reply.status}")
-        try:
-            text = jsontext.decode(reply.body)["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError):
-            return self._nothing("the answer is not a chat completion")
-        tactics = parse(text if isinstance(text, str) else "")[: model.count]
+            answer = self._client.ask(request, unwanted=self._stop)
+        except ChatError as error:
+            if error.code == "cancelled":
+                raise AskingStopped from None
+            return self._nothing(error.message)
+        with self._lock:
+            self._spend(answer.usage)
+        tactics = parse(answer.text)[:_COUNT]
         if not tactics:
-            return self._nothing("the answer has no tactic in it")
+            return self._nothing(f"the answer of {describe(self._client.endpoint)} has no tactic")
         priors = rank_priors(len(tactics))
         return Suggestions(
             tuple(Candidate(t, p, self.name) for t, p in zip(tactics, priors, strict=True))
@@ -87,37 +75,17 @@ class LlmTactics:
         """A question that waits when `stop` becomes true is given up, by AskingStopped."""
         self._stop = stop
 
-    async def _post(self, goals: Sequence[GoalView]) -> http_client.Reply:
-        model = self._model
-        return await http_client.post(
-            f"{model.url.rstrip('/')}/chat/completions",
-            _request(model, goals),
-            headers={"Authorization": f"Bearer {model.key}"} if model.key else {},
-            seconds=model.timeout_seconds,
-            unwanted=self._stop,
-        )
-
     def _nothing(self, why: str) -> Suggestions:
-        text = f"{self._model.url}: {why}"
         with self._lock:
-            if text not in self.warnings:
-                self._warn(text)
-            self.warnings.append(text)
+            if why not in self.warnings:
+                self._warn(why)
+            self.warnings.append(why)
         return NOTHING
 
 
-def _request(model: Model, goals: Sequence[GoalView]) -> dict[str, Any]:
+def _messages(goals: Sequence[GoalView]) -> list[Message]:
     shown = "\n\n".join(goal_text(goal) for goal in goals)
-    return {
-        "model": model.model,
-        "messages": [
-            {"role": "system", "content": _SYSTEM.format(count=model.count)},
-            {"role": "user", "content": shown},
-        ],
-        "temperature": model.temperature,
-        "seed": model.seed,
-        "max_tokens": model.max_tokens,
-    }
+    return [Message("system", _SYSTEM.format(count=_COUNT)), Message("user", shown)]
 
 
 def parse(answer: str) -> list[str]:

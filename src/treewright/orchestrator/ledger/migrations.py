@@ -2,21 +2,20 @@
 
 Version 1 has the tables that the first orchestrators wrote: attempts and the tactic cache.
 Version 2 adds what dedupe, resuming, accounting and a persistent bandit need. Version 3 marks what
-stubs wrote, takes back what was learned from it, and adds the hash of a goal's text alone. A
-migration is never changed once it was released; a new one is added below.
+stubs wrote, takes back what was learned from it, and adds the hash of a goal's text alone. Version
+4 has the marketplace's tickets, which some older ledgers have too. A migration is never changed
+once it was released; a new one is added below.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 
+from treewright.kernel.database import Migration, script
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger.counting import IS_TRIAL, STUB_ERROR, STUB_TOOLCHAIN
 from treewright.orchestrator.scheduling.bandit import Arm
 from treewright.orchestrator.types import StrategyType
-
-APPLICATION_ID = 0x54574C47  # "TWLG"
 
 _VERSION_1 = """
 CREATE TABLE attempts (
@@ -76,14 +75,29 @@ CREATE TABLE bandit (
 );
 """
 
-
-def _script(text: str) -> Callable[[sqlite3.Connection], None]:
-    def apply(connection: sqlite3.Connection) -> None:
-        # Not executescript: that would commit, and a migration is one transaction.
-        for statement in filter(None, (part.strip() for part in text.split(";"))):
-            connection.execute(statement)
-
-    return apply
+_VERSION_4 = """
+CREATE TABLE IF NOT EXISTS tickets (
+    ticket_id TEXT PRIMARY KEY,
+    goal TEXT NOT NULL,
+    context TEXT NOT NULL,
+    suggested_name TEXT NOT NULL,
+    constraints TEXT NOT NULL,
+    imports TEXT NOT NULL,
+    preamble TEXT NOT NULL,
+    hints TEXT NOT NULL,
+    priority REAL NOT NULL,
+    status TEXT NOT NULL,
+    requested_by TEXT NOT NULL,
+    requests INTEGER NOT NULL DEFAULT 1,
+    claimed_by TEXT,
+    claim_expires REAL,
+    completed_proof TEXT,
+    completed_by TEXT,
+    last_error TEXT,
+    created REAL NOT NULL,
+    updated REAL NOT NULL
+)
+"""
 
 
 def _version_3(connection: sqlite3.Connection) -> None:
@@ -128,19 +142,11 @@ def _forget_stubs(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _script(_VERSION_1),
-    _script(_VERSION_2),
+MIGRATIONS: tuple[Migration, ...] = (
+    script(_VERSION_1),
+    script(_VERSION_2),
     _version_3,
+    script(_VERSION_4),
 )
-"""The n-th (from 1) brings a ledger of version n - 1 to version n."""
 
 VERSION = len(MIGRATIONS)
-
-
-def apply(connection: sqlite3.Connection, current: int) -> None:
-    """Brings the tables to `VERSION`, inside the caller's transaction."""
-    for number, migration in enumerate(MIGRATIONS[current:], start=current + 1):
-        migration(connection)
-        connection.execute(f"PRAGMA user_version = {number}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

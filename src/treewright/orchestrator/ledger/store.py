@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from treewright.kernel import jsontext
+from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger.counting import (
@@ -26,14 +26,13 @@ from treewright.orchestrator.ledger.counting import (
     has_stubs,
 )
 from treewright.orchestrator.ledger.file import (
+    DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
     errors_for_people,
     open_ledger,
 )
 from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.types import Goal, StrategyType, is_known
-
-DEFAULT_PATH = Path(".treewright") / "ledger.db"
 
 Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
 """`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
@@ -146,7 +145,7 @@ class Ledger:
         What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
         attempt that ended, proved or not, at a goal with this text in whatever context; with the
         goal itself, for attempts at this goal. With a `budget` the question is whether a try with
-        so much time is in vain: only attempts that failed with as much or more count. What was
+        so much time is useless: only attempts that failed with as much or more count. What was
         cancelled or broke never does: it says nothing.
         """
         which = "goal_hash" if isinstance(goal, Goal) else "target_hash"
@@ -180,19 +179,12 @@ class Ledger:
 
         A proof enters the tactic cache with its attempt: neither is ever there alone.
         """
-        with self._lock, errors_for_people(self.path, self._wait):
-            connection = self._connection
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                for attempt in attempts:
-                    if connection.execute(_INSERT, _row(attempt)).rowcount == 1:
-                        self._learn(attempt)
-                        self._remember(attempt)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:  # a full disk ends it by itself
-                    connection.execute("ROLLBACK")
-                raise
+        errors = errors_for_people(self.path, self._wait)
+        with self._lock, errors, database.transaction(self._connection):
+            for attempt in attempts:
+                if self._connection.execute(_INSERT, _row(attempt)).rowcount == 1:
+                    self._learn(attempt)
+                    self._remember(attempt)
 
     def _learn(self, attempt: Attempt) -> None:
         stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counting.stubs
@@ -328,9 +320,8 @@ class Ledger:
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[sqlite3.Row]:
         """Rows one by one, for what may not fit into memory; on a connection of its own."""
         with errors_for_people(self.path, self._wait):
-            connection = sqlite3.connect(self.path, timeout=self._wait)
+            connection = database.open_read_only(self.path, self._wait)
             try:
-                connection.row_factory = sqlite3.Row
                 yield from connection.execute(sql, values)
             finally:
                 connection.close()

@@ -23,29 +23,6 @@ from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger.file import errors_for_people, open_ledger
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS tickets (
-    ticket_id TEXT PRIMARY KEY,
-    goal TEXT NOT NULL,
-    context TEXT NOT NULL,
-    suggested_name TEXT NOT NULL,
-    constraints TEXT NOT NULL,
-    imports TEXT NOT NULL,
-    preamble TEXT NOT NULL,
-    hints TEXT NOT NULL,
-    priority REAL NOT NULL,
-    status TEXT NOT NULL,
-    requested_by TEXT NOT NULL,
-    requests INTEGER NOT NULL DEFAULT 1,
-    claimed_by TEXT,
-    claim_expires REAL,
-    completed_proof TEXT,
-    completed_by TEXT,
-    last_error TEXT,
-    created REAL NOT NULL,
-    updated REAL NOT NULL
-)
-"""
 _COLUMNS = (
     "ticket_id, goal, context, suggested_name, constraints, imports, preamble, hints, priority, "
     "status, requested_by, requests, claimed_by, claim_expires, completed_proof, completed_by, "
@@ -178,7 +155,6 @@ class TicketTable:
         self.path = path
         self._lock = threading.Lock()
         self._connection = open_ledger(path)
-        self._write(_TABLE, {})
 
     def close(self) -> None:
         with self._lock:

@@ -21,13 +21,14 @@ import msgspec
 from treewright.kernel import atomic
 from treewright.kernel.clock import now, timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
+from treewright.kernel.rundir import STATE_DIR
 from treewright.lean.sorries import FileSorries, from_check, lean_files
 from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
-from treewright.orchestrator.scheduling.stopping import unless_set
+from treewright.orchestrator.scheduling.stopping import stopping_on_signals, unless_set
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -76,13 +77,18 @@ class Background:
     @property
     def directory(self) -> Path:
         base = self.root if self.root.is_dir() else self.root.parent
-        return base / ".treewright" / "bg" / self.run_id
+        return base / STATE_DIR / "bg" / self.run_id
 
     def stop(self) -> None:
         """Ends the run in order; what is in work is cancelled and can be continued."""
         self._stop.set()
         if self._scheduler is not None:
             self._scheduler.shutdown()
+
+    async def run_until_signalled(self, *, once: bool = False) -> None:
+        """`run` as a process of its own does it: a signal stops it in order."""
+        with stopping_on_signals(self.stop):
+            await self.run(once=once)
 
     async def run(self, *, once: bool = False) -> None:
         lean = LeanAccess(self.config.lean_sessions)

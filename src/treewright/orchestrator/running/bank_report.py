@@ -1,16 +1,34 @@
-"""The results of a bank run for people: a table, and a picture of it as SVG."""
+"""The results of a bank run: as a file, as a table for people, as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from xml.sax.saxutils import escape
 
+import msgspec
+
+from treewright.kernel import atomic
 from treewright.kernel.clock import seconds_between
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.bench import BankResults
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 300, 48
 _STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#999}.curve{fill:none;stroke:#2a6;}"
+
+
+def publish(results: BankResults, ledger: Ledger, directory: Path) -> Path:
+    """Writes `bank-<timestamp>.json` and its picture; a second one of a second gets a number."""
+    atomic.make_directory(directory)
+    data = msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
+    path = directory / f"bank-{results.timestamp}.json"
+    number = 1
+    while not atomic.create_exclusive(path, data):
+        number += 1
+        path = directory / f"bank-{results.timestamp}-{number}.json"
+    drawn = picture(results, solved_times(ledger, results.run_id))
+    atomic.write_bytes(path.with_suffix(".svg"), drawn.encode())
+    return path
 
 
 def table(results: BankResults) -> str:

@@ -7,23 +7,20 @@ same settings: what its attempts found is in the ledger.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.clock import now
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
 from treewright.orchestrator.ledger.counting import total
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Observer, Scheduler
+from treewright.orchestrator.scheduling.stopping import stopping_on_signals
 from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
 
 SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
@@ -76,7 +73,7 @@ async def run_bank(
         for strategy, reason in scheduler.excluded.items():
             announce(f"without {strategy}: {reason}")
         scheduler.throttle.on_first_wait = announce
-        with _stopping_on_signals(scheduler) as interrupted:
+        with stopping_on_signals(scheduler.shutdown) as interrupted:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(timeout, scheduler.shutdown)
             if attempted:
@@ -97,42 +94,10 @@ async def run_bank(
     return BankRun(msgspec.structs.replace(document, elapsed_seconds=elapsed), interrupted())
 
 
-def write_results(results: BankResults, directory: Path) -> Path:
-    """`bank-<timestamp>.json`; a second run of the same second gets a number."""
-    atomic.make_directory(directory)
-    data = msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
-    path = directory / f"bank-{results.timestamp}.json"
-    number = 1
-    while not atomic.create_exclusive(path, data):
-        number += 1
-        path = directory / f"bank-{results.timestamp}-{number}.json"
-    return path
-
-
 def _open_run(bank: Bank, config: OrchestratorConfig, ledger: Ledger, fresh: bool) -> str:
     new = f"bank-{now():%Y%m%d-%H%M%S-%f}"
     settings = msgspec.json.encode(config, order="sorted").decode()
     return ledger.open_run(new, "bank", bank.digest, settings, fresh=fresh)
-
-
-@contextlib.contextmanager
-def _stopping_on_signals(scheduler: Scheduler) -> Iterator[Callable[[], bool]]:
-    """SIGINT and SIGTERM stop the scheduler in order; yields whether one came."""
-    loop = asyncio.get_running_loop()
-    came: list[bool] = []
-
-    def stop() -> None:
-        came.append(True)
-        scheduler.shutdown()
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield lambda: bool(came)
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
 def _results(

@@ -1,12 +1,38 @@
-"""Awaiting something, but no longer than until told to stop."""
+"""Being told to stop: by a signal, and while something is awaited."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def stopping_on_signals(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """SIGINT and SIGTERM stop in order, a second one ends the process; yields whether one came."""
+    loop = asyncio.get_running_loop()
+    came: list[bool] = []
+
+    def handle() -> None:
+        came.append(True)
+        stop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, handle)
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 async def unless_set(stop: asyncio.Event, work: Awaitable[T]) -> T | None:

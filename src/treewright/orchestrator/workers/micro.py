@@ -10,7 +10,7 @@ from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Hole, LeanWorker, run_on_all
 
 CHEAP_CLOSERS = ("rfl", "trivial", "assumption", "decide", "simp", "omega")
-DEAR_CLOSERS = ("simp_all", "grind")
+EXPENSIVE_CLOSERS = ("simp_all", "grind")
 OPENERS = ("intros", "intros; subst_vars", "intros; constructor", "intros; funext _")
 _SHARE = 3
 """One tactic gets at most this part of the strategy's time."""
@@ -42,13 +42,13 @@ class MicroWorker(LeanWorker):
                 starts.append(((opener,), opened))
         if steps := await _first_closer(session, starts[1:], CHEAP_CLOSERS, share):
             return steps
-        return await _first_closer(session, starts, DEAR_CLOSERS, share)
+        return await _first_closer(session, starts, EXPENSIVE_CLOSERS, share)
 
 
 async def _first_closer(
     session: AsyncLeanSession, starts: list[_Start], closers: tuple[str, ...], share: float
 ) -> tuple[str, ...] | None:
-    """Every closer on every start before the next, dearer one."""
+    """Every closer on every start before the next, more expensive one."""
     for closer in closers:
         for steps, states in starts:
             single = all(len(state.goals) == 1 for state in states)

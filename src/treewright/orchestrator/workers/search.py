@@ -12,13 +12,14 @@ from treewright.lean.types import ProofState
 from treewright.mcts import extraction
 from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
-from treewright.mcts.prooftree import Status
 from treewright.mcts.runners import make_runner
+from treewright.mcts.search import simulate
 from treewright.mcts.settings import Settings
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.values import estimate
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker
+from treewright.search.andor.graph import Status
 
 STEP_SECONDS = 2.0
 MOST_SIMULATIONS = 2000
@@ -60,10 +61,7 @@ def _search(
             discount=settings.policy.discount,
         )
         runner = make_runner(settings, expander)
-        for _ in range(MOST_SIMULATIONS):
-            if runner.finished:
-                break
-            runner.step()
+        simulate(runner, MOST_SIMULATIONS)
     except _OutOfTime:
         return None
     except _LeanEnded:

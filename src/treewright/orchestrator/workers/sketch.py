@@ -8,9 +8,12 @@ one that is there already is used, what stays open are the result's subgoals and
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from typing import Any, Protocol
+
+import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.async_session import AsyncLeanSession
@@ -19,10 +22,14 @@ from treewright.lean.inputs import Parser, check_script, check_script_in
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.types import CheckResult
-from treewright.orchestrator import chat
+from treewright.llm import keys
+from treewright.llm.client import ChatClient
+from treewright.llm.endpoint import ChatError, Endpoint, describe, installed
+from treewright.llm.wire import Answer, Message, Request
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
 from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers import meter
 from treewright.orchestrator.workers.base import (
     EXCEPTION,
     UNAVAILABLE,
@@ -38,6 +45,11 @@ from treewright.orchestrator.workers.micro import MicroWorker
 
 _BLOCK = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 _HEADING = re.compile(r"^\s*(?:theorem|lemma|example)\b.*?:=\s*by\b[ \t]*\n?", re.DOTALL)
+URL_VARIABLE = "TREEWRIGHT_SKETCH_URL"
+MODEL_VARIABLE = "TREEWRIGHT_SKETCH_MODEL"
+KEY_VARIABLE = "TREEWRIGHT_SKETCH_KEY"
+_MAX_TOKENS = 1024
+_TRIES = 3
 PROMPT = """\
 Prove this Lean 4 goal (core Lean, no Mathlib):
 
@@ -47,6 +59,17 @@ Answer with one fenced code block that holds only the tactic script, as it would
 Break the proof into steps `have name : statement := by sorry` where you are not sure of a step's
 proof; the last line closes the goal from these steps.
 """
+
+
+def endpoint_of_environment() -> Endpoint | None:
+    """What the three variables say; None if they name no endpoint."""
+    url, model, key = (
+        os.environ.get(name, "").strip() for name in (URL_VARIABLE, MODEL_VARIABLE, KEY_VARIABLE)
+    )
+    if not (url and model):
+        return None
+    variable = KEY_VARIABLE if key else None
+    return Endpoint(base_url=url, model=model, api_key_env=variable, max_tokens=_MAX_TOKENS)
 
 
 class LemmaRequests(Protocol):
@@ -63,11 +86,11 @@ class SketchWorker:
     def __init__(
         self,
         lean: LeanAccess,
-        endpoint: chat.Endpoint | None = None,
+        endpoint: Endpoint | None = None,
         lemmas: LemmaRequests | None = None,
     ) -> None:
         self._lean = lean
-        self._endpoint = endpoint or chat.from_environment()
+        self._endpoint = endpoint or endpoint_of_environment()
         self._lemmas = lemmas
         self._filler = MicroWorker(lean)
 
@@ -80,18 +103,21 @@ class SketchWorker:
             return Availability(
                 False,
                 "no chat endpoint is configured",
-                f"set {chat.URL_VARIABLE} and {chat.MODEL_VARIABLE}",
+                f"set {URL_VARIABLE} and {MODEL_VARIABLE}",
             )
-        if not chat.installed():
+        if not installed():
             return Availability(False, "httpx is not installed", "pip install 'treewright[llm]'")
-        return Availability(True, f"{self._endpoint.model}; asked when it is used")
+        try:
+            how = keys.describe_key(self._endpoint)
+        except ChatError as error:
+            return Availability(False, str(error), "see docs/llm.md")
+        return Availability(True, f"asks {describe(self._endpoint)} {how}, when it is used")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
         started = time.monotonic()
         kind = UNAVAILABLE
         try:
-            async with asyncio.timeout(timeout):
-                script = await self._propose(goal, timeout)
+            script, answer = await self._propose(goal, timeout)
             async with self._lean.session() as session:
                 kind = EXCEPTION
                 async with asyncio.timeout(timeout):
@@ -100,30 +126,35 @@ class SketchWorker:
             return failed(self.strategy, "timeout", started)
         except Hopeless as reason:
             return failed(self.strategy, str(reason), started)
-        except chat.ChatError as error:
+        except ChatError as error:
+            if error.code == "llm_timeout":
+                return failed(self.strategy, "timeout", started)
             return failed(self.strategy, str(error), started, UNAVAILABLE)
         except Exception as error:
             return failed(self.strategy, f"{type(error).__name__}: {error}", started, kind)
         seconds = time.monotonic() - started
+        metadata: dict[str, Any] = {"sketch": script, "usage": msgspec.to_builtins(answer.usage)}
         if not open_ends:
             tactics = (text,) if goal.place is not None else tuple(text.splitlines())
-            return Result(True, self.strategy, tactics, seconds, metadata={"sketch": script})
+            return Result(True, self.strategy, tactics, seconds, metadata=metadata)
         subgoals = tuple(sorry.goal.pretty for sorry in open_ends)
-        metadata = {"sketch": script, "tickets": tickets}
+        metadata["tickets"] = tickets
         error = f"{len(subgoals)} steps of the sketch are open"
         return Result(False, self.strategy, (), seconds, subgoals, error, metadata)
 
-    async def _propose(self, goal: Goal, timeout: float) -> str:
+    async def _propose(self, goal: Goal, timeout: float) -> tuple[str, Answer]:
         assert self._endpoint is not None
         if goal.place is not None and len(goal.place.holes) != 1:
             raise Hopeless("a sketch is for one hole")
-        answer = await chat.ask(self._endpoint, PROMPT.format(goal=goal.shown), timeout)
-        script = script_of(answer)
+        question = [Message("user", PROMPT.format(goal=goal.shown))]
+        request = Request(question, timeout_seconds=timeout, tries=_TRIES)
+        answer = await ChatClient(self._endpoint).ask_async(request, waiting=meter.waiting)
+        script = script_of(answer.text)
         if not script:
             raise Hopeless("the model's answer has no script")
         if found := [escape for escape in find_escapes(script) if escape.word != "sorry"]:
             raise Hopeless(f"the model's script contains {found[0].word}")
-        return script
+        return script, answer
 
     async def _fill(
         self, session: AsyncLeanSession, goal: Goal, script: str

@@ -23,6 +23,8 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
 
     name: ClassVar[str] = "ab-mcts"
     summary: ClassVar[str] = "widen or deepen by Thompson sampling (AB-MCTS-A)"
+    sums_subtrees: ClassVar[bool] = True
+    branching: ClassVar[int | None] = 32
 
     prior_weight: Positive = 1.0
     prior_freedom: Positive = 1.0
@@ -53,8 +55,9 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         deeper = branch.scored - own
         if self_scored:
             deeper -= 1
-            deeper_total -= branch.value
-            deeper_squares -= branch.value * branch.value
+            distance = branch.value - scale.origin
+            deeper_total -= distance
+            deeper_squares -= distance * distance
         follow = self._draw(
             deeper,
             branch.failures - branch.child_failures,
@@ -79,7 +82,9 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
             return tree.actions[0] if tree.actions else None
         best, best_draw = tree.actions[0], -math.inf
         for action in tree.actions:
-            values = [child.value for child in branch.children if child.action == action]
+            values = [
+                child.value - scale.origin for child in branch.children if child.action == action
+            ]
             squares = sum(value * value for value in values)
             draw = self._draw(len(values), 0, sum(values), squares, scale, rng)
             if draw > best_draw:
@@ -96,40 +101,31 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         rng: Random,
     ) -> float:
         """A mean drawn from the posterior, given so many observations with these sums."""
-        count, total, squares = scale.standardise(scored, failures, total, squares)
+        mean, inverse, lowest = scale.mean, scale.inverse, scale.lowest
+        count = scored + failures
+        squares = (squares - 2.0 * mean * total + scored * mean * mean) * inverse * inverse
+        squares += failures * lowest * lowest
+        total = (total - scored * mean) * inverse + failures * lowest
         weight = self.prior_weight + count
         freedom = self.prior_freedom + count
-        spread = self.prior_freedom * self.prior_spread**2
-        centre = 0.0
-        if count:
-            mean = total / count
-            centre = total / weight
-            spread += max(0.0, squares - total * mean)
-            spread += self.prior_weight * count / weight * mean * mean
-        variance = spread / (2.0 * rng.gammavariate(freedom / 2.0, 1.0) or 1e-300)
-        return centre + math.sqrt(variance / weight) * rng.gauss(0.0, 1.0)
+        # The prior's squares, those within the observations, and those between it and them.
+        spread = self.prior_freedom * self.prior_spread**2 + squares - total * total / weight
+        # The marginal is Student's t; drawn exactly from two uniforms (Bailey 1994).
+        radius = freedom * ((1.0 - rng.random()) ** (-2.0 / freedom) - 1.0)
+        t = math.sqrt(radius) * math.cos(math.tau * rng.random())
+        return total / weight + t * math.sqrt(max(0.0, spread) / (freedom * weight))
 
 
 class _Scale:
-    """The run's mean and deviation; sums of raw values become sums of standardised ones."""
+    """The run's mean and deviation, in the tree's own coordinates."""
 
-    __slots__ = ("inverse", "lowest", "mean")
+    __slots__ = ("inverse", "lowest", "mean", "origin")
 
     def __init__(self, tree: Tree) -> None:
         root = tree.root
         scored = root.scored
+        self.origin = tree.origin
         self.mean = root.total / scored if scored else 0.0
         variance = max(0.0, root.squares / scored - self.mean * self.mean) if scored else 0.0
         self.inverse = 1.0 / math.sqrt(variance) if variance > 0.0 else 0.0
-        self.lowest = (tree.lowest - self.mean) * self.inverse if scored else 0.0
-
-    def standardise(
-        self, scored: int, failures: int, total: float, squares: float
-    ) -> tuple[int, float, float]:
-        mean, inverse = self.mean, self.inverse
-        centred = (total - scored * mean) * inverse
-        spread = (squares - 2.0 * mean * total + scored * mean * mean) * inverse * inverse
-        if failures:
-            centred += failures * self.lowest
-            spread += failures * self.lowest * self.lowest
-        return scored + failures, centred, spread
+        self.lowest = (tree.lowest - tree.origin - self.mean) * self.inverse if scored else 0.0

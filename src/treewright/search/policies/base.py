@@ -36,6 +36,8 @@ class Policy(msgspec.Struct, frozen=True):
     has_barrier: ClassVar[bool] = False
     """Whether it waits for whole depths, so that lookahead and live order mean nothing to it."""
 
+    sums_subtrees: ClassVar[bool] = False
+    """Whether it reads the statistics of whole subtrees, which cost more the deeper a tree is."""
     branching: ClassVar[int | None] = None
     """The most children of a node where the search does not say; None is no limit."""
 

@@ -2,8 +2,11 @@
 
 UCT (Kocsis & Szepesvári 2006) or PUCT (Silver et al. 2017), with progressive widening: a node has
 at most `widen_scale * (visits + 1) ** widen_power` children before the known ones are followed.
-Values are scaled to 0..1 by the lowest and highest seen; a failure counts as the lowest;
-a pending choice counts as a visit that came to the lowest (virtual loss).
+
+A branch is worth the best value found in it (`backup = "best"`: what counts in the end is one
+good node, and most changes of a good one are worse), or the mean of all of them, failures and
+pending choices counted as the lowest (`"mean"`, as in games). Values are scaled to 0..1 by the
+lowest and highest seen.
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ from treewright.search.tree import Branch, Tree
 class Mcts(Policy, frozen=True, tag="mcts"):
     name: ClassVar[str] = "mcts"
     summary: ClassVar[str] = "Monte Carlo tree search (UCT or PUCT) with progressive widening"
+    sums_subtrees: ClassVar[bool] = True
+    branching: ClassVar[int | None] = 32
 
     selection: Literal["uct", "puct"] = "uct"
-    exploration: NotNegative = 0.5
+    backup: Literal["best", "mean"] = "best"
+    exploration: NotNegative = 0.1
     widen_scale: Positive = 1.0
     widen_power: NotNegative = 0.5
 
@@ -29,8 +35,6 @@ class Mcts(Policy, frozen=True, tag="mcts"):
         branch = tree.root
         if not branch.growing:
             return None
-        low = tree.lowest
-        span = tree.highest - low
         while True:
             grows = tree.can_grow(branch)
             if grows and self._may_widen(branch):
@@ -38,25 +42,29 @@ class Mcts(Policy, frozen=True, tag="mcts"):
             below = [child for child in branch.children if child.growing]
             if not below:
                 break  # `branch.growing` is its own: it takes a child before its share is due
-            branch = below[0] if len(below) == 1 else self._select(branch, below, low, span)
+            branch = below[0] if len(below) == 1 else self._select(tree, branch, below)
         return Choice(branch.number, any_action(tree, rng))
 
     def _may_widen(self, branch: Branch) -> bool:
         allowed = self.widen_scale * (branch.visits + branch.reserved + 1) ** self.widen_power
         return len(branch.children) + branch.child_reserved < allowed
 
-    def _select(self, above: Branch, below: list[Branch], low: float, span: float) -> Branch:
+    def _select(self, tree: Tree, above: Branch, below: list[Branch]) -> Branch:
+        low, span = tree.lowest, (tree.highest - tree.lowest) or 1.0
+        shift = low - tree.origin
         visited = above.visits + above.reserved
-        prior_scale = self.exploration * math.sqrt(visited) / (above.prior_sum or 1.0)
+        prior_scale = self.exploration * math.sqrt(visited) * len(above.children) / above.prior_sum
         count_scale = self.exploration * math.sqrt(math.log(visited + 1))
-        puct = self.selection == "puct"
+        best_of, puct = self.backup == "best", self.selection == "puct"
         best, best_score = below[0], -math.inf
         for child in below:
             tried = child.visits + child.reserved
-            gain = (child.total - (child.visits - child.failures) * low) / span if span else 0.0
-            score = gain / tried
+            if best_of:
+                score = (child.peak - low) / span
+            else:
+                score = (child.total - (child.visits - child.failures) * shift) / span / tried
             if puct:
-                score += prior_scale * child.prior * len(above.children) / (1 + tried)
+                score += prior_scale * child.prior / (1 + tried)
             else:
                 score += count_scale / math.sqrt(tried)
             if score > best_score:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from treewright.tree.records.model import Usage
+from treewright.llm.usage import Usage
 
 Role = Literal["planner", "coder", "reviewer"]
 

@@ -14,7 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.repository.git import attempt, command, environment, require_space
+from treewright.tree.repository.git import (
+    GitError,
+    command,
+    environment,
+    git,
+    require_space,
+    try_git,
+)
+from treewright.tree.repository.private_git import private_repository
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the agent did in its own repository that is gone with it."""
+
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +89,32 @@ class Checkout:
             _git(self.worktree, "update-ref", "-d", branch)
         return True
 
+    @contextlib.contextmanager
+    def in_private(self) -> Iterator[Seen]:
+        """While the block runs, git in the worktree works on a repository of the agent's own.
+        Files that the agent staged although they are ignored stay staged."""
+        seen = Seen()
+        with private_repository(self.worktree) as unchanged:
+            yield seen
+            if not unchanged():
+                raise AgentFailure(
+                    "worktree_damaged", "the agent replaced or removed the worktree's .git"
+                )
+            head = try_git(self.worktree, "rev-parse", "-q", "--verify", "HEAD").stdout.strip()
+            seen.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
+            forced = self._ignored_but_staged()
+        present = [path for path in forced if (self.worktree / path).is_file()]
+        if present:
+            literal = {"GIT_LITERAL_PATHSPECS": "1"}
+            git(self.worktree, "add", "--force", "--", *present, env=literal)
+
+    def _ignored_but_staged(self) -> list[str]:
+        listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
+        try:
+            return [path for path in git(self.worktree, *listed).split("\0") if path]
+        except GitError:  # its index is no index any more; then nothing was staged
+            return []
+
     def _diff_text(self, tree: str, *options: str) -> str:
         output = _git(
             self.worktree,
@@ -131,4 +172,4 @@ def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
 
 
 def _branch(worktree: Path) -> str | None:
-    return attempt(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None
+    return try_git(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure, RoleReply
-from treewright.tree.records.model import Usage
 
 _AIDER_TOKENS = re.compile(
     r"^Tokens: ([\d.]+)([kM]?) sent(?:, [^,]*?cache[^,]*)*, ([\d.]+)([kM]?) received\.",

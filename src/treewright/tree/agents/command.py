@@ -11,12 +11,14 @@ import shutil
 from pathlib import Path
 
 from treewright.kernel import process, untrusted
+from treewright.llm.redaction import without_api_keys
+from treewright.llm.usage import unpriced_unless_told
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset
 from treewright.tree.config import CommandBackend
 from treewright.tree.records import usage_log
-from treewright.tree.repository.git import attempt
+from treewright.tree.repository.git import try_git
 
 
 class CommandAgent:
@@ -53,7 +55,7 @@ class CommandAgent:
             )
         finally:
             transcript.scrub(prompt_file)
-            output = transcript.without_api_keys(transcript.scrub(log))
+            output = without_api_keys(transcript.scrub(log))
         self._clear_debris(request.worktree)
         try:
             reply = self._reply(done, output, log, request.role)
@@ -67,9 +69,11 @@ class CommandAgent:
         name = Path(arguments(self._config, role)[0]).name
         read = self._preset.read if self._preset else cli_output.plain
         try:
-            reply = read(output)
+            said = read(output)
+            reply = RoleReply(said.text, unpriced_unless_told(said.usage))
         except AgentFailure as failure:
             failure.log = log
+            failure.usage = unpriced_unless_told(failure.usage)
             raise
         if done.ok:
             return reply
@@ -92,7 +96,7 @@ class CommandAgent:
         for pattern in self._preset.debris if self._preset else ():
             for path in worktree.glob(pattern):
                 if (
-                    attempt(worktree, "ls-files", "--error-unmatch", "--", path.name).returncode
+                    try_git(worktree, "ls-files", "--error-unmatch", "--", path.name).returncode
                     == 0
                 ):
                     continue

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.llm import keys
+from treewright.llm.endpoint import check_installed, describe
 from treewright.tree.agents import prompts, scripted
 from treewright.tree.agents.base import Backend, Role
 from treewright.tree.agents.command import CommandAgent, arguments, find_executable, missing
-from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.agents.patch import PatchCoder
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import (
@@ -53,7 +54,7 @@ def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, 
         if isinstance(config, CommandBackend | OpenaiBackend):
             prompts.load(role, config.prompt, repo)
         return _probe(role, config, repo)
-    except (TreewrightError, ChatError) as error:
+    except TreewrightError as error:
         return False, str(error)
 
 
@@ -70,9 +71,7 @@ def _probe(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
                 return False, missing(name, PRESETS[config.preset] if config.preset else None)
             return True, f"runs {found}"
         case OpenaiBackend():
-            key = api_key(config.endpoint)
-            how = f"with the key in {config.endpoint.api_key_env}" if key else "without a key"
-            return True, f"asks {describe(config.endpoint)} {how}"
+            return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case ScriptedBackend():
             entries = len(scripted.load(repo / config.script))
             return True, f"{entries} scripted entries in {config.script}"

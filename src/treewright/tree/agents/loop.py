@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from treewright.kernel.deadline import check
+from treewright.llm.redaction import redact
+from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
-from treewright.tree.agents.private_git import private_repository
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
-from treewright.tree.records.model import Usage
 
 _NOTHING = "(none)"
 
@@ -104,7 +104,7 @@ class _Loop:
                     approved = True if judged == "approve" else None
                     return Implementation(number, approved, self._usage, plan)
         except AgentFailure as failure:
-            failure.usage = failure.usage + self._usage
+            failure.usage = sane_usage(failure.usage) + self._usage
             raise
         rounds_done = self._config.max_review_rounds
         if self._config.proceed_on_max_review_rounds:
@@ -171,20 +171,20 @@ class _Loop:
         moved = False
         try:
             if isinstance(config, CommandBackend):
-                place = self._checkout.worktree
-                with private_repository(place, self._checkout.base_commit) as seen:
+                with self._checkout.in_private() as seen:
                     reply = backend.run(request)
                 moved = seen.moved
             else:
                 reply = backend.run(request)
         except AgentFailure as failure:
             check(self._cancel)
-            failure.message = transcript.redact(failure.message)  # it is recorded, not used
+            failure.message = redact(failure.message)  # it is recorded, not used
             failure.args = (failure.message,)
             with contextlib.suppress(AgentFailure):  # the first failure is the one to report
                 self._checkout.take_back_head()
             raise
         check(self._cancel)
+        reply = replace(reply, usage=sane_usage(reply.usage))
         self._usage += reply.usage
         notes = ""  # in front of the reply, because a review's last line is its verdict
         if self._checkout.take_back_head() or moved:

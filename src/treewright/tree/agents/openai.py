@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from treewright.kernel.http_client import once_set
+from treewright.llm import keys
+from treewright.llm.client import ChatClient
+from treewright.llm.endpoint import ChatError
+from treewright.llm.usage import Usage
+from treewright.llm.wire import Answer, Message, Request
 from treewright.tree.agents import replies, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
-from treewright.tree.agents.chat import Answer, ChatClient, Message
-from treewright.tree.agents.endpoint import ChatError
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.records import usage_log
-from treewright.tree.records.model import Usage
 
 _REPAIRS = 1
 """How often a coder whose edits do not fit the files is told so and asked again."""
@@ -52,7 +55,9 @@ class ChatAgent:
 
     def _ask(self, messages: list[Message], request: RoleRequest) -> Answer:
         try:
-            return self._client.ask(messages, seed=request.seed, cancel=request.cancel)
+            return self._client.ask(
+                Request(messages, seed=request.seed), unwanted=once_set(request.cancel)
+            )
         except ChatError as error:
             raise AgentFailure(error.code, error.message, retryable=error.retryable) from None
 
@@ -67,7 +72,7 @@ class ChatAgent:
     def _log(self, messages: list[Message], request: RoleRequest) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
         path = request.log_dir / f"{request.role}_round_{request.round}.log"
-        transcript.write(path, "\n".join(parts), self._endpoint.api_key_env)
+        transcript.write(path, "\n".join(parts), keys.name_for(self._endpoint))
 
 
 def _noted(answer: Answer) -> str:

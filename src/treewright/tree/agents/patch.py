@@ -12,7 +12,7 @@ from pathlib import Path
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.agents.line_endings import adapt
 from treewright.tree.ideas.text import patches
-from treewright.tree.repository.git import attempt
+from treewright.tree.repository.git import try_git
 
 
 class PatchCoder:
@@ -31,7 +31,7 @@ class PatchCoder:
 
 
 def apply(patch: str, worktree: Path) -> str:
-    """Applies a unified diff or changes nothing. Says in words if it had to be mended.
+    """Applies a unified diff or changes nothing. Says in words if it had to be repaired.
 
     People and models miscount the lines of a hunk; git can count them itself, so a
     patch is refused only when its lines do not match the files. Without context lines
@@ -66,7 +66,7 @@ def _has_no_context(patch: str) -> bool:
 
 def _git_apply(patch: str, worktree: Path, *options: str) -> str | None:
     """None if applied, else git's reason."""
-    done = attempt(worktree, "apply", "--whitespace=nowarn", *options, "-", stdin=patch)
+    done = try_git(worktree, "apply", "--whitespace=nowarn", *options, "-", stdin=patch)
     if done.returncode == 0:
         return None
     said = done.stderr.strip().splitlines()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from treewright.llm.usage import Usage, describe_cost
 from treewright.tree.agents import transcript
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.ideas.text import fence_for
-from treewright.tree.records.model import Usage
 
 _VERDICTS = {
     "approve": "approved",
@@ -62,7 +62,7 @@ def describe(usage: Usage) -> str:
     if usage == Usage():
         return "no usage reported"
     tokens = f"{usage.prompt_tokens} prompt + {usage.completion_tokens} completion tokens"
-    return f"{tokens}, {usage.cost_usd:.4f} USD"
+    return f"{tokens}, {describe_cost(usage.cost_usd, usage.unpriced_tokens)}"
 
 
 Verdict = Literal["approve", "request_changes", "unparsable"]

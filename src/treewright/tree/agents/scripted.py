@@ -12,10 +12,10 @@ import msgspec
 
 from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, write_all
 from treewright.tree.agents.patch import apply
-from treewright.tree.records.model import Usage
 
 
 class ScriptedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

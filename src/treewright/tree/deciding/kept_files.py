@@ -23,7 +23,7 @@ from treewright.kernel import artifacts, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import StorageError
 from treewright.tree.records.model import Manifest, Node
-from treewright.tree.repository.git import attempt, command, environment, git
+from treewright.tree.repository.git import command, environment, git, try_git
 
 DECIDING_FILE_CHANGED = "deciding_file_changed"
 
@@ -150,7 +150,7 @@ class DecidingFiles:
 
     def _from_copy(self, artifact: Artifact) -> bytes | None:
         ref = _ref(self.run_id, artifact)
-        if attempt(self.repo, "rev-parse", "-q", "--verify", ref).returncode != 0:
+        if try_git(self.repo, "rev-parse", "-q", "--verify", ref).returncode != 0:
             return None
         data = self._git("cat-file", "blob", ref)
         return data if hashlib.sha256(data).hexdigest() == artifact.sha256 else None

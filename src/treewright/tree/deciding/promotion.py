@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from treewright.kernel.budget import Budget
+from treewright.tree.records import layout
 from treewright.tree.records.model import (
     Dedupe,
     Evaluation,
@@ -29,13 +30,13 @@ def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at
         commit=evaluation.candidate_commit,
         tree=evaluation.candidate_tree,
         ref=None if manifest.dry_run else node_ref(manifest.tree_run_id, node_id),
-        worktree_path=None if manifest.dry_run else f"wt/{node_id}",
+        worktree_path=None if manifest.dry_run else layout.worktree(node_id),
         baseline_results_csv_path=evaluation.results_csv.path,
         sweep_config_limit=manifest.sweep_config_limit,
         idea_chain=[*parent.idea_chain, evaluation.idea_path],
         status="frontier",
         created_at=created_at,
-        node_ideas_dir=f"node_ideas/{node_id}",
+        node_ideas_dir=layout.ideas(node_id),
         root_relative=evaluation.root_relative,
         parent_relative=evaluation.parent_relative,
         dedupe=Dedupe(manifest.dedupe_scope),

@@ -19,6 +19,7 @@ from treewright.kernel import artifacts, atomic, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
+from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.config import Config
@@ -30,8 +31,8 @@ from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end, some_of
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.records import summary
-from treewright.tree.records.model import Comparison, EvalError, EvalOutcome, Usage
+from treewright.tree.records import layout, summary
+from treewright.tree.records.model import Comparison, EvalError, EvalOutcome
 from treewright.tree.repository import worktrees
 from treewright.tree.repository.git import GitError
 from treewright.tree.repository.worktrees import Commit, Worktrees
@@ -100,7 +101,7 @@ class _Evaluation:
         self._deciding = deciding
         self._cancel = deadline
         self._run_dir = Path(request.run_dir)
-        self._experiment = self._run_dir / "eval" / request.eval_id / "experiment"
+        self._experiment = self._run_dir / layout.experiment(request.eval_id)
         self._worktrees = Worktrees(Path(request.repo), self._run_dir, request.tree_run_id)
         self._handed_over = False
         self._timings: dict[str, float] = {}
@@ -211,7 +212,7 @@ class _Evaluation:
         if not done.ok:
             code = "tests_timeout" if done.timed_out else "tests_failed"
             code = "cancelled" if done.cancelled else code
-            log = self._experiment / "tests.log"
+            log = self._experiment / layout.TESTS_LOG
             raise _Rejected(code, explain_end(done, "the test command", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while the tests ran")
         self._check_deciding("while the tests ran")
@@ -226,7 +227,7 @@ class _Evaluation:
         if not done.ok:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
-            log = self._experiment / "sweep.log"
+            log = self._experiment / layout.SWEEP_LOG
             raise _Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while it was swept")
         self._check_deciding("while it was swept")
@@ -284,7 +285,7 @@ class _Evaluation:
             return None
         self._cancel.check()
         self._results = artifacts.keep(
-            data, self._run_dir, f"{request.eval_id}_results.csv", f"sweep of {request.eval_id}"
+            data, self._run_dir, layout.results(request.eval_id), f"sweep of {request.eval_id}"
         )
         if self._deciding is not None:
             self._deciding.hold(KeptFile(self._results, data))
@@ -313,7 +314,7 @@ class _Evaluation:
     def _write_summary(self, outcome: EvalOutcome) -> None:
         parent, root = self._comparisons or (None, None)
         summary.write(
-            self._experiment / "summary.json",
+            self._experiment / layout.SUMMARY,
             outcome,
             eval_id=self._request.eval_id,
             parent_node_id=self._request.parent_node_id,

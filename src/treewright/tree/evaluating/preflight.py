@@ -13,9 +13,8 @@ from treewright.tree.deciding.results import parse_results
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
 from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
-
-NAME = "preflight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +28,11 @@ class Preflight:
 
     def check(self, commit: str, config_id: int) -> None:
         """Returns if the sweep gives a sound row for `config_id`; a SweepError says why not."""
-        log_dir = self.worktrees.run_dir / "eval" / NAME
+        log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.PREFLIGHT)
         log_dir.mkdir(parents=True, exist_ok=True)
         still_ours = True
         try:
-            worktree = self.worktrees.add_candidate(NAME, commit)
+            worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
             context = CommandContext(
                 worktree,
                 log_dir,
@@ -48,7 +47,7 @@ class Preflight:
             if done.cancelled:
                 raise KeyboardInterrupt
             if not done.ok:
-                said = explain_end(done, "the sweep", log_dir / "sweep.log")
+                said = explain_end(done, "the sweep", log_dir / layout.SWEEP_LOG)
                 raise SweepError(f"{said} (tried on the root commit, config_id {config_id})")
             self._check_results(results, context, config_id)
         except LeaseLost:
@@ -56,7 +55,7 @@ class Preflight:
             raise
         finally:
             if still_ours:
-                self.worktrees.remove_candidate(NAME)
+                self.worktrees.remove_candidate(layout.PREFLIGHT)
                 untrusted.remove_tree(log_dir)
 
     def _check_results(self, results: Path, context: CommandContext, config_id: int) -> None:

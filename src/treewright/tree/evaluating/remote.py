@@ -38,7 +38,8 @@ from treewright.tree.evaluating.remote_worker import (
     version_here,
 )
 from treewright.tree.evaluating.work import Outcome, Request
-from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.records import layout
+from treewright.tree.repository.git import GitError, git, try_git
 from treewright.tree.repository.worktrees import candidate_ref
 
 _POLL_SECONDS = 0.2
@@ -136,7 +137,7 @@ def _pack(request: Request, remote: str | None) -> bytes:
     known = ("--not", f"--remotes={remote}") if remote else ()
     with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
         path = str(Path(directory) / "parent.bundle")
-        made = attempt(repo, "bundle", "create", "-q", path, start_ref(request), *known)
+        made = try_git(repo, "bundle", "create", "-q", path, start_ref(request), *known)
         if made.returncode == 0:
             return Path(path).read_bytes()
     if "empty bundle" in made.stderr:
@@ -159,7 +160,7 @@ def receive(request: Request, result: RemoteResult, fence: Fence) -> Outcome:
             _keep(run_dir, kept.artifact, kept.data, request.eval_id)
         return result.heldout
     assert result.outcome is not None
-    experiment = run_dir / "eval" / request.eval_id / "experiment"
+    experiment = run_dir / layout.experiment(request.eval_id)
     untrusted.remove_tree(experiment)
     experiment.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
@@ -238,7 +239,7 @@ def cluster_executor(
 
 
 def _url(repo: Path, remote: str) -> str:
-    found = attempt(repo, "remote", "get-url", remote)
+    found = try_git(repo, "remote", "get-url", remote)
     if found.returncode != 0:
         raise UsageError(
             f"--cluster-remote: {repo} has no git remote {remote!r}; see `git remote -v`"

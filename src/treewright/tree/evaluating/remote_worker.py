@@ -27,6 +27,7 @@ from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Request, worker
+from treewright.tree.records import layout
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
 from treewright.tree.repository.worktrees import candidate_ref, node_ref
@@ -123,7 +124,7 @@ def _evaluate_in(
     results = outcome.results_csv
     return RemoteResult(
         outcome=outcome,
-        files=_tar(run_dir / "eval" / request.eval_id / "experiment"),
+        files=_tar(run_dir / layout.experiment(request.eval_id)),
         results_csv=(run_dir / results.path).read_bytes() if results is not None else None,
         bundle=None if task.dry_run else _candidate_bundle(repo, run_dir, request, outcome),
     )

@@ -22,7 +22,7 @@ from treewright.tree.deciding.scoring import rejection
 from treewright.tree.evaluating import heldout
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.records import summary
+from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalError, EvalOutcome
 
 _SHARE_THAT_FAILS = 0.1
@@ -33,7 +33,7 @@ _NOISE = 0.01
 def simulate(request: EvalRequest) -> EvalOutcome:
     """The outcome that a dry run records for a request."""
     run_dir = Path(request.run_dir)
-    experiment = run_dir / "eval" / request.eval_id / "experiment"
+    experiment = run_dir / layout.experiment(request.eval_id)
     experiment.mkdir(parents=True, exist_ok=True)
     atomic.sweep_temporaries(experiment)
     draw = _generator(request)
@@ -47,7 +47,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
         before = parse_results(request.parent_baseline.data, names).values
         text = _shifted(before, request.expected_ids, request.config.metrics, draw).encode()
         kept = artifacts.keep(
-            text, run_dir, f"{request.eval_id}_results.csv", f"simulated for {request.eval_id}"
+            text, run_dir, layout.results(request.eval_id), f"simulated for {request.eval_id}"
         )
         comparisons = score_results(
             text,
@@ -66,7 +66,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
             root_relative=comparisons[1].recommendation,
         )
     summary.write(
-        experiment / "summary.json",
+        experiment / layout.SUMMARY,
         outcome,
         eval_id=request.eval_id,
         parent_node_id=request.parent_node_id,

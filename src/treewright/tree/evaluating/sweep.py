@@ -11,6 +11,7 @@ from treewright.kernel import process, untrusted
 from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
+from treewright.llm import keys
 from treewright.tree.config import (
     BackendConfig,
     CommandBackend,
@@ -20,6 +21,8 @@ from treewright.tree.config import (
     SweepConfig,
     TestsConfig,
 )
+from treewright.tree.records import layout
+from treewright.tree.repository.private_git import private_repository
 
 RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
@@ -33,6 +36,7 @@ _GIT_LOCATION = frozenset(
     )
 )  # fmt: skip
 """Set inside a git hook; with them a candidate's git would work on another repository."""
+_GIT_CEILINGS = "GIT_CEILING_DIRECTORIES"
 PROVIDER_KEYS = frozenset({
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
     "AZURE_OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "DEEPSEEK_API_KEY",
@@ -72,9 +76,12 @@ class CommandContext:
     limits: Limits = NO_LIMITS
 
     def environment(self, **extra: str) -> dict[str, str]:
-        """Ours, less keys and whatever a surrounding treewright or git had set."""
+        """Ours, less keys and whatever a surrounding treewright or git had set. A worktree
+        without its `.git` is not to be taken for the repository that it lies in."""
         dropped = self.hidden_variables | _CONTRACT | _GIT_LOCATION
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        ceilings = [str(self.worktree.absolute().parent), kept.get(_GIT_CEILINGS, "")]
+        kept[_GIT_CEILINGS] = os.pathsep.join(filter(None, ceilings))
         return {**kept, "TREEWRIGHT_SEED": str(self.seed), **extra}
 
 
@@ -85,7 +92,7 @@ def run_sweep(
     if config.results_csv is not None:
         results = context.worktree / config.results_csv
     else:
-        results = context.log_dir / f"{name}_results.csv"
+        results = context.log_dir / layout.results(name)
     results.parent.mkdir(parents=True, exist_ok=True)
     untrusted.remove_tree(results)
     variables = {RESULTS_CSV: str(results), CONFIG_START: str(configs.start)}
@@ -105,14 +112,16 @@ def read_results_file(config: SweepConfig, results: Path, context: CommandContex
 
 
 def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
-    return _run(config.command, config.timeout_seconds, context, "tests.log", {})
+    return _run(config.command, config.timeout_seconds, context, layout.TESTS_LOG, {})
 
 
-def named_keys(config: Config) -> frozenset[str]:
-    """Environment variables that the configuration says hold API keys."""
+def key_variables(config: Config) -> dict[str, bool]:
+    """Environment variables that hold the keys of the configuration's endpoints; which of them
+    have to be set."""
     endpoints = [b.endpoint for b in _backends(config) if isinstance(b, OpenaiBackend)]
     endpoints += [source.endpoint for source in config.ideas if isinstance(source, LlmIdeas)]
-    return frozenset(e.api_key_env for e in endpoints if e.api_key_env)
+    variables = [keys.variable_for(endpoint) for endpoint in endpoints]
+    return {v.name: v.required for v in variables if v is not None}
 
 
 def secret_variables(config: Config) -> frozenset[str]:
@@ -121,7 +130,7 @@ def secret_variables(config: Config) -> frozenset[str]:
     A command-line agent's key has a well-known name. Keys of AWS are taken away only if
     they are the agent's: a sweep may need them for its data.
     """
-    found = named_keys(config)
+    found = frozenset(key_variables(config)) | keys.listed_variables()
     if any(isinstance(backend, CommandBackend) for backend in _backends(config)):
         found |= PROVIDER_KEYS
         if os.environ.get(_USES_AWS):
@@ -140,13 +149,14 @@ def limits(config: Config) -> Limits:
 def _run(
     command: str, timeout: float, context: CommandContext, log: str, variables: dict[str, str]
 ) -> ProcessResult:
-    return process.run(
-        command,
-        cwd=context.worktree,
-        env=context.environment(**variables),
-        log_path=context.log_dir / log,
-        timeout=timeout,
-        limits=context.limits,
-        cancel=context.cancel,
-        owner=context.owner,
-    )
+    with private_repository(context.worktree):
+        return process.run(
+            command,
+            cwd=context.worktree,
+            env=context.environment(**variables),
+            log_path=context.log_dir / log,
+            timeout=timeout,
+            limits=context.limits,
+            cancel=context.cancel,
+            owner=context.owner,
+        )

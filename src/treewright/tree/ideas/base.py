@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from treewright.kernel.deadline import check
 from treewright.kernel.errors import TreewrightError
-from treewright.tree.records.model import Usage
+from treewright.llm.usage import Usage
 
 
 class IdeaSourceError(TreewrightError):

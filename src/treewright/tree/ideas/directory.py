@@ -9,7 +9,7 @@ from treewright.kernel import untrusted
 from treewright.tree.config import DirectoryIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
 
-_MEND = "save it as UTF-8 or take it out of the directory"
+_REPAIR = "save it as UTF-8 or take it out of the directory"
 
 
 class DirectorySource:
@@ -22,10 +22,10 @@ class DirectorySource:
         return Proposals(read_ideas(context.repo / self._config.path, origin=self._config.path))
 
 
-def read_ideas(directory: Path, *, origin: str, mend: str = _MEND) -> list[Idea]:
+def read_ideas(directory: Path, *, origin: str, repair: str = _REPAIR) -> list[Idea]:
     """The `.md` files directly in `directory`, without empty ones, line endings kept.
 
-    One that is not UTF-8 is an error, not left out: somebody wants it tried. `mend` says
+    One that is not UTF-8 is an error, not left out: somebody wants it tried. `repair` says
     what to do about it.
     """
     try:
@@ -45,7 +45,7 @@ def read_ideas(directory: Path, *, origin: str, mend: str = _MEND) -> list[Idea]
             text = untrusted.read(path.resolve(), untrusted.LARGEST_TEXT).decode("utf-8")
         except UnicodeDecodeError as error:
             raise IdeaSourceError(
-                f"{path} is not UTF-8 text (byte {error.start}); {mend}, "
+                f"{path} is not UTF-8 text (byte {error.start}); {repair}, "
                 "then run the same command again"
             ) from None
         except OSError as error:

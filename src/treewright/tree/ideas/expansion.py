@@ -20,7 +20,7 @@ from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.factory import make_source, rehearsed_source
 from treewright.tree.ideas.node_context import measured
 from treewright.tree.records import events as ev
-from treewright.tree.records import summary, usage_log
+from treewright.tree.records import layout, summary, usage_log
 from treewright.tree.records.model import (
     UNSET,
     FileDigest,
@@ -146,7 +146,7 @@ class Expander:
         files: dict[str, bytes] = {}
         records = []
         for number, (idea, key) in enumerate(chosen, start=len(node.ideas)):
-            name = f"idea_{number:03d}.md"
+            name = layout.idea_file(number)
             files[name] = idea.text.encode("utf-8")
             path = f"{node.node_ideas_dir}/{name}"
             digest = sha256_text(idea.text)
@@ -157,7 +157,7 @@ class Expander:
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:
         recorded = {self.run_dir / idea.path for idea in node.ideas}
         if directory.is_dir():
-            for path in directory.glob("idea_*.md"):
+            for path in directory.glob(layout.IDEA_FILES):
                 if path not in recorded:
                     path.unlink()
             atomic.sweep_temporaries(directory)
@@ -177,7 +177,7 @@ def last_summary(run_dir: Path, manifest: Manifest, node: Node) -> dict | None:
     eval_id = node.artifacts.promoted_from_eval_id
     if eval_id is None:
         return None
-    document = summary.read(run_dir / manifest.evaluations[eval_id].experiment_dir / "summary.json")
+    document = summary.read(run_dir / layout.summary(manifest.evaluations[eval_id].experiment_dir))
     return document["scoring_summary"] if document else None
 
 

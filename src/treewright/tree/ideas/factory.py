@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
+from treewright.llm import keys
+from treewright.llm.endpoint import check_installed, describe
 from treewright.tree.agents import prompts
-from treewright.tree.agents.endpoint import ChatError, api_key, check_installed, describe
 from treewright.tree.config import (
     CommandIdeas,
     DirectoryIdeas,
@@ -43,7 +44,7 @@ def probe_source(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
     (not). Nothing is run or sent."""
     try:
         return _probe(config, repo)
-    except (TreewrightError, ChatError) as error:
+    except TreewrightError as error:
         return False, str(error)
 
 
@@ -57,8 +58,7 @@ def _probe(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
         case LlmIdeas():
             check_installed()
             prompts.load("ideas", config.prompt, repo)
-            how = "with" if api_key(config.endpoint) else "without"
-            return True, f"asks {describe(config.endpoint)} {how} a key"
+            return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case MutateIdeas():
             files, places = count_places(config, repo)
             return places > 0, f"{places} places to edit in {files} tunable files"

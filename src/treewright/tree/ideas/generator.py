@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel import process
+from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
 from treewright.tree.ideas import node_context
@@ -42,12 +43,12 @@ class GeneratorSource:
             cancel=context.cancel,
             owner=context.owner,
         )
-        said = transcript.redact(transcript.scrub(log))
+        said = redact(transcript.scrub(log))
         if not done.ok:
             stop_if_cancelled(context)
             raise IdeaSourceError(_explain(done, said, log))
         return Proposals(
-            read_ideas(output, origin="command", mend="let the idea generator write UTF-8")
+            read_ideas(output, origin="command", repair="let the idea generator write UTF-8")
         )
 
     def _command(self, context: NodeContext, output: Path, json_file: Path) -> str:

@@ -11,9 +11,13 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from treewright.kernel.http_client import once_set
+from treewright.llm import keys
+from treewright.llm.client import ChatClient
+from treewright.llm.endpoint import ChatError
+from treewright.llm.usage import Usage
+from treewright.llm.wire import Answer, Message, Request
 from treewright.tree.agents import prompts, transcript
-from treewright.tree.agents.chat import Answer, ChatClient, Message
-from treewright.tree.agents.endpoint import ChatError
 from treewright.tree.agents.source_view import show_files
 from treewright.tree.config import LlmIdeas
 from treewright.tree.ideas import node_context
@@ -26,7 +30,6 @@ from treewright.tree.ideas.base import (
 )
 from treewright.tree.ideas.text import blocks, key
 from treewright.tree.records import usage_log
-from treewright.tree.records.model import Usage
 
 _HEADING = re.compile(r"## IDEA: *(\S.*?) *\r?")
 _REMINDER = (
@@ -81,7 +84,7 @@ class LlmSource:
         digest = hashlib.sha256(f"{context.seed}:{context.node_id}:{context.round}".encode())
         seed = int.from_bytes(digest.digest()[:4], "big") >> 1
         try:
-            return self._client.ask(messages, seed=seed, cancel=context.cancel)
+            return self._client.ask(Request(messages, seed=seed), unwanted=once_set(context.cancel))
         except ChatError as error:
             stop_if_cancelled(context)
             raise IdeaSourceError(f"no ideas: {error.message}") from None
@@ -89,7 +92,7 @@ class LlmSource:
     def _log(self, messages: list[Message], context: NodeContext) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
         path = context.scratch / "llm.log"
-        transcript.write(path, "\n".join(parts), self._config.endpoint.api_key_env)
+        transcript.write(path, "\n".join(parts), keys.name_for(self._config.endpoint))
 
     def _why(self, answer: Answer, context: NodeContext) -> str:
         why = "its reply has no line `## IDEA: <title>` with an idea below it"

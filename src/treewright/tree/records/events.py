@@ -11,6 +11,7 @@ import msgspec
 from treewright.kernel import journal
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.lease import Owner
+from treewright.llm.usage import Usage
 from treewright.tree.records.model import (
     UNSET,
     Confirmation,
@@ -25,7 +26,6 @@ from treewright.tree.records.model import (
     SkippedIdea,
     StopReason,
     Unset,
-    Usage,
 )
 
 

@@ -14,10 +14,9 @@ import msgspec
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
+from treewright.llm.usage import Usage
 
 FORMAT_VERSION = 1
-_MOST_USD = 1e6
-_MOST_TOKENS = 10**12
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown"]
 Grade = Literal["strong", "promising", "mixed", "weak"]
@@ -122,32 +121,6 @@ class EvalError(msgspec.Struct, frozen=True):
     message: str
     retryable: bool = False
     log_path: str | None = None
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """What agents reported to have spent."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float = 0.0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cost_usd + other.cost_usd,
-        )
-
-
-def sane_usage(usage: Usage) -> Usage:
-    """What an endpoint or an agent claims, as far as it can be true: nobody is paid for asking."""
-    cost = usage.cost_usd if 0 < usage.cost_usd < _MOST_USD else 0.0
-    tokens = [n if 0 < n < _MOST_TOKENS else 0 for n in _tokens(usage)]
-    return Usage(tokens[0], tokens[1], cost)
-
-
-def _tokens(usage: Usage) -> tuple[int, int]:
-    return usage.prompt_tokens, usage.completion_tokens
 
 
 class EvalOutcome(msgspec.Struct, frozen=True):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 
+from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
+from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
     Dedupe,
@@ -18,8 +20,6 @@ from treewright.tree.records.model import (
     Manifest,
     Node,
     Unset,
-    Usage,
-    sane_usage,
 )
 
 _COST_DIGITS = 9
@@ -166,12 +166,13 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.finished_at = event.at
     evaluation.worker = event.worker
     evaluation.worker_pid = event.worker_pid
-    evaluation.summary_path = f"{evaluation.experiment_dir}/summary.json"
+    evaluation.summary_path = layout.summary(evaluation.experiment_dir)
     for name in EvalOutcome.__struct_fields__:
         setattr(evaluation, name, getattr(outcome, name))
     if outcome.results_csv is not None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
     _spend_seconds(manifest, math.fsum(outcome.timings.values()))
+    evaluation.usage = sane_usage(outcome.usage)
     _spend(manifest, outcome.usage)
 
 
@@ -243,3 +244,4 @@ def _spend(manifest: Manifest, claimed: Usage) -> None:
     manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
     manifest.spent.prompt_tokens += usage.prompt_tokens
     manifest.spent.completion_tokens += usage.completion_tokens
+    manifest.spent.unpriced_tokens += usage.unpriced_tokens

@@ -25,11 +25,9 @@ from treewright.kernel.journal import Journal
 from treewright.kernel.lease import Lease, latest_epoch
 from treewright.tree.records import events as ev
 from treewright.tree.records import state
+from treewright.tree.records.layout import EVENTS, LEASE, MANIFEST
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 
-MANIFEST = "manifest.json"
-EVENTS = "events.jsonl"
-LEASE_DIR = "lease"
 _FEWEST_EVENTS_BETWEEN_SNAPSHOTS = 2000
 _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
 _TAIL = 256  # enough to hold the checksum and what follows it
@@ -171,7 +169,7 @@ class _Loaded:
 
 def _load(run_dir: Path, before_epoch: int | None) -> _Loaded | None:
     """The state that the files add up to. `before_epoch` is the reader's own."""
-    last_epoch = latest_epoch(run_dir / LEASE_DIR) if before_epoch is None else before_epoch - 1
+    last_epoch = latest_epoch(run_dir / LEASE) if before_epoch is None else before_epoch - 1
     manifest = _read_snapshot(run_dir / MANIFEST)
     snapshot_exists = manifest is not None
     events = run_dir / EVENTS

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel import untrusted
-from treewright.tree.records.model import Usage, sane_usage
+from treewright.llm.usage import Usage, sane_usage
 
 NAME = "usage.jsonl"
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import escape, table
+from treewright.llm.usage import describe_cost
 from treewright.tree.report.facts import Facts
 
 PHASES = ("implement", "tests", "sweep", "score")
@@ -57,8 +58,8 @@ def _spending(facts: Facts) -> str:
     if spent.prompt_tokens or spent.completion_tokens:
         tokens = f"{spent.prompt_tokens:,} in, {spent.completion_tokens:,} out"
         rows.append(["tokens", tokens])
-    if spent.cost_usd:
-        rows.append(["cost", f"{spent.cost_usd:.4f} USD"])
+    if spent.cost_usd or spent.unpriced_tokens:
+        rows.append(["cost", describe_cost(spent.cost_usd, spent.unpriced_tokens)])
     return table(("spent", ""), rows, "lr")
 
 

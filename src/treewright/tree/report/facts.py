@@ -12,9 +12,9 @@ from typing import Any
 
 from treewright.kernel import untrusted
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.records import summary
+from treewright.tree.records import layout, summary
+from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Evaluation, Manifest, Node
-from treewright.tree.records.outcome import best_node
 
 _TITLE_BYTES = 4096
 
@@ -65,7 +65,7 @@ class Facts:
         evaluation = self.origin(node)
         if evaluation is None:
             return None
-        document = summary.read(self.run_dir / evaluation.experiment_dir / "summary.json") or {}
+        document = summary.read(self.run_dir / layout.summary(evaluation.experiment_dir)) or {}
         scores = document.get("scoring_summary", {})
         for metric in scores.get("root_relative", {}).get("metrics", []):
             if metric.get("primary") and metric.get("baseline_mean") is not None:

@@ -18,7 +18,7 @@ def section(facts: Facts) -> str:
     if manifest.dry_run:
         lines += ["**Dry run: all measurements are simulated.**", ""]
     if manifest.baseline_doubt is not None:
-        lines += [f"**Doubtful baseline:** {escape(manifest.baseline_doubt)}.", ""]
+        lines += [f"**Stale baseline:** {escape(manifest.baseline_doubt)}.", ""]
     lines += [_result(facts), "", _progress(facts)]
     if facts.best.parent_node_id is not None and facts.best.ref is not None:
         branch = facts.best.ref.removeprefix("refs/heads/")

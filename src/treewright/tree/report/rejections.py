@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from treewright.kernel.rendering.markdown import code, escape, link, table
+from treewright.tree.records import layout
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts
@@ -52,5 +53,5 @@ def _evidence(evaluation: Evaluation) -> str:
     if error is not None and error.log_path is not None:
         return link(error.log_path.rpartition("/")[2], error.log_path)
     if evaluation.summary_path is not None and not (error and error.code == "internal_error"):
-        return link("summary.json", evaluation.summary_path)
+        return link(layout.SUMMARY, evaluation.summary_path)
     return "–"

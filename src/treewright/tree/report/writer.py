@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel import atomic
+from treewright.tree.records.layout import PICTURES, REPORT
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import costs, depths, evaluations, headline, nodes, rejections
 from treewright.tree.report.facts import Facts
 from treewright.tree.report.gantt import gantt
 from treewright.tree.report.score_chart import score_chart
 from treewright.tree.report.tree_picture import tree_picture
-
-SUMMARY = "TREE_SUMMARY.md"
-PICTURES = "report"
 
 
 def write_report(run_dir: Path, manifest: Manifest) -> Path:
@@ -28,7 +26,7 @@ def write_report(run_dir: Path, manifest: Manifest) -> Path:
     atomic.sweep_temporaries(run_dir / PICTURES)
     for name, picture in pictures.items():
         atomic.write_if_changed(run_dir / PICTURES / name, picture)
-    summary = run_dir / SUMMARY
+    summary = run_dir / REPORT
     atomic.write_if_changed(summary, render(facts, sorted(pictures)))
     return summary
 

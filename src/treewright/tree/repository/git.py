@@ -76,14 +76,14 @@ def git(
     user_ignores: bool = False,
 ) -> str:
     """Runs git and returns its stdout; a failure is a GitError."""
-    done = attempt(cwd, *args, date=date, stdin=stdin, env=env, user_ignores=user_ignores)
+    done = try_git(cwd, *args, date=date, stdin=stdin, env=env, user_ignores=user_ignores)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise GitError(f"git {args[0]} failed in {cwd}: {lines[-1]}")
     return done.stdout
 
 
-def attempt(
+def try_git(
     cwd: Path,
     *args: str,
     date: int | None = None,
@@ -128,14 +128,14 @@ def find_repository(path: Path) -> Path:
     if os.pathsep in str(path.resolve()):
         # GIT_CEILING_DIRECTORIES, which keeps git inside a candidate, cannot name it.
         raise UsageError(f"{path.resolve()} has a {os.pathsep!r} in its path; rename a directory")
-    done = attempt(path, "rev-parse", "--show-toplevel", look_above=True)
+    done = try_git(path, "rev-parse", "--show-toplevel", look_above=True)
     if done.returncode != 0:
         raise UsageError(f"{path} is not inside a git repository; give one with --repo")
     return Path(done.stdout.rstrip("\n"))
 
 
 def head_commit(repo: Path) -> str:
-    done = attempt(repo, "rev-parse", "--verify", "HEAD^{commit}")
+    done = try_git(repo, "rev-parse", "--verify", "HEAD^{commit}")
     if done.returncode != 0:
         raise UsageError(f"{repo} has no commit yet; commit the code to be improved first")
     return done.stdout.strip()
@@ -157,7 +157,7 @@ def require_clean(repo: Path, but_for: str = "") -> None:
 
 def hide_from_status(repo: Path, name: str) -> None:
     """Keeps `name/` out of `git status` through .git/info/exclude, the user's files untouched."""
-    if attempt(repo, "check-ignore", "-q", f"{name}/x").returncode == 0:
+    if try_git(repo, "check-ignore", "-q", f"{name}/x").returncode == 0:
         return
     exclude = repo / git(repo, "rev-parse", "--git-path", "info/exclude").rstrip("\n")
     with atomic.storage_errors(exclude):

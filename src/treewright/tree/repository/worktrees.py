@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
-from treewright.tree.repository.git import GitError, attempt, git
+from treewright.tree.records import layout
+from treewright.tree.repository.git import GitError, git, try_git
+from treewright.tree.repository.private_git import take_back
 
 _DURABLE = {
     "GIT_CONFIG_COUNT": "2",
@@ -46,10 +48,10 @@ class Worktrees:
         self._prefix = f"treewright/{run_id}"
 
     def candidate_path(self, eval_id: str) -> Path:
-        return self.run_dir / "cand" / eval_id
+        return self.run_dir / layout.CANDIDATES / eval_id
 
     def node_path(self, node_id: str) -> Path:
-        return self.run_dir / "wt" / node_id
+        return self.run_dir / layout.worktree(node_id)
 
     def node_ref(self, node_id: str) -> str:
         return node_ref(self._run_id, node_id)
@@ -63,7 +65,7 @@ class Worktrees:
         branch = self._candidate_branch(eval_id)
         add = ("worktree", "add", "--quiet", "--no-checkout", "-B", branch, str(path), commit)
         with self._alone():
-            if path.exists() or attempt(self.repo, *add).returncode != 0:
+            if path.exists() or try_git(self.repo, *add).returncode != 0:
                 self._remove_candidate(eval_id)
                 git(self.repo, *add)
         # Writing the files is what takes long, and touches nothing that others use.
@@ -93,24 +95,28 @@ class Worktrees:
         path = self.candidate_path(eval_id)
         if not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
+        take_back(path)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
         return path
 
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
+        untrusted.remove_tree(self.candidate_path(eval_id))  # takes long; nobody need wait for it
         with self._alone():
             self._remove_candidate(eval_id)
 
     def _remove_candidate(self, eval_id: str) -> None:
         self._remove(self.candidate_path(eval_id))
-        attempt(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
+        try_git(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
+        directory = self.run_dir / layout.CANDIDATES
+        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+        for eval_id in present.intersection(eval_ids):
+            untrusted.remove_tree(self.candidate_path(eval_id))
         with self._alone():
-            directory = self.run_dir / "cand"
-            present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
             for eval_id in sorted(present.intersection(eval_ids)):
                 self._remove(self.candidate_path(eval_id))
             pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
@@ -119,13 +125,13 @@ class Worktrees:
             branches = [self._candidate_branch(name) for name in sorted(pinned)]
             for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
                 some = branches[start : start + _BRANCHES_PER_COMMAND]
-                attempt(self.repo, "branch", "-D", "--quiet", *some)
+                try_git(self.repo, "branch", "-D", "--quiet", *some)
 
     def add_node(self, node_id: str, commit: str) -> None:
         """Pins the commit by a branch and checks it out, unless that is so already."""
         path = self.node_path(node_id)
         branch = self.node_ref(node_id).removeprefix("refs/heads/")
-        if (path / ".git").exists() and attempt(path, "rev-parse", "HEAD").stdout.strip() == commit:
+        if (path / ".git").exists() and try_git(path, "rev-parse", "HEAD").stdout.strip() == commit:
             return
         with self._alone():
             self._remove(path)
@@ -136,7 +142,7 @@ class Worktrees:
         with self._alone():
             git(self.repo, "worktree", "prune")
         refs = self._refs()
-        directory = self.run_dir / "cand"
+        directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
         present |= {name for kind, name in refs if kind == "cand"}
         self.remove_candidates(present - set(candidates))
@@ -176,14 +182,14 @@ class Worktrees:
         return refs
 
     def _require_commit(self, node_id: str, commit: str) -> None:
-        if attempt(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
+        if try_git(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
             raise GitError(
                 f"commit {commit[:12]} of node {node_id} is not in {self.repo}; fetch it back "
                 "from where the repository was copied, or start a new run"
             )
 
     def _remove(self, path: Path) -> None:
-        done = attempt(self.repo, "worktree", "remove", "--force", "--force", str(path))
+        done = try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
         if done.returncode != 0 or path.exists():
             untrusted.remove_tree(path)
             git(self.repo, "worktree", "prune")

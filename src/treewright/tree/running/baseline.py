@@ -1,4 +1,4 @@
-"""The root's results, against which a whole run is measured: found, made, and doubted."""
+"""The results of the root, against which a whole run is measured: found, made, or stale."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from treewright.tree.evaluating import simulation, sweep
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end, some_of
+from treewright.tree.records import layout
 from treewright.tree.repository.git import git
 from treewright.tree.repository.worktrees import Worktrees, protected_changes
 
-ROOT_BASELINE = "root_baseline.csv"
+_KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12
 
 _log = logging.getLogger("treewright")
@@ -46,13 +47,13 @@ class RootBaseline:
     ) -> tuple[Artifact, str | None]:
         """The baseline, kept as an artifact, and why it may not be this commit's, if so."""
         source = self.repo / self.config.baseline_csv
-        doubt = stale_because(self.repo, self.config, self.config_path)
+        stale = stale_because(self.repo, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._invented(), None
-        swept = self.make and (doubt is not None or not source.is_file())
+        swept = self.make and (stale is not None or not source.is_file())
         if swept:
             self._sweep_root(root_commit, source, owner, cancel)
-            doubt = None
+            stale = None
         elif not source.is_file():
             raise UsageError(
                 f"no baseline CSV at {source}; run with --make-baseline to sweep the root "
@@ -60,12 +61,12 @@ class RootBaseline:
             )
         data = self._read(source)
         check_baseline(data, self.config, self.limit, source)
-        kept = artifacts.keep(data, self.run_dir, ROOT_BASELINE, self.config.baseline_csv)
+        kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if not self.dry_run and not swept and self.preflight:
             self._try_sweep(root_commit, data, owner, cancel)
-        if doubt is not None:
-            _log.warning("%s; --make-baseline sweeps this commit instead", doubt)
-        return kept, doubt
+        if stale is not None:
+            _log.warning("%s; --make-baseline sweeps this commit instead", stale)
+        return kept, stale
 
     def _try_sweep(
         self, root_commit: str, baseline: bytes, owner: str, cancel: threading.Event | None
@@ -79,7 +80,7 @@ class RootBaseline:
     def _invented(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN
         text = simulation.baseline_csv(range(count), self.config.metrics)
-        return artifacts.keep(text.encode(), self.run_dir, ROOT_BASELINE, "invented for a dry run")
+        return artifacts.keep(text.encode(), self.run_dir, _KEPT_AS, "invented for a dry run")
 
     def _read(self, source: Path) -> bytes:
         """The user's own file: a link to it is as good as the file."""
@@ -94,10 +95,10 @@ class RootBaseline:
         """Sweeps the root commit in a worktree of its own; writes only sound results."""
         _log.info("sweeping the root commit for %s", self.config.baseline_csv)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        log_dir = self.run_dir / "eval" / "root_baseline"
+        log_dir = self.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
-            worktree = trees.add_candidate("root_baseline", root_commit)
+            worktree = trees.add_candidate(layout.ROOT_BASELINE, root_commit)
             context = CommandContext(
                 worktree,
                 log_dir,
@@ -111,7 +112,7 @@ class RootBaseline:
             done, results = sweep.run_sweep(self.config.sweep, context, ConfigRange(0, stop))
             if done.cancelled:
                 raise KeyboardInterrupt
-            log = log_dir / "sweep.log"
+            log = log_dir / layout.SWEEP_LOG
             if not done.ok:
                 raise TreewrightError(explain_end(done, "the baseline sweep", log))
             data = measured_by(self.config, results, context, "the baseline sweep")
@@ -120,7 +121,7 @@ class RootBaseline:
             atomic.write_bytes(target, data)
             _log.info("wrote %s; commit it, so that later runs can use it", target)
         finally:
-            trees.remove_candidate("root_baseline")
+            trees.remove_candidate(layout.ROOT_BASELINE)
 
 
 def stale_because(repo: Path, config: Config, config_path: Path) -> str | None:

@@ -28,7 +28,7 @@ from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import SweepError
 from treewright.tree.ideas.expansion import Expander, describe_node
 from treewright.tree.records import events as ev
-from treewright.tree.records import usage_log
+from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import (
     EvalError,
     EvalOutcome,
@@ -42,7 +42,7 @@ from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.creation import ROOT_NODE, expected_ids
-from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailurePolicy
+from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailureRules
 from treewright.tree.running.faults import QUARANTINED
 from treewright.tree.running.housekeeping import Retention
 
@@ -59,7 +59,7 @@ class Coordinator(ABC):
     config: Config
     retention: Retention = field(default_factory=Retention)
     cancel: threading.Event = field(default_factory=threading.Event)
-    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    failure_rules: FailureRules = field(default_factory=FailureRules)
     make_executor: ExecutorFactory = InlineExecutor
     has_barrier: bool = field(default=False, init=False)
     _expected: list[int] = field(init=False)
@@ -144,7 +144,7 @@ class Coordinator(ABC):
         do = work.worker(self._fence, self._deciding, dry_run=self.manifest.dry_run)
         executor = self.make_executor(do)
         try:
-            Dispatcher(self.store, executor, self, self.cancel, self.policy).run(
+            Dispatcher(self.store, executor, self, self.cancel, self.failure_rules).run(
                 eval_ids, to_measure
             )
         except BaseException:
@@ -214,7 +214,7 @@ class Coordinator(ABC):
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,
-            timeout_seconds=self.policy.timeout_seconds,
+            timeout_seconds=self.failure_rules.timeout_seconds,
             root_commit=manifest.root_commit,
         )
 
@@ -280,5 +280,5 @@ def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
         idea_id=f"{node.node_id}/{Path(idea.path).stem}",
         idea_path=idea.path,
         idea_sha256=idea.sha256,
-        experiment_dir=f"eval/{eval_id}/experiment",
+        experiment_dir=layout.experiment(eval_id),
     )

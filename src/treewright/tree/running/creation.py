@@ -16,6 +16,7 @@ from treewright.tree import config as configuration
 from treewright.tree.config import Config
 from treewright.tree.deciding import scoring
 from treewright.tree.deciding.results import Results, parse_results
+from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
     DedupeScope,
@@ -124,7 +125,7 @@ class NewRun:
             make=self.make_baseline,
             preflight=self.preflight,
         )
-        baseline, doubt = source.obtain(root.commit, owner, cancel)
+        baseline, stale = source.obtain(root.commit, owner, cancel)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -140,13 +141,13 @@ class NewRun:
             commit=root.commit,
             tree=root.tree,
             ref=None if merged["dry_run"] else trees.node_ref(ROOT_NODE),
-            worktree_path=None if merged["dry_run"] else f"wt/{ROOT_NODE}",
+            worktree_path=None if merged["dry_run"] else layout.worktree(ROOT_NODE),
             baseline_results_csv_path=baseline.path,
             sweep_config_limit=self.shape.sweep_config_limit,
             idea_chain=[],
             status="frontier",
             created_at=now,
-            node_ideas_dir=f"node_ideas/{ROOT_NODE}",
+            node_ideas_dir=layout.ideas(ROOT_NODE),
             artifacts=NodeArtifacts(baseline=baseline),
         )
         return Manifest(
@@ -156,7 +157,7 @@ class NewRun:
             root_commit=root.commit,
             root_commit_time=int(git(self.repo, "show", "-s", "--format=%ct", root.commit)),
             root_baseline_csv_path=baseline.path,
-            baseline_doubt=doubt,
+            baseline_doubt=stale,
             scoring_rule=scoring.RULE,
             protected_paths=self._protected_paths(),
             agent_config=msgspec.to_builtins(self.config),

@@ -21,17 +21,17 @@ from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Outcome, Request, Work
 from treewright.tree.records import events as ev
-from treewright.tree.records import usage_log
+from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
 from treewright.tree.running.faults import (
     CANCELLED,
-    DOUBTFUL,
     MACHINE_BUSY,
     MOST_PAUSES,
     OF_THE_SWEEP,
     OUTAGES,
+    UNCLEAR,
     WORKER_LOST,
     Paused,
 )
@@ -57,7 +57,7 @@ class StrictFailure(TreewrightError):
 
 
 @dataclass(frozen=True, slots=True)
-class FailurePolicy:
+class FailureRules:
     """`retries` counts tries beyond the first, for failures that can pass on a second try."""
 
     retries: int = 0
@@ -128,7 +128,7 @@ class Dispatcher:
     executor: EvalExecutor
     assigner: Assigner
     cancel: threading.Event
-    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    failure_rules: FailureRules = field(default_factory=FailureRules)
     _held: dict[str, tuple[EvalRequest, EvalOutcome, Worker | None]] = field(default_factory=dict)
     _unmeasured: dict[str, str] = field(default_factory=dict)
     _alone: deque[str] = field(default_factory=deque)
@@ -245,7 +245,7 @@ class Dispatcher:
 
     def _next_parent(self) -> str | None:
         """The parent of the oldest waiting evaluation that its node's cap admits."""
-        cap = self.policy.max_per_node
+        cap = self.failure_rules.max_per_node
         allowed = [
             (queue[0], parent)
             for parent, queue in self._waiting.items()
@@ -337,11 +337,11 @@ class Dispatcher:
         return failures
 
     def _delay(self, eval_id: str, failures: int, *, is_measurement: bool = False) -> None:
-        due = time.monotonic() + self.policy.backoff(failures)
+        due = time.monotonic() + self.failure_rules.backoff(failures)
         heapq.heappush(self._delayed, (due, eval_id, is_measurement))
 
     def _strictly(self, eval_id: str, error: EvalError) -> str | None:
-        if not self.policy.strict:
+        if not self.failure_rules.strict:
             return None
         return f"{eval_id} failed ({error.code}: {error.message}); stopped as asked"
 
@@ -369,7 +369,7 @@ class Dispatcher:
             return not self._others_got_through() and not self.assigner.sweep_works()
         if error.code in OUTAGES:
             return True
-        if error.code not in DOUBTFUL:
+        if error.code not in UNCLEAR:
             return False
         return self.assigner.has_barrier or not self._others_got_through()
 
@@ -383,7 +383,7 @@ class Dispatcher:
             assert outcome.error is not None
             code = outcome.error.code
             pauses = self.store.manifest.evaluations[eval_id].pauses
-            if through and (code in DOUBTFUL or pauses + 1 >= MOST_PAUSES):
+            if through and (code in UNCLEAR or pauses + 1 >= MOST_PAUSES):
                 self._record(request, outcome, worker)
                 continue
             self._requeue(request, code, outcome, paused=True)
@@ -397,12 +397,11 @@ class Dispatcher:
         """Of several candidates at once nobody knows whose code changed a file."""
         if error.code == DECIDING_FILE_CHANGED:
             return _TIMES_FORGIVEN - 1 if self.executor.capacity > 1 else 0
-        return self.policy.retries_for(error)
+        return self.failure_rules.retries_for(error)
 
     def _fault(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:
         """A fault of ours or of the machine, as an outcome. Worth another try."""
-        experiment = self.store.manifest.evaluations[request.eval_id].experiment_dir
-        spent = usage_log.total(self.store.run_dir / experiment)
+        spent = usage_log.total(self.store.run_dir / layout.experiment(request.eval_id))
         return EvalOutcome(error=faults.as_error(error), usage=spent)
 
     def _requeue(

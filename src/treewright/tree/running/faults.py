@@ -29,7 +29,7 @@ OUTAGES = frozenset(
 )  # fmt: skip
 """Never the candidate's doing, as far as anybody can tell."""
 
-DOUBTFUL = frozenset({WORKER_LOST, INTERNAL_ERROR, "llm_failed", "agent_failed", "agent_timeout"})
+UNCLEAR = frozenset({WORKER_LOST, INTERNAL_ERROR, "llm_failed", "agent_failed", "agent_timeout"})
 """The candidate's doing if others of its depth got through, an outage if none did."""
 
 OF_THE_SWEEP = frozenset({"sweep_failed", "sweep_timeout"})
@@ -71,7 +71,7 @@ def as_error(error: BaseException | None) -> EvalError:
 def got_through(evaluation: Evaluation) -> bool:
     """Whether it has an outcome that is its own."""
     error = evaluation.error
-    failed_by_itself = error is not None and error.code not in DOUBTFUL
+    failed_by_itself = error is not None and error.code not in UNCLEAR
     return evaluation.status == "completed" or (evaluation.status == "failed" and failed_by_itself)
 
 

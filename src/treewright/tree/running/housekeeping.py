@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import atomic, proctree, untrusted
+from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Manifest
 from treewright.tree.repository.worktrees import Worktrees
 
-_KEPT_OF_A_FAILURE = ("*.md", "*.log", "summary.json")
+_KEPT_OF_A_FAILURE = ("*.md", "*.log", layout.SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def _run_marker(run_dir: Path) -> str:
 
 def remove_temporaries(run_dir: Path) -> None:
     """Half-written files of a killed owner, in the directories that one run shares."""
-    for directory in (run_dir, run_dir / "artifacts", run_dir / "report"):
+    for directory in (run_dir, run_dir / layout.ARTIFACTS, run_dir / layout.PICTURES):
         atomic.sweep_temporaries(directory)
 
 

@@ -16,11 +16,9 @@ from treewright.kernel.errors import LeaseLost, UsageError
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.kernel.lease import check_epoch
+from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
-from treewright.tree.records.store import LEASE_DIR
 from treewright.tree.running.dispatch import ExecutorFactory
-
-_CLUSTER_DIR = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def executors(
     if parallelism.backend == "dask":
         from treewright.tree.evaluating.remote import cluster_executor
 
-        fence = Fence(cancel, lambda: check_epoch(run_dir / LEASE_DIR, epoch))
+        fence = Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch))
         with (
             _cluster_directory(run_dir, epoch, fence) as directory,
             cluster_executor(
@@ -76,7 +74,7 @@ def executors(
 def _cluster_directory(run_dir: Path, epoch: int, fence: Fence) -> Iterator[Path]:
     """Where the workers of a local cluster live: each owner's have a place of their own, so
     that one that was replaced takes nothing from its successor's."""
-    place = run_dir / _CLUSTER_DIR
+    place = run_dir / layout.CLUSTER
     if place.is_dir():
         for path in place.iterdir():
             if not path.name.isdecimal() or int(path.name) < epoch:

@@ -22,9 +22,10 @@ from treewright.tree.agents.factory import probe_backend
 from treewright.tree.config import BackendConfig, Config
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.records import events as ev
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.store import RunStore
+from treewright.tree.report import write_report
 from treewright.tree.repository.git import find_repository, hide_from_status
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
@@ -33,13 +34,10 @@ from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
-from treewright.tree.running.dispatch import FailurePolicy
+from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.parallel import Parallelism, executors
 from treewright.tree.running.steady import SteadyCoordinator
-
-STATE_DIR = ".treewright"
-RUNS_DIR = "tree_runs"
 
 _log = logging.getLogger("treewright")
 
@@ -56,20 +54,16 @@ class RunRequest:
     make_baseline: bool = False
     preflight: bool = True
     retention: Retention = field(default_factory=Retention)
-    policy: FailurePolicy = field(default_factory=FailurePolicy)
+    failure_rules: FailureRules = field(default_factory=FailureRules)
     parallelism: Parallelism = field(default_factory=Parallelism)
     stale_seconds: float = DEFAULT_STALE_SECONDS
     force: bool = False
 
 
-def runs_directory(repo: Path) -> Path:
-    return repo / STATE_DIR / RUNS_DIR
-
-
 def locate(repo: Path, run_id: str) -> tuple[Path, Path]:
     """The repository's root and the directory of one of its runs."""
     root = find_repository(repo)
-    return root, runs_directory(root) / rundir.validate_run_id(run_id)
+    return root, layout.runs_directory(root) / rundir.validate_run_id(run_id)
 
 
 def recorded_config(manifest: Manifest) -> Config:
@@ -86,7 +80,7 @@ def open_run(
     """Yields the coordinator of a run this process owns; its state is safe whatever happens."""
     repo = find_repository(request.repo)
     _check_backend(request.parallelism)
-    runs = runs_directory(repo)
+    runs = layout.runs_directory(repo)
     run_id = rundir.new_run_id(runs) if request.run_id is None else request.run_id
     rundir.validate_run_id(run_id)
     run_dir = runs / run_id
@@ -96,10 +90,10 @@ def open_run(
     rundir.prepare(run_dir)
     with contextlib.ExitStack() as stack:
         lease = Lease.acquire(
-            run_dir / store.LEASE_DIR,
+            run_dir / layout.LEASE,
             stale_seconds=request.stale_seconds,
             force=request.force,
-            after=journal.last_epoch(run_dir / store.EVENTS),
+            after=journal.last_epoch(run_dir / layout.EVENTS),
         )
         stack.callback(_quietly, lease.release)
         owned = RunStore(run_dir, lease, observer)
@@ -122,7 +116,7 @@ def open_run(
                 recorded_config(owned.manifest),
                 request.retention,
                 cancel,
-                request.policy,
+                request.failure_rules,
                 stack.enter_context(
                     executors(
                         request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel
@@ -136,6 +130,24 @@ def open_run(
             _quietly(owned.snapshot)
             raise
         owned.snapshot()
+
+
+def search(coordinator: Coordinator, *, until_done: bool) -> Path:
+    """One depth, or one after the other until there is a stop reason; a report after each.
+
+    Returns the path of the report. It is written too when something ends the search, as far as
+    the search came.
+    """
+    run_dir = coordinator.store.run_dir
+    try:
+        while coordinator.advance() and until_done:
+            write_report(run_dir, coordinator.manifest)
+    except BaseException:
+        with contextlib.suppress(Exception):  # what ended the search is what to report
+            coordinator.store.lease.check()
+            write_report(run_dir, coordinator.manifest)
+        raise
+    return write_report(run_dir, coordinator.manifest)
 
 
 def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
@@ -160,7 +172,7 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
 
 def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> NewRun:
     config_path = _config_path(request, repo)
-    hide_from_status(repo, STATE_DIR)
+    hide_from_status(repo, rundir.STATE_DIR)
     new_run = NewRun(
         repo=repo,
         run_dir=run_dir,

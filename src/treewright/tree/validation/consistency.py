@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
     Dedupe,
@@ -63,9 +64,9 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
     results = evaluation.results_csv.path if evaluation.results_csv else None
     if evaluation.candidate_results_csv_path != results:
         yield "candidate_results_csv_path is not the path of its results artifact"
-    if evaluation.experiment_dir != f"eval/{evaluation.eval_id}/experiment":
+    if evaluation.experiment_dir != layout.experiment(evaluation.eval_id):
         yield f"experiment_dir is {evaluation.experiment_dir}"
-    summary = f"{evaluation.experiment_dir}/summary.json" if done else None
+    summary = layout.summary(evaluation.experiment_dir) if done else None
     if evaluation.summary_path != summary:
         yield f"summary_path is {evaluation.summary_path}"
 
@@ -154,7 +155,7 @@ def _promoted(node: Node, manifest: Manifest) -> Iterator[Finding]:
 
 def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterator[str]:
     paths = [idea.path for idea in node.ideas]
-    expected = [f"{node.node_ideas_dir}/idea_{number:03d}.md" for number in range(len(paths))]
+    expected = [f"{node.node_ideas_dir}/{layout.idea_file(number)}" for number in range(len(paths))]
     if paths != expected:
         yield "its idea files are not numbered from idea_000.md on"
     latest = [idea.path for idea in node.ideas if turn_of(idea) == last_turn(node)]

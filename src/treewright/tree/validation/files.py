@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from treewright.kernel.artifacts import Artifact, sha256_file
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.validation.consistency import last_turn, turn_of
 from treewright.tree.validation.findings import Finding, Subject
@@ -87,7 +88,9 @@ def check_artifacts(subject: Subject) -> Iterator[Finding]:
     known: dict[str, tuple[int, str]] = {}
     for owner, artifact in _artifacts(subject):
         pure = PurePosixPath(artifact.path)
-        if pure.parts[:1] != ("artifacts",) or not stays_inside(subject.run_dir, artifact.path):
+        if pure.parts[:1] != (layout.ARTIFACTS,) or not stays_inside(
+            subject.run_dir, artifact.path
+        ):
             message = f"{artifact.path} is not under artifacts/"
             yield Finding("artifact_misplaced", owner, message)
             continue

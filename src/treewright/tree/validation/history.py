@@ -10,7 +10,7 @@ import msgspec
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.records import events as ev
-from treewright.tree.records import state, store
+from treewright.tree.records import layout, state, store
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 from treewright.tree.validation.findings import Finding
 
@@ -31,11 +31,11 @@ class History:
 
 def read_history(run_dir: Path) -> History:
     """The state that readers of the run see; if they see none, what can be had of it."""
-    snapshot, findings = _snapshot(run_dir / store.MANIFEST)
+    snapshot, findings = _snapshot(run_dir / layout.MANIFEST)
     offset = snapshot.snapshot.journal_offset if snapshot is not None else None
-    at_snapshot, now, problem = _replay(run_dir / store.EVENTS, offset)
+    at_snapshot, now, problem = _rebuild(run_dir / layout.EVENTS, offset)
     if problem is not None:
-        findings.append(Finding("events_unreadable", store.EVENTS, problem))
+        findings.append(Finding("events_unreadable", layout.EVENTS, problem))
     elif snapshot is not None:
         findings += _differences(snapshot, at_snapshot)
     try:
@@ -68,7 +68,7 @@ def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
         return None, [*findings, Finding("manifest_unreadable", path.name, str(error))]
 
 
-def _replay(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest | None, str | None]:
+def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest | None, str | None]:
     """The state at `offset`, the state at the end, and what stopped the reading if anything."""
     manifest: Manifest | None = None
     at_offset: Manifest | None = None

@@ -11,7 +11,7 @@ from treewright.kernel import untrusted
 from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import Results, read_results
-from treewright.tree.records import summary
+from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Comparison, Confirmation, Evaluation, Recommendation
 from treewright.tree.running.creation import expected_ids, heldout_ids
 from treewright.tree.validation.findings import Finding, Subject
@@ -104,9 +104,9 @@ def _summary_findings(
     """summary.json is what people and generators read; it must say the same."""
     if parent is None or root is None:
         return
-    document = summary.read(subject.run_dir / evaluation.experiment_dir / "summary.json")
+    document = summary.read(subject.run_dir / layout.summary(evaluation.experiment_dir))
     if document is None:
-        message = f"{evaluation.experiment_dir}/summary.json is missing or not readable"
+        message = f"{layout.summary(evaluation.experiment_dir)} is missing or not readable"
         yield Finding("summary_unreadable", evaluation.eval_id, message)
         return
     scores = document.get("scoring_summary")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 from treewright.tree.validation.advice import advice
 from treewright.tree.validation.checks import (
@@ -18,12 +19,10 @@ from treewright.tree.validation.checks import (
 from treewright.tree.validation.findings import Finding
 from treewright.tree.validation.history import read_history
 
-REPORT = "VALIDATION_REPORT.md"
-
 
 def write_report(run_dir: Path, findings: list[Finding]) -> Path:
     """Writes the report of what `validate` found."""
-    path = run_dir / REPORT
+    path = run_dir / layout.VALIDATION
     atomic.write_text(path, render(run_dir.name, read_history(run_dir).manifest, findings))
     return path
 

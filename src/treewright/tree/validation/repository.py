@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from treewright.tree.records import layout
 from treewright.tree.records.model import Node
 from treewright.tree.repository import worktrees
-from treewright.tree.repository.git import attempt, git
+from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation.findings import Finding, Subject
 
@@ -40,7 +41,7 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
 
 def _against_parent(subject: Subject, node: Node, parent: Node) -> Iterator[Finding]:
     older, newer = parent.commit, node.commit
-    if attempt(subject.repo, "merge-base", "--is-ancestor", older, newer).returncode != 0:
+    if try_git(subject.repo, "merge-base", "--is-ancestor", older, newer).returncode != 0:
         message = f"commit {newer[:12]} does not descend from its parent's {older[:12]}"
         yield Finding("not_descendant", node.node_id, message)
     changed = git(subject.repo, "diff", "--name-only", "--no-renames", "-z", older, newer)
@@ -72,18 +73,18 @@ def check_worktrees(subject: Subject) -> Iterator[Finding]:
     """Every node is checked out, at its commit, without a change."""
     for node in subject.manifest.nodes.values():
         name = node.node_id
-        place = f"wt/{name}"
+        place = layout.worktree(name)
         if node.worktree_path != place:
             yield Finding("worktree_missing", name, f"worktree_path is {node.worktree_path}")
         path = subject.run_dir / place
         if not (path / ".git").exists():
             yield Finding("worktree_missing", name, f"{place} is not a worktree")
             continue
-        head = attempt(path, "rev-parse", "HEAD").stdout.strip()
+        head = try_git(path, "rev-parse", "HEAD").stdout.strip()
         if head != node.commit:
             message = f"{place} is at {head[:12] or 'nothing'}, not {node.commit[:12]}"
             yield Finding("worktree_commit", name, message)
-        status = attempt(path, "status", "--porcelain", "-z", "--untracked-files=normal")
+        status = try_git(path, "status", "--porcelain", "-z", "--untracked-files=normal")
         changes = [entry for entry in status.stdout.split("\0") if entry]
         if status.returncode != 0:
             yield Finding("worktree_missing", name, f"git cannot read {place}")

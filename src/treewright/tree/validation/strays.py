@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from treewright.tree.records import layout
 from treewright.tree.repository.git import git
 from treewright.tree.validation.findings import Finding, Subject
 from treewright.tree.validation.repository import branches
@@ -16,12 +17,12 @@ def check_directories(subject: Subject) -> Iterator[Finding]:
     """Directories under wt/, eval/, node_ideas/ and cand/ belong to a record."""
     manifest = subject.manifest
     nodes = set(manifest.nodes)
-    heldout = {f"{node_id}_heldout" for node_id in nodes}
+    heldout = {layout.heldout(node_id) for node_id in nodes}
     known = {
-        "wt": nodes,
-        "node_ideas": nodes,
-        "eval": {*manifest.evaluations, *heldout, "root_baseline"},
-        "cand": _candidates(subject),
+        layout.WORKTREES: nodes,
+        layout.IDEAS: nodes,
+        layout.EVALUATIONS: {*manifest.evaluations, *heldout, layout.ROOT_BASELINE},
+        layout.CANDIDATES: _candidates(subject),
     }
     for folder, names in known.items():
         for path in _entries(subject.run_dir / folder):
@@ -44,9 +45,9 @@ def check_git_strays(subject: Subject) -> Iterator[Finding]:
             yield Finding("stray_branch", ref, "no node or candidate of the run has this branch")
     for path in _registered(subject):
         folder, name = path.parent.name, path.name
-        if folder == "cand" and name in candidates:
+        if folder == layout.CANDIDATES and name in candidates:
             continue
-        if not (folder == "wt" and name in manifest.nodes):
+        if not (folder == layout.WORKTREES and name in manifest.nodes):
             message = "git has a worktree here that no node or candidate of the run has"
             yield Finding("stray_worktree", f"{folder}/{name}", message)
 
@@ -65,7 +66,7 @@ def _may_have_branch(subject: Subject, eval_id: str) -> bool:
     """Beside its worktree; without one before the decision, if another machine evaluated it."""
     if subject.manifest.evaluations[eval_id].decision is None:
         return True
-    return (subject.run_dir / "cand" / eval_id / ".git").exists()
+    return (subject.run_dir / layout.CANDIDATES / eval_id / ".git").exists()
 
 
 def _registered(subject: Subject) -> list[Path]:

@@ -1,0 +1,85 @@
+"""Where a model is and how it is asked, and what can be said about that without asking it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import msgspec
+
+from treewright.kernel.errors import MissingExtra, TreewrightError
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+
+
+class ChatError(TreewrightError):
+    """The endpoint gave no answer. `retryable`: it might, another time."""
+
+    def __init__(self, code: str, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """An OpenAI-compatible chat endpoint; `base_url` ends before `/chat/completions`.
+
+    `api_key_env` names the environment variable with its key; see `keys`. The three limits bound
+    what everybody on this machine asks of the same address with the same key; see `turns`.
+    """
+
+    base_url: Text
+    model: Text
+    api_key_env: str | None = None
+    temperature: Amount = 0.2
+    max_tokens: Count = 4096
+    timeout_seconds: Seconds = 600.0
+    max_concurrent: Count | None = None
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
+    usd_per_million_prompt_tokens: Amount | None = None
+    usd_per_million_completion_tokens: Amount | None = None
+
+
+def address(endpoint: Endpoint) -> str:
+    """The address that questions are sent to."""
+    return endpoint.base_url.rstrip("/") + "/chat/completions"
+
+
+def describe(endpoint: Endpoint) -> str:
+    """The endpoint for people, without a password that its address may contain."""
+    scheme, separator, rest = endpoint.base_url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{endpoint.model} at {scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def origin(url: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port; None for an address that two readers might read differently."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    default = _DEFAULT_PORTS.get(parts.scheme)
+    host = parts.netloc.lower().removesuffix(f":{port}")
+    if default is None or not url.isascii() or not url.isprintable() or not _HOST.fullmatch(host):
+        return None
+    return parts.scheme, host, default if port is None else port
+
+
+def installed() -> bool:
+    return importlib.util.find_spec("httpx") is not None
+
+
+def check_installed() -> None:
+    if not installed():
+        raise MissingExtra("talking to a chat endpoint", "llm")

@@ -1,0 +1,109 @@
+"""Which key goes to which endpoint: one rule, whoever asks.
+
+1. The endpoint's own setting names the variable: `api_key_env`, `--llm-key-env`.
+2. Else `TREEWRIGHT_LLM_KEYS` names it for the endpoint's address: `https://llm.example=MY_KEY`,
+   as many as wanted with spaces between them. Scheme, host and port have to be the same, and the
+   path has to begin with the entry's; the longest entry counts.
+3. Else `OPENAI_API_KEY` is for `https://api.openai.com`.
+4. Else no key is sent.
+
+Keys are read from the environment for each call and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from treewright.llm.endpoint import ChatError, Endpoint, describe, origin
+
+KEYS_VARIABLE = "TREEWRIGHT_LLM_KEYS"
+_PUBLIC_ADDRESS = "https://api.openai.com"
+_PUBLIC_VARIABLE = "OPENAI_API_KEY"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyVariable:
+    """`required`: somebody said that the key is there, so that its absence is an error."""
+
+    name: str
+    required: bool
+
+
+def variable_for(endpoint: Endpoint) -> KeyVariable | None:
+    """The variable with the endpoint's key; None if no key is sent to it."""
+    if endpoint.api_key_env is not None:
+        return KeyVariable(endpoint.api_key_env, required=True)
+    fitting = [entry for entry in _entries() if _covers(entry[0], endpoint.base_url)]
+    if fitting:
+        return KeyVariable(max(fitting, key=lambda entry: len(_path(entry[0])))[1], required=True)
+    if _covers(_PUBLIC_ADDRESS, endpoint.base_url):
+        return KeyVariable(_PUBLIC_VARIABLE, required=False)
+    return None
+
+
+def key_for(endpoint: Endpoint) -> str | None:
+    """The key of now; a variable that is named but not set is an error, not an empty key."""
+    variable = variable_for(endpoint)
+    if variable is None:
+        return None
+    key = os.environ.get(variable.name, "").strip()
+    if not key:
+        if not variable.required:
+            return None
+        raise ChatError(
+            "llm_no_key",
+            f"{describe(endpoint)} needs a key: the environment variable "
+            f"{variable.name} is not set",
+        )
+    if not (key.isascii() and key.isprintable()):
+        # Checked here, because the libraries below would quote the key in their complaint.
+        raise ChatError("llm_no_key", f"the key in {variable.name} has characters that no key has")
+    return key
+
+
+def name_for(endpoint: Endpoint) -> str | None:
+    """The name alone, for redaction."""
+    variable = variable_for(endpoint)
+    return variable.name if variable else None
+
+
+def describe_key(endpoint: Endpoint) -> str:
+    """With which key the endpoint would be asked now, for people."""
+    key = key_for(endpoint)
+    return f"with the key in {name_for(endpoint)}" if key else "without a key"
+
+
+def listed_variables() -> frozenset[str]:
+    """The variables that `TREEWRIGHT_LLM_KEYS` says hold keys."""
+    return frozenset(name for _, name in _entries())
+
+
+def _entries() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for entry in os.environ.get(KEYS_VARIABLE, "").split():
+        address, equals, name = entry.rpartition("=")
+        if not equals or origin(address) is None or not _NAME.fullmatch(name):
+            # The entry is not quoted: somebody may have put the key itself there.
+            raise ChatError(
+                "llm_no_key",
+                f"entry {len(found) + 1} of {KEYS_VARIABLE} is not of the form "
+                "`https://host=NAME_OF_A_VARIABLE`",
+            )
+        found.append((address, name))
+    return found
+
+
+def _covers(address: str, url: str) -> bool:
+    """Whether a key for `address` may be sent to `url`."""
+    if origin(url) is None or origin(address) != origin(url):
+        return False
+    wanted, path = _path(address), _path(url)
+    return (path == wanted or path.startswith(f"{wanted}/")) and ".." not in path.split("/")
+
+
+def _path(url: str) -> str:
+    return urlsplit(url).path.rstrip("/")

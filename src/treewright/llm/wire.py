@@ -1,0 +1,161 @@
+"""The chat protocol: what is asked, what is answered, what a refusal says."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import msgspec
+
+from treewright.kernel import jsontext
+from treewright.llm.endpoint import Endpoint
+from treewright.llm.usage import Usage
+
+RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+DENIED = frozenset({401, 402, 403})
+OPTIONAL_PARAMETERS = frozenset({"temperature", "seed"})
+"""Some models refuse these; an answer without them is better than none, and the log says so."""
+_BYTES_A_TOKEN = 4
+_LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """The answer is to be a JSON document of this schema."""
+
+    name: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question. What is None is as the endpoint's settings say.
+
+    `tries` bounds how often it is sent; without it only the time limit does.
+    """
+
+    messages: Sequence[Message]
+    seed: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    response_format: Literal["text", "json"] | JsonSchema = "text"
+    timeout_seconds: float | None = None
+    tries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    usage: Usage
+    finish_reason: str
+    attempts: int
+    refused: tuple[str, ...] = ()
+    """Parameters that the model did not take and was asked without."""
+
+
+class _ReplyMessage(msgspec.Struct):
+    content: str | None = None
+
+
+class Choice(msgspec.Struct):
+    message: _ReplyMessage
+    finish_reason: str | None = None
+
+
+class Completion(msgspec.Struct):
+    """`usage` is read with doubts: a wrong count is no reason to lose an answer."""
+
+    choices: list[Choice]
+    usage: Any = None
+
+    def counts(self) -> tuple[object, object]:
+        said = self.usage if isinstance(self.usage, dict) else {}
+        return said.get("prompt_tokens"), said.get("completion_tokens")
+
+
+def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    """The JSON document to send."""
+    temperature, most = request.temperature, request.max_tokens
+    body: dict[str, Any] = {
+        "model": endpoint.model,
+        "messages": [
+            {"role": item.role, "content": _sendable(item.content)} for item in request.messages
+        ],
+        "temperature": endpoint.temperature if temperature is None else temperature,
+        "max_tokens": endpoint.max_tokens if most is None else most,
+    }
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if isinstance(request.response_format, JsonSchema):
+        wanted = {"name": request.response_format.name, "schema": request.response_format.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    elif request.response_format == "json":
+        body["response_format"] = {"type": "json_object"}
+    return body
+
+
+def estimated_tokens(endpoint: Endpoint, request: Request) -> int:
+    """What a question may cost, for `tokens_per_minute`, until the answer says what it did."""
+    asked = sum(len(item.content.encode("utf-8", "replace")) for item in request.messages)
+    return asked // _BYTES_A_TOKEN + (request.max_tokens or endpoint.max_tokens)
+
+
+def completion_of(payload: bytes) -> tuple[Choice, Completion] | None:
+    """The answer in a reply; None if there is none in it."""
+    try:
+        completion = jsontext.decode(payload, type=Completion)
+    except msgspec.DecodeError:
+        return None
+    return (completion.choices[0], completion) if completion.choices else None
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds to wait, from either form of the header; None if there is no sensible one."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def error_of(data: bytes) -> tuple[str, str]:
+    """What an error reply says, and the parameter that it refuses, if it does."""
+    try:
+        value: Any = jsontext.decode(data)
+    except msgspec.DecodeError:
+        value = None
+    error = value.get("error", value) if isinstance(value, dict) else value
+    text, refused = data.decode("utf-8", "replace"), ""
+    if isinstance(error, dict):
+        text = str(error.get("message") or text)
+        if str(error.get("code")) in ("unsupported_parameter", "unsupported_value"):
+            refused = str(error.get("param") or "")
+    elif isinstance(error, str):
+        text = error
+    return text, refused
+
+
+def first_line(text: str) -> str:
+    """Of a text without secrets: a key that is cut in two is not found any more."""
+    lines = text.strip().splitlines()
+    return lines[0][:_LONGEST_REASON] if lines else ""
+
+
+def _sendable(text: str) -> str:
+    """File names that are not UTF-8 cannot be sent as they are."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,24 @@
+"""Where everything of a proof run is: the only place that spells a path inside its directory.
+
+The names are part of the file format (docs/proof-runs.md).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel.rundir import LEASE_DIR as LEASE
+from treewright.kernel.rundir import STATE_DIR
+
+__all__ = ["LEASE"]
+
+RUNS_DIR = "proof_runs"
+RUNS = Path(STATE_DIR) / RUNS_DIR
+"""Below the directory that a search was started in."""
+
+RUN = "run.json"
+TRACE = "trace.jsonl"
+RESULT = "result.json"
+REPORT = "report.md"
+PLOTS = "plots"
+PROVED = "proved"

@@ -1,0 +1,320 @@
+"""The AND/OR graph of a search: what is known, and nothing about how to search.
+
+A node is a goal; it is solved when one of its edges is (OR). An edge is an action and the goals it
+leaves; it is solved when all of them are (AND). Goals with the same key are one node, so this is a
+directed acyclic graph: an edge that would close a circle is refused.
+
+Status, depth, counts and sizes of solutions are kept up to date with every change, along the
+changed part only. `invariants.check` says whether they are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    OPEN = 0
+    SOLVED = 1
+    DEAD = 2
+
+
+class Node:
+    """A goal, and what the search knows about it.
+
+    `estimate` is how likely it looks to be solvable before any visit. `rank` grows along every
+    edge. `visits`, `total`, `virtual` and `tries` (visits that ended here) are kept by
+    `statistics`, `outlook` by the policies that need it.
+    """
+
+    __slots__ = (
+        "depth",
+        "edges",
+        "estimate",
+        "exhausted",
+        "id",
+        "key",
+        "live",
+        "outlook",
+        "parents",
+        "rank",
+        "solution",
+        "solution_size",
+        "status",
+        "total",
+        "tries",
+        "virtual",
+        "visits",
+    )
+
+    def __init__(self, identity: int, key: str, depth: int, rank: int, estimate: float) -> None:
+        self.id = identity
+        self.key = key
+        self.depth = depth
+        self.rank = rank
+        self.estimate = estimate
+        self.status = Status.OPEN
+        self.exhausted = False
+        self.edges: list[Edge] = NO_EDGES
+        self.live: list[Edge] = NO_EDGES
+        self.parents: list[Edge] = NO_EDGES
+        self.solution: Edge | None = None
+        self.solution_size = 0
+        self.visits = 0
+        self.tries = 0
+        self.total = 0.0
+        self.virtual = 0
+        self.outlook = estimate
+
+    @property
+    def value(self) -> float:
+        """How likely it is to be solvable: certain, the mean of the visits, or the first guess."""
+        if self.status:
+            return 1.0 if self.status is Status.SOLVED else 0.0
+        return self.total / self.visits if self.visits else self.estimate
+
+
+class Edge:
+    """An action that is possible at a node, and the goals it leaves. All must be solved.
+
+    `promise` is the product of the children's first estimates, for edges never followed.
+    `layout` is the domain's: which of the goals that the action leaves each child stands for.
+    """
+
+    __slots__ = (
+        "action",
+        "children",
+        "id",
+        "layout",
+        "parent",
+        "prior",
+        "promise",
+        "status",
+        "total",
+        "unsolved",
+        "virtual",
+        "visits",
+    )
+
+    def __init__(
+        self,
+        identity: int,
+        parent: Node,
+        action: str,
+        prior: float | None,
+        children: tuple[Node, ...],
+    ) -> None:
+        self.id = identity
+        self.parent = parent
+        self.action = action
+        self.prior = prior
+        self.children = children
+        self.layout: tuple[tuple[int, ...], ...] = ()
+        promise = 1.0
+        for child in children:
+            promise *= child.estimate
+        self.promise = promise
+        self.status = Status.OPEN
+        self.unsolved = 0
+        self.visits = 0
+        self.total = 0.0
+        self.virtual = 0
+
+
+NO_EDGES: list[Edge] = []
+"""Shared by all that have none, and never added to: most goals are leaves."""
+
+
+class Changes:
+    """Nodes whose status one change to the graph settled, in the order in which it spread."""
+
+    __slots__ = ("dead", "solved")
+
+    def __init__(self) -> None:
+        self.solved: list[Node] = []
+        self.dead: list[Node] = []
+
+
+class Child:
+    """A goal that an action leaves: its key, and how likely it looks to be solvable."""
+
+    __slots__ = ("estimate", "key")
+
+    def __init__(self, key: str, estimate: float) -> None:
+        self.key = key
+        self.estimate = estimate
+
+
+class Graph:
+    """Grows by `add_edge` and `exhaust`; never shrinks, never forgets."""
+
+    def __init__(self, key: str, estimate: float = 0.5) -> None:
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.by_key: dict[str, Node] = {}
+        self.solved = 0
+        self.dead = 0
+        self.root = self._new_node(key, 0, 0, estimate)
+
+    # -- growing --------------------------------------------------------------------------
+
+    def add_edge(
+        self,
+        parent: Node,
+        action: str,
+        prior: float | None,
+        children: Sequence[Child],
+        changes: Changes,
+    ) -> Edge | None:
+        """Adds what an action did to an open node; None if that would close a circle.
+
+        No child is ever left out; a goal that occurs twice is there twice.
+        """
+        by_key = self.by_key
+        for child in children:
+            node = by_key.get(child.key)
+            if node is not None and self._is_ancestor(node, parent):
+                return None
+        below, deeper = parent.rank + 1, parent.depth + 1
+        nodes: list[Node] = []
+        unsolved = 0
+        dead = False
+        for child in children:
+            node = by_key.get(child.key)
+            if node is None:
+                node = self._new_node(child.key, deeper, below, child.estimate)
+                unsolved += 1
+            else:
+                if node.rank < below:
+                    self._raise_ranks(node, below)
+                if node.depth > deeper:
+                    self._lower_depths(node, deeper)
+                if node.status is not Status.SOLVED:
+                    unsolved += 1
+                    dead = dead or node.status is Status.DEAD
+            nodes.append(node)
+        edge = Edge(len(self.edges), parent, action, prior, tuple(nodes))
+        edge.unsolved = unsolved
+        self.edges.append(edge)
+        parent.edges = _with(parent.edges, edge)
+        parent.live = _with(parent.live, edge)
+        for node in nodes:
+            node.parents = _with(node.parents, edge)
+        if dead:
+            self._kill_edge(edge, changes)
+        elif not unsolved:
+            self._solve_edge(edge, changes)
+        return edge
+
+    def exhaust(self, node: Node, changes: Changes) -> None:
+        """No further action will be tried here: without a live edge the node is dead."""
+        node.exhausted = True
+        if node.status is Status.OPEN and not node.live:
+            self._kill_node(node, changes)
+
+    def _new_node(self, key: str, depth: int, rank: int, estimate: float) -> Node:
+        node = Node(len(self.nodes), key, depth, rank, estimate)
+        self.nodes.append(node)
+        self.by_key[key] = node
+        return node
+
+    def check(self) -> None:
+        """Raises AssertionError if anything kept up to date differs from what it should be."""
+        from treewright.search.andor.invariants import check
+
+        check(self)
+
+    # -- order ----------------------------------------------------------------------------
+
+    def _is_ancestor(self, candidate: Node, node: Node) -> bool:
+        """Whether a path leads from `candidate` to `node`; ranks say where not to look."""
+        if candidate is node:
+            return True
+        if candidate.rank >= node.rank:
+            return False
+        floor = candidate.rank
+        seen = {node.id}
+        waiting = [node]
+        while waiting:
+            for edge in waiting.pop().parents:
+                parent = edge.parent
+                if parent is candidate:
+                    return True
+                if parent.rank > floor and parent.id not in seen:
+                    seen.add(parent.id)
+                    waiting.append(parent)
+        return False
+
+    @staticmethod
+    def _raise_ranks(node: Node, rank: int) -> None:
+        waiting = [(node, rank)]
+        while waiting:
+            current, lowest = waiting.pop()
+            if current.rank < lowest:
+                current.rank = lowest
+                waiting += [(c, lowest + 1) for e in current.edges for c in e.children]
+
+    @staticmethod
+    def _lower_depths(node: Node, depth: int) -> None:
+        waiting = [(node, depth)]
+        while waiting:
+            current, highest = waiting.pop()
+            if current.depth > highest:
+                current.depth = highest
+                waiting += [(c, highest + 1) for e in current.edges for c in e.children]
+
+    # -- status ---------------------------------------------------------------------------
+
+    def _solve_edge(self, first: Edge, changes: Changes) -> None:
+        waiting = [first]
+        while waiting:
+            edge = waiting.pop()
+            edge.status = Status.SOLVED
+            node = edge.parent
+            if node.status is not Status.OPEN:
+                continue
+            node.status = Status.SOLVED
+            node.solution = edge
+            node.solution_size = 1 + sum(child.solution_size for child in edge.children)
+            node.live.clear()
+            self.solved += 1
+            changes.solved.append(node)
+            for above in node.parents:
+                above.unsolved -= 1
+                if not above.unsolved and above.status is Status.OPEN:
+                    waiting.append(above)
+
+    def _kill_edge(self, edge: Edge, changes: Changes) -> None:
+        edge.status = Status.DEAD
+        node = edge.parent
+        if edge in node.live:
+            node.live.remove(edge)
+        if node.status is Status.OPEN and node.exhausted and not node.live:
+            self._kill_node(node, changes)
+
+    def _kill_node(self, first: Node, changes: Changes) -> None:
+        waiting = [first]
+        while waiting:
+            node = waiting.pop()
+            if node.status is not Status.OPEN:
+                continue
+            node.status = Status.DEAD
+            self.dead += 1
+            changes.dead.append(node)
+            for above in node.parents:
+                if above.status is not Status.OPEN:
+                    continue
+                above.status = Status.DEAD
+                parent = above.parent
+                if parent.status is Status.OPEN:
+                    parent.live.remove(above)
+                    if parent.exhausted and not parent.live:
+                        waiting.append(parent)
+
+
+def _with(edges: list[Edge], edge: Edge) -> list[Edge]:
+    if not edges:
+        return [edge]
+    edges.append(edge)
+    return edges

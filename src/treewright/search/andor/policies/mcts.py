@@ -1,0 +1,114 @@
+"""Monte Carlo tree search: selection, widening and back-up, as pure functions of the graph.
+
+PUCT (Silver et al. 2017) where edges have priors, UCB1 (Auer et al. 2002) where they have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, sqrt
+from typing import ClassVar
+
+import msgspec
+
+from treewright.search.andor.graph import Edge, Graph, Node, Status
+from treewright.search.andor.policies.base import Policy, Share, Way
+from treewright.search.andor.statistics import Backup, Step
+from treewright.search.policies.base import NotNegative
+
+
+class Mcts(Policy, msgspec.Struct, frozen=True):
+    """Without a tag: recorded settings that name no policy are these.
+
+    An edge never followed counts as worth `first_play` of its parent's value and the rest of
+    its own promise. A node may have `widen_base + widen_scale * visits ** widen_power` edges
+    before they are followed.
+    """
+
+    name: ClassVar[str] = "mcts"
+    summary: ClassVar[str] = "Monte Carlo tree search (PUCT or UCB1) with progressive widening"
+
+    exploration: NotNegative = 1.2
+    first_play: Share = 0.5
+    discount: Share = 0.97
+    widen_base: NotNegative = 0.0
+    widen_scale: NotNegative = 1.0
+    widen_power: Share = 0.5
+    backup: Backup = "product"
+
+    def choose(self, graph: Graph, seed: int) -> Way:
+        node = graph.root
+        path: list[Step] = []
+        while node.live and (node.exhausted or not may_widen(node, self)):
+            edge = select_edge(node, self)
+            path.append((node, edge))
+            node = select_child(edge)
+        return path, node
+
+
+def select_edge(node: Node, policy: Mcts) -> Edge:
+    """The live edge to follow."""
+    live = node.live
+    if len(live) == 1:
+        return live[0]
+    return ucb1(node, live, policy) if live[0].prior is None else puct(node, live, policy)
+
+
+def puct(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
+    """Explores by prior. Reservations of others count as visits that came to nothing."""
+    best = edges[0]
+    best_score = -1.0
+    first = _first_play(node, policy)
+    trust = 1.0 - policy.first_play
+    scale = policy.exploration * sqrt(node.visits + node.virtual + 1)
+    for edge in edges:
+        tried = edge.visits + edge.virtual
+        mean = edge.total / tried if tried else first + trust * edge.promise
+        score = mean + scale * (edge.prior or 0.0) / (1 + tried)
+        if score > best_score:
+            best, best_score = edge, score
+    return best
+
+
+def ucb1(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
+    """Explores by how rarely an edge was followed. Reservations count as above."""
+    best = edges[0]
+    best_score = -1.0
+    first = _first_play(node, policy)
+    trust = 1.0 - policy.first_play
+    scale = policy.exploration * sqrt(log(node.visits + node.virtual + 1))
+    for edge in edges:
+        tried = edge.visits + edge.virtual
+        mean = edge.total / tried if tried else first + trust * edge.promise
+        score = mean + scale / sqrt(tried + 1)
+        if score > best_score:
+            best, best_score = edge, score
+    return best
+
+
+def _first_play(node: Node, policy: Mcts) -> float:
+    """The parent's share in what an edge never followed counts as worth."""
+    return policy.first_play * node.value
+
+
+def select_child(edge: Edge) -> Node:
+    """The goal to work on next: the unsolved one that was visited least, the first of equals."""
+    children = edge.children
+    best = children[0]
+    if len(children) == 1:
+        return best
+    least = -1
+    for child in children:
+        if child.status is Status.SOLVED:
+            continue
+        visits = child.visits + child.virtual
+        if least < 0 or visits < least:
+            best, least = child, visits
+    return best
+
+
+def may_widen(node: Node, policy: Mcts) -> bool:
+    """Whether another action should be tried here before the known ones are followed further."""
+    return len(node.live) < (
+        policy.widen_base + policy.widen_scale * node.visits**policy.widen_power
+    )

@@ -1,0 +1,95 @@
+"""A search in words and as JSON, for people who look at it from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.search import policies, storage
+from treewright.search.andor import policies as andor_policies
+from treewright.search.registry import settings_of
+from treewright.search.study import Search
+
+_LONGEST_DATA = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """`can_be_repeated`: whether another run with these settings gives the same tree."""
+
+    settings: dict[str, Any]
+    budget: int | None
+    evaluations: int
+    failed: int
+    under_way: int
+    deepest: int
+    best: dict[str, Any] | None
+    can_be_repeated: bool
+
+    def as_json(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    def as_text(self) -> str:
+        settings = self.settings
+        limit = "" if self.budget is None else f" of {self.budget}"
+        order = (
+            f"fixed order, lookahead {settings['lookahead']}"
+            if self.can_be_repeated
+            else "live order: it resumes and validates, but cannot be repeated"
+        )
+        lines = [
+            f"policy       {settings['policy']}, seed {settings['seed']}, {order}",
+            f"evaluations  {self.evaluations}{limit}, {self.failed} failed, "
+            f"{self.under_way} without an outcome, deepest {self.deepest}",
+        ]
+        if self.best is not None:
+            data = msgspec.json.encode(self.best["data"]).decode()
+            shown = data if len(data) <= _LONGEST_DATA else data[:_LONGEST_DATA] + " ..."
+            lines.append(
+                f"best         {self.best['score']:g}, node {self.best['number']} at depth "
+                f"{self.best['depth']}: {shown}"
+            )
+        return "\n".join(lines)
+
+
+def describe(path: Path) -> Description:
+    """Reads the journal; takes no lease and writes nothing."""
+    search = Search.replayed(storage.read(path))
+    best = search.best
+    settings = msgspec.to_builtins(search.settings)
+    return Description(
+        settings=settings,
+        budget=search.budget,
+        evaluations=search.evaluations,
+        failed=len(search.failures),
+        under_way=search.under_way,
+        deepest=max((node.depth for node in search.nodes), default=0),
+        best=None
+        if best is None
+        else {
+            "number": best.number,
+            "depth": best.depth,
+            "score": best.score,
+            "data": best.data,
+        },
+        can_be_repeated=search.settings.order == "fixed",
+    )
+
+
+def describe_policies() -> str:
+    """Every policy with its settings and their defaults, by what it searches."""
+    lines = ["over trees, for treewright.open_search:", *_listed(policies.known())]
+    lines += ["", "over goals, for treewright prove:", *_listed(andor_policies.known())]
+    return "\n".join(lines)
+
+
+def _listed(known: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name, kind in known.items():
+        lines.append(f"{name:<12} {kind.summary}")
+        lines += [f"{'':<12}   {key} = {value!r}" for key, value in settings_of(kind).items()]
+    return lines

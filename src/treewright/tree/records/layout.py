@@ -1,0 +1,79 @@
+"""Where everything of a tree run is: the only place that spells a path inside a run directory.
+
+Paths in records are relative to the run directory and written with `/`; functions here return
+those. `run_dir / layout.experiment(eval_id)` is the place itself. The names are part of the
+file format (docs/manifest.md): what is renamed here is not found in the runs of today.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel import artifacts
+from treewright.kernel.rundir import LEASE_DIR as LEASE
+from treewright.kernel.rundir import STATE_DIR
+
+__all__ = ["LEASE"]
+
+RUNS_DIR = "tree_runs"
+MANIFEST = "manifest.json"
+EVENTS = "events.jsonl"
+REPORT = "TREE_SUMMARY.md"
+VALIDATION = "VALIDATION_REPORT.md"
+PICTURES = "report"
+ARTIFACTS = artifacts.DIRECTORY
+CANDIDATES = "cand"
+WORKTREES = "wt"
+EVALUATIONS = "eval"
+IDEAS = "node_ideas"
+CLUSTER = "cluster"
+
+SUMMARY = "summary.json"
+SWEEP_LOG = "sweep.log"
+TESTS_LOG = "tests.log"
+ROOT_BASELINE = "root_baseline"
+PREFLIGHT = "preflight"
+IDEA_FILES = "idea_*.md"
+
+
+def runs_directory(repo: Path) -> Path:
+    """Where the runs of a repository are."""
+    return repo / STATE_DIR / RUNS_DIR
+
+
+def sweep_directory(name: str) -> str:
+    """Logs of a sweep that belongs to no idea: the root's, a node's held-out one."""
+    return f"{EVALUATIONS}/{name}"
+
+
+def experiment(eval_id: str) -> str:
+    """Logs and summary of an evaluation."""
+    return f"{EVALUATIONS}/{eval_id}/experiment"
+
+
+def summary(experiment_dir: str) -> str:
+    """The summary of the evaluation with this `experiment_dir`."""
+    return f"{experiment_dir}/{SUMMARY}"
+
+
+def worktree(node_id: str) -> str:
+    return f"{WORKTREES}/{node_id}"
+
+
+def ideas(node_id: str) -> str:
+    return f"{IDEAS}/{node_id}"
+
+
+def idea_file(number: int) -> str:
+    """The name of a node's idea with this number, from 0."""
+    return f"idea_{number:03d}.md"
+
+
+def results(name: str) -> str:
+    """The artifact with the results of an evaluation's sweep."""
+    return f"{name}_results.csv"
+
+
+def heldout(name: str) -> str:
+    """What a held-out sweep of a node or an evaluation is called."""
+    return f"{name}_heldout"

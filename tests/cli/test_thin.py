@@ -1,0 +1,35 @@
+"""Commands read flags, call one engine and print: they own no loop and write no file."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import treewright.cli
+
+ASKED_FOR = {"init", "verify"}
+"""They write one file, which the user named or which is all that the command is for."""
+MODULES = [
+    path
+    for path in sorted(Path(treewright.cli.__file__).parent.glob("*.py"))
+    if path.stem not in ASKED_FOR
+]
+WRITERS = {"atomic", "write_report", "write_results", "write_summary", "write_result"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_command_neither_loops_until_done_nor_writes(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    loops = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.While)]
+    assert not loops, "step until finished belongs to the engine"
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom | ast.Import)
+        for alias in node.names
+    }
+    assert not imported & WRITERS
+    written = [n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+    assert not {"write_bytes", "write_text", *WRITERS} & set(written)

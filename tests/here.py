@@ -1,0 +1,116 @@
+"""The program in this process, on the worker's Lean.
+
+For tests of what a command does and says. Where its being a process is what matters, they
+use the fixture `treewright`; where the start and the end of Lean are, they start their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from treewright import cli, lean, mcts, orchestrator
+from treewright.cli.main import main
+from treewright.lean import replay
+from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+from treewright.lean.wasm import session as wasm_session
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.session import WasmSession
+
+Program = Callable[..., CompletedProcess[str]]
+
+
+class Lent:
+    """A session whose borrower cannot close it."""
+
+    def __init__(self, session: WasmSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._session, name)
+
+    def __enter__(self) -> Lent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@functools.cache
+def _import_all() -> None:
+    """A module that is imported later would keep for ever what it finds lent."""
+    for package in (cli, lean, mcts, orchestrator):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(found.name)
+
+
+def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
+    """Another policy in the processes that are there."""
+    made = Replayer(shared._home, axioms=axioms)
+    made._reader, made._judge = shared._reader, shared._judge
+    made.close = lambda: None
+    return made
+
+
+def lend_lean(
+    patch: pytest.MonkeyPatch, lean_session: Callable[[], WasmSession], shared: Replayer
+) -> None:
+    """Whoever starts a session or a replay check of the usual kind gets the worker's."""
+
+    def session(home: LeanHome, imports: Sequence[str] = ("Init",), preamble: str = "") -> object:
+        if tuple(imports) != ("Init",) or preamble:
+            return WasmSession(home, imports, preamble)
+        return Lent(lean_session())
+
+    def replayer(home: LeanHome, *, axioms: frozenset[str] = DEFAULT_AXIOMS) -> Replayer:
+        return lent_replayer(shared, axioms)
+
+    _import_all()
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("treewright."):
+            for name, kind, lent in (
+                ("WasmSession", WasmSession, session),
+                ("Replayer", Replayer, replayer),
+            ):
+                if vars(module).get(name) is kind:
+                    patch.setattr(module, name, lent)
+    assert wasm_session.WasmSession is session
+    assert replay.Replayer is replayer
+
+
+def run_here(
+    patch: pytest.MonkeyPatch, arguments: Sequence[str], cwd: Path, stdin: str = ""
+) -> CompletedProcess[str]:
+    """What `subprocess.run` would give for the same call."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    before = Path.cwd()
+    with patch.context() as changed:
+        changed.setattr(sys, "argv", ["treewright", *arguments])
+        changed.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        changed.setattr(sys, "stdout", out)
+        changed.setattr(sys, "stderr", err)
+        os.chdir(cwd)
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+        finally:
+            os.chdir(before)
+    written = []
+    for stream in (out, err):
+        stream.flush()
+        written.append(stream.buffer.getvalue().decode())  # pyright: ignore[reportAttributeAccessIssue]
+    return CompletedProcess(list(arguments), code, *written)

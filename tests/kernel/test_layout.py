@@ -1,0 +1,64 @@
+"""A path inside a run directory is spelled in one place; everything else asks it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import treewright
+from treewright.kernel import rundir
+from treewright.mcts import layout as proof_layout
+from treewright.orchestrator.ledger.file import LEDGER
+from treewright.tree.records import layout as tree_layout
+
+SOURCE = Path(treewright.__file__).parent
+HOMES = {
+    "kernel/rundir.py",
+    "tree/records/layout.py",
+    "mcts/layout.py",
+    "orchestrator/running/background.py",  # a directory of its own, and the only one to know it
+}
+SHARED = {"report", "artifacts", "proved", "cluster", "preflight", "lease", "cand", "eval"}
+"""Words that also mean something else; in paths they are looked for with what stands around."""
+
+
+def names() -> set[str]:
+    found = {rundir.STATE_DIR}
+    for module in (tree_layout, proof_layout):
+        found |= {v for k, v in vars(module).items() if k.isupper() and isinstance(v, str)}
+    return found - SHARED
+
+
+def strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Literals of a module, also the fixed parts of f-strings; also docstrings."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def test_only_the_layouts_spell_paths_of_a_run() -> None:
+    pieces = ("/experiment", "eval/", "wt/", "node_ideas/", ".treewright/")
+    wrong = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE).as_posix()
+        if place in HOMES or place.startswith("lean/"):  # its own manifest, its own directories
+            continue
+        for line, text in strings(path):
+            if " " not in text and (text in names() or text.startswith(pieces)):
+                wrong.append(f"{place}:{line}: {text!r}")
+    assert not wrong
+
+
+def test_names_on_disk_are_those_of_released_runs() -> None:
+    assert tree_layout.experiment("e000001") == "eval/e000001/experiment"
+    assert tree_layout.summary("eval/e1/experiment") == "eval/e1/experiment/summary.json"
+    assert tree_layout.worktree("n0001") == "wt/n0001"
+    assert (
+        f"{tree_layout.ideas('n0001')}/{tree_layout.idea_file(7)}" == "node_ideas/n0001/idea_007.md"
+    )
+    assert tree_layout.runs_directory(Path("r")) == Path("r/.treewright/tree_runs")
+    assert tree_layout.results("e1") == "e1_results.csv"
+    assert tree_layout.heldout("n1") == "n1_heldout"
+    assert Path(".treewright/proof_runs") == proof_layout.RUNS
+    assert (tree_layout.LEASE, proof_layout.LEASE, LEDGER) == ("lease", "lease", "ledger.db")

@@ -1,0 +1,133 @@
+"""Which key goes where, for every way to give one, and that it goes nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.llm.endpoints import Step, completion, stand_in
+from treewright.llm import keys
+from treewright.llm.client import ChatClient
+from treewright.llm.endpoint import ChatError, Endpoint, origin
+from treewright.llm.wire import Message, Request
+
+LIST = "TREEWRIGHT_LLM_KEYS"
+
+
+def at(url: str, name: str | None = None) -> Endpoint:
+    return Endpoint(base_url=url, model="m", api_key_env=name)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "public-key")
+    monkeypatch.setenv("OWN_KEY", "own-key")
+    monkeypatch.setenv("TEAM_KEY", "team-key")
+
+
+def test_the_endpoints_own_setting_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIST, "https://llm.example=TEAM_KEY https://api.openai.com=TEAM_KEY")
+    assert keys.key_for(at("https://llm.example/v1", "OWN_KEY")) == "own-key"
+    assert keys.key_for(at("https://llm.example/v1")) == "team-key"
+    assert keys.key_for(at("https://api.openai.com/v1")) == "team-key"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.openai.com/v1",
+        "https://api.openai.com",
+        "https://API.openai.com:443/v1/",
+    ],
+)
+def test_the_public_endpoint_gets_the_public_key(url: str) -> None:
+    assert keys.key_for(at(url)) == "public-key"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.openai.com/v1",
+        "https://api.openai.com:8443/v1",
+        "https://api.openai.com.evil.example/v1",
+        "https://api.openai.com@evil.example/v1",
+        "https://evil.example/https://api.openai.com/v1",
+        "https://api.openai.com\\@evil.example/v1",
+        "https://evil.example\\@api.openai.com/v1",
+        "https://api.openai.com\t.evil.example/v1",
+        "https://api.openai.com:@evil.example/v1",
+        "https://api.openai.com:99999999/v1",
+        "https://api.openai.com:0443/v1",
+        "https://[api.openai.com]/v1",
+        "https://user:word@api.openai.com/v1",
+        "//api.openai.com/v1",
+        "api.openai.com",
+        "file://api.openai.com/v1",
+        "https://аpi.openai.com/v1",
+        "",
+    ],
+)
+def test_nobody_else_gets_it(url: str) -> None:
+    endpoint = Endpoint(base_url=url, model="m")
+    assert keys.key_for(endpoint) is None
+
+
+def test_an_entry_is_for_its_address_and_what_is_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIST, "http://gate.example:8080/a=OWN_KEY http://gate.example:8080=TEAM_KEY")
+    for url, key in [
+        ("http://gate.example:8080/a/v1", "own-key"),
+        ("http://gate.example:8080/a", "own-key"),
+        ("http://gate.example:8080/ab/v1", "team-key"),
+        ("http://gate.example:8080/v1", "team-key"),
+        ("http://gate.example:8080/a/../b/v1", None),
+        ("http://gate.example/v1", None),
+        ("https://gate.example:8080/v1", None),
+    ]:
+        assert keys.key_for(at(url)) == key, url
+
+
+@pytest.mark.parametrize(
+    "text", ["sk-secret", "https://h", "https://h=sk-secret", "h=OWN_KEY", "https://h= OWN_KEY"]
+)
+def test_an_entry_that_cannot_be_read_is_an_error_that_quotes_nothing(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LIST, text)
+    with pytest.raises(ChatError, match="entry 1 of TREEWRIGHT_LLM_KEYS") as caught:
+        keys.key_for(at("https://h/v1"))
+    assert "secret" not in str(caught.value)
+    assert caught.value.code == "llm_no_key"
+
+
+def test_a_variable_that_somebody_named_has_to_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("OWN_KEY", "  ")
+    assert keys.key_for(at("https://api.openai.com/v1")) is None, "nobody named it"
+    monkeypatch.setenv(LIST, "https://h=OWN_KEY")
+    for endpoint in (at("https://h/v1"), at("https://other/v1", "OWN_KEY")):
+        with pytest.raises(ChatError, match="OWN_KEY is not set"):
+            keys.key_for(endpoint)
+
+
+def test_two_servers_get_each_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    hello = Request([Message("user", "hi")])
+    with stand_in(Step(body=completion("1"))) as one, stand_in(Step(body=completion("2"))) as two:
+        monkeypatch.setenv(LIST, f"{one.url}=OWN_KEY")
+        for server in (one, two):
+            ChatClient(at(server.url)).ask(hello)
+    assert one.authorizations == ["Bearer own-key"]
+    assert two.authorizations == [None]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://[::1]:8080/v1", ("http", "[::1]", 8080)),
+        ("http://[::1]/v1", ("http", "[::1]", 80)),
+        ("HTTPS://Host.Example/v1", ("https", "host.example", 443)),
+        ("http://h:0/v1", ("http", "h", 0)),
+        ("http://h:/v1", None),
+        ("http://", None),
+    ],
+)
+def test_origins(url: str, expected: tuple[str, str, int] | None) -> None:
+    assert origin(url) == expected

@@ -1,0 +1,182 @@
+"""`treewright` in a process of its own, without the half second that starting Python takes.
+
+A process that has imported the program waits (`python -m tests.program`) and forks for every
+call; the fork becomes our child (as `subreaper` here, it is handed to us when the one between
+has ended), so that all that `subprocess` offers works: signals, pipes, waiting, its own session.
+Where the system cannot do that, or a call needs a fresh interpreter, Python is started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import gc
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import runpy
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PACKAGES = ("treewright.cli", "treewright.tree")
+_LONGEST_REQUEST = 1 << 20
+
+
+def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """`subprocess.Popen` of `treewright` with these arguments."""
+    fresh = any(
+        name.startswith("PYTHON") for name in set(options.get("env") or ()) - set(os.environ)
+    )
+    if fresh or _waiting() is None:
+        return subprocess.Popen([sys.executable, "-m", "treewright", *arguments], **options)
+    return _Forked(list(arguments), **options)
+
+
+def run(
+    arguments: Sequence[str], *, input: str | None = None, timeout: float = 120, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """`subprocess.run` of the same, with its output as text."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    if input is not None:
+        pipes["stdin"] = subprocess.PIPE
+    with start(arguments, **pipes, **options) as child:
+        try:
+            out, err = child.communicate(input, timeout=timeout)
+        except BaseException:
+            child.kill()
+            raise
+    return subprocess.CompletedProcess(list(arguments), child.returncode, out, err)
+
+
+class _Forked(subprocess.Popen[Any]):
+    """Popen whose child is forked elsewhere and adopted."""
+
+    def _execute_child(self, *values: Any) -> None:
+        given = inspect.signature(super()._execute_child).bind(*values).arguments  # pyright: ignore[reportAttributeAccessIssue]
+        unused = {"preexec_fn": None, "pass_fds": (), "shell": False, "gid": None, "uid": None}
+        assert all(given[name] == value for name, value in unused.items()), given
+        theirs = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        request = {
+            "arguments": given["args"],
+            "cwd": os.path.abspath(given["cwd"] or "."),  # noqa: PTH100
+            "environment": dict(os.environ if given["env"] is None else given["env"]),
+            "umask": given["umask"],
+            "session": bool(given["start_new_session"]),
+        }
+        connection = _waiting()
+        assert connection is not None
+        _be_subreaper(True)
+        try:
+            streams = [at if fd == -1 else fd for at, fd in enumerate(theirs)]
+            socket.send_fds(connection, [json.dumps(request).encode()], streams)
+            self.pid = int(connection.recv(32))
+        finally:
+            _be_subreaper(False)
+        self._child_created = True
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(given[name] for name in pipes))  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _be_subreaper(whether: bool) -> None:
+    done = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(whether), 0, 0, 0)
+    assert done == 0
+
+
+@functools.cache
+def _waiting() -> socket.socket | None:
+    """The connection to the process that waits; one for each of ours."""
+    if not sys.platform.startswith("linux"):
+        return None
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST_REQUEST)
+    with theirs:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.program", str(theirs.fileno())],
+            cwd=Path(__file__).parents[1],
+            pass_fds=[theirs.fileno()],
+        )
+
+    def end() -> None:
+        ours.close()
+        child.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _serve(connection: socket.socket) -> dict[str, Any] | None:
+    """Forks for every request; a fork returns with its request, the process itself at the end."""
+    while True:
+        data, streams, _, _ = socket.recv_fds(connection, _LONGEST_REQUEST, 3)
+        if not data:
+            return None
+        told, tell = os.pipe()
+        between = os.fork()
+        if between == 0:
+            child = os.fork()
+            if child:
+                os.write(tell, str(child).encode())
+                os._exit(0)
+            os.close(told)
+            os.close(tell)
+            connection.close()
+            for at, fd in enumerate(streams):
+                os.dup2(fd, at)
+            for fd in set(streams) - {0, 1, 2}:
+                os.close(fd)
+            return json.loads(data)
+        os.close(tell)
+        for fd in streams:
+            os.close(fd)
+        os.waitpid(between, 0)
+        connection.send(os.read(told, 32))
+        os.close(told)
+
+
+def _become(request: dict[str, Any]) -> None:
+    if request["session"]:
+        os.setsid()
+    if request["umask"] != -1:
+        os.umask(request["umask"])
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.argv = ["treewright", *request["arguments"]]
+    try:
+        runpy.run_module("treewright", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        # What is done at the end of a program, without taking every imported module apart.
+        threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+
+
+def main() -> None:
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    for name in _PACKAGES:
+        package = importlib.import_module(name)
+        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
+            with contextlib.suppress(ImportError):  # of an extra that is not installed
+                importlib.import_module(found.name)
+    gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
+    request = _serve(connection)
+    if request is not None:
+        _become(request)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,321 @@
+"""Ask and tell on disk: resuming, budgets, one owner, scores, errors, validation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import treewright
+from tests.search.landscape import shape, walk
+from treewright.kernel.errors import LockActive, StorageError, UsageError
+from treewright.search import storage
+from treewright.search.study import Task
+
+
+def test_a_finished_search_takes_a_larger_budget(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, seed=4, budget=10) as search:
+        search.run(walk)
+        assert search.is_over
+        assert search.ask() is None
+    with treewright.open_search(tmp_path) as search:
+        assert search.budget == 10
+        assert search.is_over
+        search.set_budget(25)
+        search.run(walk)
+        found = shape(search)
+    with treewright.open_search(seed=4, budget=25) as whole:
+        whole.run(walk)
+        assert shape(whole) == found
+    assert treewright.validate_search(tmp_path) == []
+
+
+def test_what_had_no_outcome_is_handed_out_again(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, seed=4, budget=10, lookahead=3) as search:
+        first, second, third = search.ask(), search.ask(), search.ask()
+        assert first is not None
+        assert third is not None
+        search.tell(second, 1.0, data={"kept": True})
+    with treewright.open_search(tmp_path) as search:
+        again = search.ask()
+        assert again is not None
+        assert (again.number, again.seed, again.attempt) == (first.number, first.seed, 2)
+        other = search.ask()
+        assert other is not None
+        assert other.number == third.number
+        assert [(n.number, n.data) for n in search.nodes] == [(second.number, {"kept": True})]
+
+
+def test_telling_twice(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path) as search:
+        task = search.ask()
+        assert task is not None
+        node = search.tell(task, 2.0, data="x")
+        assert search.tell(task, 2.0, data="x") is node
+        with pytest.raises(UsageError, match="outcome already"):
+            search.tell(task, 3.0)
+        with pytest.raises(UsageError, match="outcome already"):
+            search.fail(task, "no")
+        with pytest.raises(UsageError, match="no task 99"):
+            search.tell(99, 1.0)
+
+
+def test_a_released_task_comes_back_and_teaches_nothing() -> None:
+    search = treewright.open_search(policy="mcts", seed=1)
+    task = search.ask()
+    assert task is not None
+    search.release(task, "the machine went away")
+    again = search.ask()
+    assert again is not None
+    assert (again.number, again.attempt) == (task.number, 2)
+    search.release(again)
+    search.tell(again, 1.0)  # it came through after all
+    third = search.ask()
+    assert third is not None
+    assert third.number == 2
+
+
+def test_a_closed_search_takes_nothing(tmp_path: Path) -> None:
+    """It would not be on disk: whoever tells it must hear so."""
+    with treewright.open_search(tmp_path) as search:
+        task = search.ask()
+    with pytest.raises(UsageError, match="closed"):
+        search.tell(task, 1.0)
+    with pytest.raises(UsageError, match="closed"):
+        search.ask()
+    assert search.nodes == []
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path), pytest.raises(LockActive, match="pid"):
+        treewright.open_search(tmp_path)
+    treewright.open_search(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"seed": 8}, "begun with seed=7, not 8"),
+        ({"policy": "beam"}, "begun with policy='ab-mcts', not 'beam'"),
+        ({"direction": "minimize"}, "direction"),
+        ({"policy": "ab-mcts", "options": {"prior_weight": 2.0}}, "options"),
+        ({"root": [1]}, "root_data"),
+    ],
+)
+def test_what_is_fixed_stays_fixed(tmp_path: Path, given, words: str) -> None:
+    with treewright.open_search(tmp_path, policy="ab-mcts", seed=7) as search:
+        search.ask()
+    with pytest.raises(UsageError, match=words):
+        treewright.open_search(tmp_path, **given)
+    treewright.open_search(tmp_path, policy="ab-mcts", seed=7, options={}).close()
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), "1", None, True, {}, {"a": "b"}])
+def test_only_numbers_are_scores(score) -> None:
+    search = treewright.open_search()
+    task = search.ask()
+    with pytest.raises(UsageError, match="score"):
+        search.tell(task, score)
+    search.tell(task, 1)
+
+
+def test_data_is_what_it_will_be_after_a_crash(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, root={"code": ("a", "b")}) as search:
+        task = search.ask()
+        assert task is not None
+        assert task.parent.data == {"code": ["a", "b"]}
+        node = search.tell(task, 1.0, data=(1, 2))
+        assert node.data == [1, 2]
+        with pytest.raises(UsageError, match="JSON"):
+            search.tell(search.ask(), 1.0, data=object())
+
+
+def test_smaller_can_be_better() -> None:
+    with treewright.open_search(
+        policy="best-first", direction="minimize", budget=60, seed=3
+    ) as search:
+        search.run(lambda task: treewright.Result(-walk(task).score, data=walk(task).data))
+        assert search.best is not None
+        assert search.best.score == min(node.score or 0.0 for node in search.nodes)
+        assert search.best.score < 2.0
+
+
+def test_scores_by_config_are_compared_pair_by_pair() -> None:
+    """A child that wins on every config by a little beats noise that a mean would drown it in."""
+    base = {"a": 1.0, "b": 50.0, "c": -30.0, "d": 7.0}
+    with treewright.open_search(
+        policy="best-first", root_score=base, gate="parent", order="live"
+    ) as search:
+        better, noisy, worse = search.ask(), search.ask(), search.ask()
+        won = search.tell(better, {c: v + 0.1 + 0.001 * i for i, (c, v) in enumerate(base.items())})
+        search.tell(noisy, {"a": 9.0, "b": 43.0, "c": -30.5, "d": 6.0})
+        search.tell(worse, {c: v - 0.1 for c, v in base.items()})
+        gained = search.compare(won, search.root)
+        assert gained.is_better
+        assert gained.pairs == 4
+        assert gained.low is not None
+        assert 0.09 < gained.low < gained.gain < 0.11
+        with pytest.raises(UsageError, match="no value for config 'd'"):
+            search.tell(search.ask(), {"a": 1.0, "b": 2.0, "c": 3.0})
+        with pytest.raises(UsageError, match="by config"):
+            search.tell(search.ask(), 1.0)
+        grown = {branch.number for branch in search._sequencer.tree.growing}
+        assert grown == {0, won.number}, "what is not better beyond noise is not grown"
+
+
+def test_an_exception_stops_and_leaves_its_task_untried(tmp_path: Path) -> None:
+    def broken(task: Task) -> float:
+        if task.number == 4:
+            raise ZeroDivisionError("a bug of mine")
+        return 1.0
+
+    with treewright.open_search(tmp_path, seed=1, budget=8, lookahead=2) as search:
+        with pytest.raises(ZeroDivisionError):
+            search.run(broken, workers=2)
+        assert 4 not in {node.number for node in search.nodes}
+        assert search.failures == {}
+        search.run(lambda task: 1.0)
+        assert search.evaluations == 8
+
+
+def test_what_the_caller_calls_a_failure_is_one() -> None:
+    def evaluate(task: Task) -> float:
+        if task.number == 2:
+            raise ValueError("does not compile")
+        if task.number == 3:
+            raise treewright.EvaluationFailed("too slow")
+        return 1.0
+
+    with treewright.open_search(budget=6) as search:
+        search.run(evaluate, catch=(ValueError,))
+        assert search.failures == {
+            2: "ValueError: does not compile",
+            3: "EvaluationFailed: too slow",
+        }
+        assert search.evaluations == 6
+
+
+def test_what_is_no_score_stops_the_run() -> None:
+    with treewright.open_search(budget=6) as search, pytest.raises(UsageError, match="score"):
+        search.run(lambda task: "good")  # type: ignore[arg-type,return-value]
+
+
+def test_dask_workers(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, seed=9, budget=12, lookahead=2) as search:
+        search.run(walk, workers=2, backend="dask")
+        there = shape(search)
+    with treewright.open_search(seed=9, budget=12, lookahead=2) as here:
+        here.run(walk)
+        assert shape(here) == there
+    assert treewright.validate_search(tmp_path) == []
+
+
+KILLED = textwrap.dedent(
+    """
+    import os, signal, sys
+    import treewright
+    from tests.search.landscape import walk
+    from treewright.kernel import journal
+
+    path = sys.argv[1]
+    write, writes = journal.write_all, 0
+
+    def counted(fd, data):
+        global writes
+        writes += 1
+        if writes == at:
+            write(fd, data[: len(data) // 2])  # torn
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(fd, data)
+
+    journal.write_all = counted
+    while True:  # each turn a process of its own, killed one write later than the last
+        at = int(sys.stdin.readline() or 0)
+        if not at:
+            break
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            print("dead", flush=True)
+            continue
+        writes = 0
+        with treewright.open_search(path + str(at), policy="mcts", seed=6, budget=9,
+                                    lookahead=2) as search:
+            search.run(walk)
+        os._exit(0)
+    """
+)
+
+
+def test_killed_at_every_write_it_resumes_to_the_same_tree(tmp_path: Path) -> None:
+    """Real kills, inside the write, so that a torn line is left behind."""
+    with treewright.open_search(policy="mcts", seed=6, budget=9, lookahead=2) as whole:
+        whole.run(walk)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path / "killed-")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert process.stdin
+    assert process.stdout
+    survived = 0
+    for at in range(1, 40):
+        process.stdin.write(f"{at}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "dead\n"
+        place = tmp_path / f"killed-{at}"
+        with treewright.open_search(place, policy="mcts", seed=6, budget=9, lookahead=2) as search:
+            survived += search.is_over
+            search.run(walk)
+            assert shape(search) == shape(whole), at
+        assert treewright.validate_search(place) == [], at
+    process.stdin.close()
+    assert process.wait(30) == 0
+    process.stdout.close()
+    assert survived, "the last trials run through"
+
+
+def tampered(path: Path, kind: str, change) -> None:
+    file = path / storage.EVENTS
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    target = [line for line in lines if line["type"] == kind][5]
+    change(target)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("chosen", lambda line: line.update(parent=0 if line["parent"] else 1), "chooses"),
+        ("told", lambda line: line.update(score=123.0), "chooses"),
+        ("chosen", lambda line: line.update(seen=line["seen"] - 1), "outcomes"),
+        ("told", lambda line: line.update(number=1), "outcome already"),
+    ],
+)
+def test_validation_finds_what_was_changed(tmp_path: Path, kind, change, words) -> None:
+    with treewright.open_search(tmp_path, policy="best-first", seed=2, budget=30) as search:
+        search.run(walk)
+    assert treewright.validate_search(tmp_path) == []
+    tampered(tmp_path, kind, change)
+    problems = treewright.validate_search(tmp_path)
+    assert problems
+    assert words in problems[0]
+
+
+def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, budget=3) as search:
+        search.run(walk)
+    file = tmp_path / storage.EVENTS
+    file.write_text(file.read_text().replace('"told"', '"sold"'))
+    with pytest.raises(StorageError, match="cannot be read"):
+        treewright.open_search(tmp_path)
+    with pytest.raises(UsageError, match="no search at"):
+        treewright.validate_search(tmp_path / "elsewhere")
