@@ -142,6 +142,17 @@ def test_the_same_tree_for_any_number_of_workers(machines, toy, workers, caplog)
     assert ("room for 3 evaluations at once" in caplog.text) == (workers == 8)
 
 
+def test_a_search_without_a_barrier_and_its_confirmations_are_the_same_there(machines, toy):
+    steady(toy.path, "here", "best-first", STEADY)
+    on_cluster = Parallelism(3, "dask", machines.address)
+    manifest = steady(toy.path, "there", "best-first", STEADY, parallelism=on_cluster)
+    assert as_bytes(toy.run_dir("there")) == as_bytes(toy.run_dir("here"))
+    assert manifest.spent.confirmations > 1
+    assert validate(toy.run_dir("there"), toy.path) == []
+    logs = list(toy.run_dir("there").glob("eval/*/experiment/*_heldout.log"))
+    assert len(logs) == manifest.spent.confirmations
+
+
 def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
     """Its commits name parents that nobody has."""
     for number in range(3):
@@ -157,17 +168,6 @@ def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
     run_dir = search(cut.path, "run", REAL, parallelism=on_cluster)
     assert decisions(run_dir) == serial
     assert validate(run_dir, cut.path) == []
-
-
-def test_a_search_without_a_barrier_and_its_confirmations_are_the_same_there(machines, toy):
-    steady(toy.path, "here", "best-first", STEADY)
-    on_cluster = Parallelism(3, "dask", machines.address)
-    manifest = steady(toy.path, "there", "best-first", STEADY, parallelism=on_cluster)
-    assert as_bytes(toy.run_dir("there")) == as_bytes(toy.run_dir("here"))
-    assert manifest.spent.confirmations > 1
-    assert validate(toy.run_dir("there"), toy.path) == []
-    logs = list(toy.run_dir("there").glob("eval/*/experiment/*_heldout.log"))
-    assert len(logs) == manifest.spent.confirmations
 
 
 def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):

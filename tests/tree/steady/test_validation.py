@@ -54,6 +54,13 @@ def _exhausted(manifest: Manifest) -> None:
     steady_state.exhausted = [*steady_state.exhausted, Exhausted(growing, 3, 1)]
 
 
+def _exhausted_later(manifest: Manifest) -> None:
+    """At a choice that was never made."""
+    steady_state = manifest.steady
+    assert steady_state is not None
+    steady_state.exhausted.append(Exhausted("n0001", 99, 1))
+
+
 def _unknown_policy(manifest: Manifest) -> None:
     steady_state = manifest.steady
     assert steady_state is not None
@@ -77,7 +84,8 @@ FORGERIES: dict[str, tuple[Callable[[Manifest], None], str]] = {
     "it knew more": (_knew_more, "choice_differs"),
     "another order": (_another_order, "choice_differs"),
     "another setting": (_another_seed, "choice_differs"),
-    "exhausted without a reason": (_exhausted, "frontier_state"),
+    "exhausted without a reason": (_exhausted, "choice_differs"),
+    "exhausted by nobody": (_exhausted_later, "choice_differs"),
     "no such policy": (_unknown_policy, "policy_unknown"),
     "another fate": (_fate, "fate_differs"),
     "another stop reason": (_stop, "stop_reason_differs"),

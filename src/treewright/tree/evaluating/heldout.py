@@ -53,7 +53,7 @@ class HeldoutRequest(msgspec.Struct, frozen=True, tag="heldout"):
     @property
     def name(self) -> str:
         """Of its log and of its results."""
-        return heldout_name(self.eval_id)
+        return layout.heldout(self.eval_id.removesuffix(layout.heldout("")))
 
 
 class HeldoutOutcome(msgspec.Struct, frozen=True):
@@ -62,11 +62,6 @@ class HeldoutOutcome(msgspec.Struct, frozen=True):
     results: KeptFile | None = None
     problem: str = ""
     seconds: float = 0.0
-
-
-def heldout_name(owner: str) -> str:
-    """Of the held-out results of an evaluation or a node."""
-    return owner if owner.endswith("_heldout") else layout.heldout(owner)
 
 
 def measure(

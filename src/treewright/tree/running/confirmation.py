@@ -19,7 +19,7 @@ from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
 from treewright.tree.deciding.results import Results, parse_results
 from treewright.tree.evaluating import heldout, simulation, sweep
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest, heldout_name
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation
@@ -52,7 +52,7 @@ class Confirmer:
             found = self._parse(self.deciding.read(baseline).data, manifest)
             if all(i in found.sound_ids for i in ids):
                 return ev.HeldoutMeasured(node_id=node_id, artifact=baseline)
-        name = heldout_name(node_id)
+        name = layout.heldout(node_id)
         log_dir = layout.sweep_directory(name)
         request = self._request(manifest, name, 1, node, node.commit, log_dir)
         if manifest.dry_run:

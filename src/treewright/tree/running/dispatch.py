@@ -21,7 +21,7 @@ from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Outcome, Request, Work
 from treewright.tree.records import events as ev
-from treewright.tree.records import usage_log
+from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
@@ -401,8 +401,7 @@ class Dispatcher:
 
     def _fault(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:
         """A fault of ours or of the machine, as an outcome. Worth another try."""
-        experiment = self.store.manifest.evaluations[request.eval_id].experiment_dir
-        spent = usage_log.total(self.store.run_dir / experiment)
+        spent = usage_log.total(self.store.run_dir / layout.experiment(request.eval_id))
         return EvalOutcome(error=faults.as_error(error), usage=spent)
 
     def _requeue(

@@ -74,6 +74,9 @@ class _Walk:
         yield from self._exhaust_recorded(len(self.evaluations) + 1)
         yield from self._settle_up_to(len(self._settled))
         yield from self._stop()
+        for found in self._exhausted:
+            message = f"{found.node_id} is recorded as without ideas, which no choice found"
+            yield Finding("choice_differs", "run", message)
 
     def _order(self) -> Iterator[Finding]:
         places = [count(e.place) for e in self._settled]
