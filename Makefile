@@ -6,7 +6,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null)
-PYTEST_WORKERS ?= 2
+# One more than the cores it is meant for: some tests wait for other processes.
+PYTEST_WORKERS ?= 3
 
 # `uv` where it is present, plain pip where it is not; both check every hash.
 ifeq ($(UV),)

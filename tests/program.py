@@ -34,9 +34,8 @@ _LONGEST_REQUEST = 1 << 20
 
 def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """`subprocess.Popen` of `treewright` with these arguments."""
-    fresh = any(
-        name.startswith("PYTHON") for name in set(options.get("env") or ()) - set(os.environ)
-    )
+    new = set(options.get("env") or ()) - set(os.environ)
+    fresh = any(name.startswith("PYTHON") for name in new) or "preexec_fn" in options
     if fresh or _waiting() is None:
         return subprocess.Popen([sys.executable, "-m", "treewright", *arguments], **options)
     return _Forked(list(arguments), **options)
@@ -63,7 +62,7 @@ class _Forked(subprocess.Popen[Any]):
 
     def _execute_child(self, *values: Any) -> None:
         given = inspect.signature(super()._execute_child).bind(*values).arguments  # pyright: ignore[reportAttributeAccessIssue]
-        unused = {"preexec_fn": None, "pass_fds": (), "shell": False, "gid": None, "uid": None}
+        unused = {"pass_fds": (), "shell": False, "gid": None, "uid": None}
         assert all(given[name] == value for name, value in unused.items()), given
         theirs = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         request = {
@@ -103,6 +102,7 @@ def _waiting() -> socket.socket | None:
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.program", str(theirs.fileno())],
             cwd=Path(__file__).parents[1],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # what forks has one thread
             pass_fds=[theirs.fileno()],
         )
 

@@ -12,6 +12,7 @@ forked, which ran through.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -119,6 +120,7 @@ def main() -> None:
     undisturbed = invoke(command, log)
     for module in undisturbed.split()[1:]:
         importlib.import_module(module)
+    gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
     report("undisturbed", undisturbed, repo)
     shutil.copytree(template, repo, symlinks=True)
     through = invoke(command, log, lambda: die_at_every(int(step), int(first), repo, kept))

@@ -19,6 +19,9 @@ SHAPES = {
              "--sweep-config-limit", "8", "--confirm-configs", "4"],
     "dry": ["--ideas-per-node", "2", "--beam-width", "2", "--max-depth", "2",
             "--sweep-config-limit", "8", "--dry-run"],
+    "steady": ["--policy", "best-first", "--ideas-per-node", "2", "--max-depth", "2",
+               "--dedupe-scope", "none", "--max-total-idea-evals", "3", "--lookahead", "2",
+               "--sweep-config-limit", "8", "--confirm-configs", "4"],
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import Shape
@@ -110,6 +111,8 @@ class Shuffled:
             self._work(request)
             return Done(request, None, WorkerLost("injected, with the work done"))
         if kind == 2:
+            return Done(request, None, OSError("injected"), worker)
+        if isinstance(request, HeldoutRequest):
             return Done(request, None, OSError("injected"), worker)
         error = EvalError("llm_unavailable", "injected", retryable=True)
         return Done(request, EvalOutcome(error=error), worker=worker)

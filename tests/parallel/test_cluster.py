@@ -20,9 +20,12 @@ from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.cluster import Cluster, Isolation, cluster, isolation
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository
+from tests.tree.steady.running import REAL as STEADY
+from tests.tree.steady.running import as_bytes, steady
 from treewright.kernel import proctree
 from treewright.kernel.executors import dask
 from treewright.tree.evaluating import remote
+from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.running.housekeeping import Retention, process_owner
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
@@ -156,6 +159,17 @@ def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
     assert validate(run_dir, cut.path) == []
 
 
+def test_a_search_without_a_barrier_and_its_confirmations_are_the_same_there(machines, toy):
+    steady(toy.path, "here", "best-first", STEADY)
+    on_cluster = Parallelism(3, "dask", machines.address)
+    manifest = steady(toy.path, "there", "best-first", STEADY, parallelism=on_cluster)
+    assert as_bytes(toy.run_dir("there")) == as_bytes(toy.run_dir("here"))
+    assert manifest.spent.confirmations > 1
+    assert validate(toy.run_dir("there"), toy.path) == []
+    logs = list(toy.run_dir("there").glob("eval/*/experiment/*_heldout.log"))
+    assert len(logs) == manifest.spent.confirmations
+
+
 def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):
     serial = expected(toy)
     monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
@@ -163,7 +177,7 @@ def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, t
     real = remote._pack
 
     def pack(request, name):
-        packed.append(request.parent_node_id)
+        packed.append(start_ref(request))
         return real(request, name)
 
     monkeypatch.setattr(remote, "_pack", pack)

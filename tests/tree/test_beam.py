@@ -95,18 +95,22 @@ def test_a_candidate_without_root_score_comes_last() -> None:
 
 
 @given(depths(), st.integers(1, 4), st.randoms(use_true_random=False))
-def test_confirmations_are_asked_for_one_by_one_and_only_where_needed(
+def test_confirmations_are_asked_for_at_once_and_only_where_needed(
     evaluations, width, generator
 ) -> None:
     outcome = {one.eval_id: generator.random() < 0.5 for one in evaluations}
     confirmations: dict[str, Confirmation] = {}
     while True:
         found = beam.select(evaluations, width, set(), confirmations)
-        if found.to_confirm is None:
+        if not found.to_confirm:
             break
-        assert found.to_confirm not in confirmations
+        assert confirmations.keys().isdisjoint(found.to_confirm)
         assert found.promoted == []
-        confirmations[found.to_confirm] = confirmation(outcome[found.to_confirm])
+        confirmations |= {name: confirmation(outcome[name]) for name in found.to_confirm}
+    one_by_one: dict[str, Confirmation] = {}
+    while first := beam.select(evaluations, width, set(), one_by_one).to_confirm[:1]:
+        one_by_one[first[0]] = confirmation(outcome[first[0]])
+    assert confirmations == one_by_one, "those that one after the other would have been asked for"
     assert all(outcome[eval_id] for eval_id in found.promoted)
     assert all(may(one) for one in evaluations if one.eval_id in confirmations)
     held = [eval_id for eval_id in confirmations if outcome[eval_id]]

@@ -27,6 +27,7 @@ from treewright.tree.deciding.scoring import OF_METRICS
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import EvalOutcome, Manifest
 from treewright.tree.report.facts import read_title
+from treewright.tree.running.choosing import describe
 
 _LONGEST_TITLE = 60
 
@@ -96,6 +97,7 @@ class SearchProgress:
         )
         self._depth = self._bars.add_task("", total=None, visible=False, done="")
         self._queued_evals = self._finished_evals = 0
+        self._steady = False
         self._running: dict[str, tuple[TaskID, float]] = {}
         self._pace = Pace()
 
@@ -117,10 +119,10 @@ class SearchProgress:
         match event:
             case ev.RunCreated():
                 shape = event.manifest
+                how = f"beam {shape.beam_width}" if shape.steady is None else describe(shape)
                 self.say(
-                    f"run {shape.tree_run_id}: {shape.ideas_per_node} ideas a node, beam "
-                    f"{shape.beam_width}, depth {shape.max_depth}"
-                    + (", dry run" if shape.dry_run else "")
+                    f"run {shape.tree_run_id}: {shape.ideas_per_node} ideas a node, {how}, "
+                    f"depth {shape.max_depth}" + (", dry run" if shape.dry_run else "")
                 )
             case ev.NodeExpanded():
                 skipped = f", {_many(event.skipped, 'duplicate')} skipped" if event.skipped else ""
@@ -140,6 +142,9 @@ class SearchProgress:
                 self.say(f"  {event.eval_id}  {_confirmation(event)}")
             case ev.Decided():
                 self._decided(event)
+            case ev.Settled():
+                if event.node is not None:
+                    self.say(f"  {event.eval_id}  promoted to {event.node.node_id}")
             case ev.Stopped():
                 self.say(f"stop: {event.reason}")
             case _:
@@ -155,10 +160,9 @@ class SearchProgress:
                 self._read_title(evaluation.eval_id, evaluation.idea_path)
                 self._queued_evals += 1
                 self._finished_evals += evaluation.status in ("completed", "failed")
+        self._steady = manifest.steady is not None
         if self._queued_evals:
-            depth = manifest.current_depth + 1
-            self._bars.update(self._depth, visible=True, description=f"depth {depth}")
-            self._count()
+            self._show(manifest.current_depth + 1)
 
     def _read_title(self, eval_id: str, idea_path: str) -> None:
         if self._run_dir is not None:
@@ -167,7 +171,12 @@ class SearchProgress:
     def _queued(self, event: ev.Queued) -> None:
         self._read_title(event.eval_id, event.idea_path)
         self._queued_evals += 1
-        self._bars.update(self._depth, visible=True, description=f"depth {event.depth}")
+        self._show(event.depth)
+
+    def _show(self, depth: int) -> None:
+        """The bar over all: of a depth, or of a search that has no barrier between them."""
+        name = "evaluations" if self._steady else f"depth {depth}"
+        self._bars.update(self._depth, visible=True, description=name)
         self._count()
 
     def _started(self, event: ev.Started) -> None:

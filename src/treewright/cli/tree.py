@@ -1,4 +1,4 @@
-"""`treewright tree`: advance a beam search over git commits by one depth."""
+"""`treewright tree`: search over git commits, by depth or without a barrier."""
 
 from __future__ import annotations
 
@@ -15,6 +15,32 @@ _positive = click.IntRange(min=1)
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 
 
+class _PolicyOption(click.Option):
+    """Names the policies that there are, those of plug-ins too, when somebody asks for help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from treewright.search import policies
+
+        known = "; ".join(f"{name}: {kind.summary}" for name, kind in policies.known().items())
+        self.help = f"How the next node to try an idea on is chosen. {known}. [beam]"
+        return super().get_help_record(ctx)
+
+
+class _PolicySettings(click.Option):
+    """The same for their settings."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from treewright.search import policies
+
+        known = "; ".join(
+            f"{name}: {', '.join(kind.__struct_fields__)}"
+            for name, kind in policies.known().items()
+            if kind.__struct_fields__ and name != policies.Beam.name
+        )
+        self.help = f"A setting of the policy; may be repeated. {known}."
+        return super().get_help_record(ctx)
+
+
 @click.command()
 @click.option("--tree-run-id", metavar="ID", help="Run to start or continue (default: a new one).")
 @click.option(
@@ -29,7 +55,20 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
     default=Path("."),
     help="Target repository (default: the current one).",
 )
-@click.option("--ideas-per-node", type=_positive, help="Ideas tried per node. [5]")
+@click.option("--policy", metavar="NAME", cls=_PolicyOption)
+@click.option("--policy-option", multiple=True, metavar="KEY=VALUE", cls=_PolicySettings)
+@click.option(
+    "--order",
+    type=click.Choice(["fixed", "live"]),
+    help="What a choice knows: outcomes in the order of choosing, or all as they come. [fixed]",
+)
+@click.option(
+    "--lookahead",
+    type=_positive,
+    help="Evaluations chosen ahead of the outcomes they know. [--max-parallel-evals]",
+)
+@click.option("--branching", type=_positive, help="Most ideas tried per node. [the policy's]")
+@click.option("--ideas-per-node", type=_positive, help="Ideas tried, or asked for, per node. [5]")
 @click.option("--beam-width", type=_positive, help="Nodes kept per depth, over all parents. [1]")
 @click.option("--max-depth", type=_positive, help="Rounds of promotion. [3]")
 @click.option("--sweep-config-limit", type=_positive, help="Sweep only config_id < N. [all]")
@@ -116,7 +155,7 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 @click.option("--dry-run", is_flag=True, help="Simulate evaluations: no agent, no sweep, no git.")
 @click.pass_context
 def tree(ctx: click.Context, **flags: Any) -> None:
-    """Advance a beam search over git commits by one depth.
+    """Advance a search over git commits: by one depth with beam search, else to its end.
 
     Prints one JSON object on stdout and progress on stderr. Run the same command with
     the same --tree-run-id to continue, also after a crash.
@@ -131,6 +170,7 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
     from treewright.tree.records import description, layout
+    from treewright.tree.running.choosing import Choosing
     from treewright.tree.running.creation import Shape
     from treewright.tree.running.dispatch import FailureRules
     from treewright.tree.running.housekeeping import Retention
@@ -144,6 +184,13 @@ def _search(flags: dict[str, Any]) -> None:
         shape=Shape(
             **{name: flags[name] for name in Shape.__dataclass_fields__ if name != "dry_run"},
             dry_run=flags["dry_run"] or None,
+        ),
+        choosing=Choosing(
+            policy=flags["policy"],
+            options=_settings(flags["policy_option"]),
+            order=flags["order"],
+            lookahead=flags["lookahead"],
+            branching=flags["branching"],
         ),
         make_baseline=flags["make_baseline"],
         preflight=flags["preflight"],
@@ -182,6 +229,22 @@ def _search(flags: dict[str, Any]) -> None:
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)
     _print_json(document)
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, Any] | None:
+    """`key=value` pairs; a value is JSON if it can be, else text."""
+    import msgspec
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--policy-option {pair!r}: write KEY=VALUE")
+        try:
+            found[key] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            found[key] = value
+    return found or None
 
 
 def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:

@@ -125,6 +125,10 @@ def _items(event: ev.Event) -> list[str]:
             return [event.node_id]
         case ev.Decided():
             return [*event.decisions, *(node.node_id for node in event.nodes), *event.frontier]
+        case ev.Settled():
+            return [event.eval_id, *([event.node.node_id] if event.node is not None else [])]
+        case ev.Queued():
+            return [event.eval_id, event.parent_node_id]
         case ev.LeaseTaken() | ev.Stopped():
             return []
         case _:

@@ -13,6 +13,7 @@ from treewright.tree.records.description import best_node, most_evaluations, sco
 from treewright.tree.records.model import Evaluation, Manifest, Node
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import lineage
+from treewright.tree.running.choosing import describe
 
 _MOST_TITLES = 2000
 """Beyond so many evaluations a page gets the titles of nodes only, and others when asked."""
@@ -71,6 +72,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         "run_id": manifest.tree_run_id,
         "created_at": manifest.created_at,
         "dry_run": manifest.dry_run,
+        "policy": describe(manifest),
         "doubt": manifest.baseline_doubt,
         "progress": {
             "done": done,
@@ -182,6 +184,9 @@ def _seconds_each(manifest: Manifest, done: int) -> float | None:
     last = max(
         (e.finished_at for e in manifest.evaluations.values() if e.finished_at), default=None
     )
+    if manifest.steady is not None:  # its depths are worked on side by side
+        begun = min((r.started_at for r in manifest.depths if r.started_at), default=None)
+        return max(0.0, seconds_between(begun, last) or 0.0) / done
     spans = (
         seconds_between(record.started_at, record.finished_at or last)
         for record in manifest.depths

@@ -9,8 +9,8 @@ from treewright.tree.report import reasons
 _UNDECIDED = {
     "pending": "It waits for its turn.",
     "running": "It is being evaluated.",
-    "completed": "It has been measured; its depth is not decided yet.",
-    "failed": "It failed; its depth is not decided yet.",
+    "completed": "It has been measured; nothing is decided about it yet.",
+    "failed": "It failed; nothing is decided about it yet.",
 }
 
 

@@ -67,6 +67,12 @@ class Sequencer:
 
     def next(self) -> Branch | None:
         """Makes the next choice; None if it cannot be made yet, or never (`is_over`)."""
+        choice = self.propose()
+        return None if choice is None else self.tree.reserve(*choice)
+
+    def propose(self) -> Choice | None:
+        """The next choice, not made yet: a domain may find that nothing can be tried there, say
+        so with `exhaust` and ask again. Asked twice, with the same known, it says the same."""
         number = self.made + 1
         while True:
             if self._is_fixed:
@@ -77,7 +83,7 @@ class Sequencer:
             if self._waited_at != here:
                 choice = self.policy.choose(self.tree, stream(self._seed, number))
                 if choice is not None:
-                    return self.tree.reserve(*choice)
+                    return choice
                 self._waited_at = here
             if not self._is_fixed or self.seen == self.made:
                 return None
@@ -92,12 +98,23 @@ class Sequencer:
 
     def take(self, choice: Choice, seen: int) -> Branch:
         """A choice that was made before, knowing `seen` outcomes; the policy is not asked."""
+        self._know(seen)
+        return self.tree.reserve(*choice)
+
+    def exhaust(self, parent: int, seen: int | None = None) -> None:
+        """Nothing more can be tried under a node. `seen`: how many outcomes were known when that
+        was found, for a search that is rebuilt; now if nothing is said."""
+        if seen is not None:
+            self._know(seen)
+        self.tree.exhaust(parent)
+        self._waited_at = None
+
+    def _know(self, seen: int) -> None:
         if self._is_fixed:
             self._horizon = max(self._horizon, seen)
             self._admit(seen)
         if self.seen != seen:
             raise ValueError(f"it knew {seen} outcomes where there are {self.seen}")
-        return self.tree.reserve(*choice)
 
     def _admit(self, horizon: int) -> bool:
         """Lets in the outcomes up to that choice; False if one of them is missing."""

@@ -242,10 +242,8 @@ class Tree:
         counted = self._counted(branch)
         for each in counted:
             each.reserved -= 1
-        if exhausts_parent and not parent.exhausted:
-            if self.can_grow(parent):
-                self._stop_growing(parent)
-            parent.exhausted = True
+        if exhausts_parent:
+            self.exhaust(parent.number)
         if node is None:
             branch.status = Status.FAILED
             parent.child_failures += 1
@@ -265,6 +263,14 @@ class Tree:
         if expandable and not self._is_full(branch):
             self._start_growing(branch)
         return branch
+
+    def exhaust(self, number: int) -> None:
+        """Nothing more can be tried under this node, whatever its branching."""
+        branch = self.branches[number]
+        if not branch.exhausted:
+            if self.can_grow(branch):
+                self._stop_growing(branch)
+            branch.exhausted = True
 
     # -- questions ------------------------------------------------------------------------
 

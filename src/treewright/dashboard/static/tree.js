@@ -103,6 +103,7 @@ function head() {
     facts([
       ["progress", [bar(progress.done, progress.of, "progress"), `${progress.done} of ${progress.of}`]],
       ["depth", `${progress.depth} of ${progress.max_depth}`],
+      ["policy", run.policy],
       ["best", [el("strong", null, percent(best.score)), ` ${best.node}`]],
       [metric.name, gain(best.gain, best.low, best.high)],
       ["running", progress.running || null],

@@ -37,13 +37,15 @@ def _rank_key(evaluation: Evaluation) -> tuple[float, float, float, str]:
 class Selection:
     """The outcome of a depth, as far as it is known.
 
-    `to_confirm` is the candidate that must be measured on held-out configs before
-    anything more can be said; None when the selection is complete.
+    `to_confirm` are the candidates that must be measured on held-out configs before anything
+    more can be said, best first; there are none when the selection is complete. They are those
+    that fill the beam if all of them hold. Should some not hold, the others are still needed,
+    so nothing is measured that one after the other would not have been.
     """
 
     promoted: list[str]
     decisions: dict[str, Decision]
-    to_confirm: str | None = None
+    to_confirm: tuple[str, ...] = ()
 
 
 def select(
@@ -59,21 +61,22 @@ def select(
     fates: dict[str, Fate] = {}
     promoted: list[str] = []
     seen = set(known_trees)
+    missing: list[str] = []
     for evaluation in ranked:
         eval_id, tree = evaluation.eval_id, evaluation.candidate_tree
         if tree is not None and tree in seen:
             fates[eval_id] = "duplicate_code"
         elif len(promoted) == beam_width:
             fates[eval_id] = "beyond_beam"
-        elif confirmations is not None and eval_id not in confirmations:
-            return Selection([], {}, to_confirm=eval_id)
-        elif confirmations is not None and not confirmations[eval_id].held:
+        elif not _holds(eval_id, confirmations, missing):
             fates[eval_id] = "not_confirmed"
         else:
             fates[eval_id] = "promoted"
             promoted.append(eval_id)
             if tree is not None:
                 seen.add(tree)
+    if missing:
+        return Selection([], {}, tuple(missing))
     decisions = {
         e.eval_id: Decision(
             fate=fates.get(e.eval_id, "evaluation_failed" if e.error else "gate_failed"),
@@ -83,3 +86,15 @@ def select(
         for e in evaluations
     }
     return Selection(promoted, decisions)
+
+
+def _holds(
+    eval_id: str, confirmations: Mapping[str, Confirmation] | None, missing: list[str]
+) -> bool:
+    """What nobody has measured yet is noted, and taken to hold until then."""
+    if confirmations is None:
+        return True
+    if eval_id not in confirmations:
+        missing.append(eval_id)
+        return True
+    return confirmations[eval_id].held

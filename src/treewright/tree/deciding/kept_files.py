@@ -13,6 +13,7 @@ import hashlib
 import logging
 import subprocess
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -36,12 +37,16 @@ class KeptFile(msgspec.Struct, frozen=True):
     data: bytes
 
 
+def baselines(nodes: Iterable[Node]) -> list[Artifact]:
+    """What comparisons with these nodes rest on."""
+    found = [a for n in nodes for a in (n.artifacts.baseline, n.artifacts.heldout) if a is not None]
+    return list({artifact.path: artifact for artifact in found}.values())
+
+
 def needed_files(manifest: Manifest) -> list[Artifact]:
     """What the comparisons of the present frontier rest on."""
     nodes: list[Node] = [n for n in manifest.nodes.values() if n.parent_node_id is None]
-    nodes += [manifest.nodes[name] for name in manifest.frontier]
-    found = [a for n in nodes for a in (n.artifacts.baseline, n.artifacts.heldout) if a is not None]
-    return list({artifact.path: artifact for artifact in found}.values())
+    return baselines([*nodes, *(manifest.nodes[name] for name in manifest.frontier)])
 
 
 def undecided_results(manifest: Manifest) -> list[Artifact]:
@@ -62,6 +67,7 @@ class DecidingFiles:
     run_id: str
     dry_run: bool = False
     _held: dict[str, KeptFile] = field(default_factory=dict)
+    _copied: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hold_all(self, manifest: Manifest) -> None:
@@ -71,11 +77,19 @@ class DecidingFiles:
         results = {artifact.path: self.read(artifact) for artifact in undecided_results(manifest)}
         with self._lock:
             self._held = results | held
-        if not self.dry_run:
-            copied = self._copies()
-            for kept in held.values():
-                if _name(kept.artifact) not in copied:
-                    self._copy(kept)
+        self._copy_all(held.values())
+
+    def hold_nodes(self, nodes: Iterable[Node]) -> None:
+        """Takes these nodes' baselines into memory besides what is held, and makes copies."""
+        found = [self._held.get(a.path) or self.read(a) for a in baselines(nodes)]
+        for kept in found:
+            self.hold(kept)
+        self._copy_all(found)
+
+    def let_go(self, artifacts: Iterable[Artifact]) -> None:
+        with self._lock:
+            for artifact in artifacts:
+                self._held.pop(artifact.path, None)
 
     def hold(self, kept: KeptFile) -> None:
         with self._lock:
@@ -113,6 +127,16 @@ class DecidingFiles:
         except OSError:
             return None
         return data if hashlib.sha256(data).hexdigest() == artifact.sha256 else None
+
+    def _copy_all(self, files: Iterable[KeptFile]) -> None:
+        wanted = {_name(kept.artifact): kept for kept in files}
+        if self.dry_run or wanted.keys() <= self._copied:
+            return
+        self._copied = self._copies()
+        for name, kept in wanted.items():
+            if name not in self._copied:
+                self._copy(kept)
+                self._copied.add(name)
 
     def _copies(self) -> set[str]:
         prefix = f"refs/treewright/{self.run_id}/artifacts/"

@@ -42,7 +42,7 @@ WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
 
 
-class EvalRequest(msgspec.Struct, frozen=True):
+class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
     """Everything an evaluation depends on. Paths are absolute, for the machine it runs on."""
 
     tree_run_id: str

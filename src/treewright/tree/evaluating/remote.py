@@ -22,32 +22,35 @@ import msgspec
 
 import treewright
 from treewright.kernel import artifacts, untrusted
+from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.executors.dask import ClusterError, DaskExecutor, connect
-from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.remote_worker import (
     SENT,
     RemoteResult,
     RemoteTask,
     evaluate_here,
     mark,
-    parent_ref,
+    start_ref,
     version_here,
 )
+from treewright.tree.evaluating.work import Outcome, Request
 from treewright.tree.records import layout
-from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, git, try_git
+from treewright.tree.repository.worktrees import candidate_ref
 
 _POLL_SECONDS = 0.2
 _SCATTERED_BYTES = 1 << 20
+_MOST_BUNDLES = 64
 
 _log = logging.getLogger("treewright")
 
 
 class RemoteExecutor:
-    """Packs requests and unpacks results for a dask client. Serves one depth."""
+    """Packs requests and unpacks results for a dask client. Serves one dispatcher."""
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class RemoteExecutor:
     ) -> None:
         self.capacity = capacity
         self._client = client
-        self._engine: DaskExecutor[EvalRequest, bytes] = DaskExecutor(client, capacity, cancel)
+        self._engine: DaskExecutor[Request, bytes] = DaskExecutor(client, capacity, cancel)
         self._dry_run = dry_run
         self._remote = remote
         self._remote_url = remote_url
@@ -70,7 +73,7 @@ class RemoteExecutor:
         self._cancel_event = cancel_event
         self._bundles: dict[str, Any] = {}
 
-    def submit(self, request: EvalRequest) -> None:
+    def submit(self, request: Request) -> None:
         task = RemoteTask(
             request=request,
             dry_run=self._dry_run,
@@ -82,7 +85,7 @@ class RemoteExecutor:
         payload = msgspec.msgpack.encode(task)
         self._engine.submit(request, evaluate_here, treewright.__version__, payload, bundle)
 
-    def next_done(self, timeout: float | None = None) -> Done[EvalRequest, EvalOutcome] | None:
+    def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
         done = self._engine.next_done(timeout)
         if done is None:
             return None
@@ -102,23 +105,26 @@ class RemoteExecutor:
     def close(self) -> None:
         self._engine.close()
 
-    def _forget(self, request: EvalRequest) -> None:
+    def _forget(self, request: Request) -> None:
         import distributed
 
         with contextlib.suppress(Exception):  # a mark that is left costs the scheduler a name
             distributed.Event(mark(self._cancel_event, request), client=self._client).clear()
 
-    def _bundle(self, request: EvalRequest) -> Any:
-        """The parent's history, less what the named remote has; made once a parent. A large
-        one is handed to the cluster once, and not again with each task."""
-        if request.parent_commit not in self._bundles:
+    def _bundle(self, request: Request) -> Any:
+        """The history that is started from, less what the named remote has; made once a branch.
+        A large one is handed to the cluster once, and not again with each task."""
+        ref = start_ref(request)
+        if ref not in self._bundles:
             data = _pack(request, self._remote)
             kept: Any = data
             if len(data) > _SCATTERED_BYTES:
                 with contextlib.suppress(TimeoutError):  # no worker is there yet to hold it
                     kept = self._client.scatter(data, hash=False, timeout=5)
-            self._bundles[request.parent_commit] = kept
-        return self._bundles[request.parent_commit]
+            if len(self._bundles) >= _MOST_BUNDLES:
+                del self._bundles[next(iter(self._bundles))]
+            self._bundles[ref] = kept
+        return self._bundles[ref]
 
 
 def _shallow_boundary(repo: Path) -> str:
@@ -126,44 +132,57 @@ def _shallow_boundary(repo: Path) -> str:
     return path.read_text() if path.is_file() else ""
 
 
-def _pack(request: EvalRequest, remote: str | None) -> bytes:
+def _pack(request: Request, remote: str | None) -> bytes:
     repo = Path(request.repo)
     known = ("--not", f"--remotes={remote}") if remote else ()
     with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
         path = str(Path(directory) / "parent.bundle")
-        made = try_git(repo, "bundle", "create", "-q", path, parent_ref(request), *known)
+        made = try_git(repo, "bundle", "create", "-q", path, start_ref(request), *known)
         if made.returncode == 0:
             return Path(path).read_bytes()
     if "empty bundle" in made.stderr:
         return b""
-    raise GitError(f"cannot pack {request.parent_node_id}: {made.stderr.strip()}")
+    raise GitError(f"cannot pack {start_ref(request)}: {made.stderr.strip()}")
 
 
-def receive(request: EvalRequest, result: RemoteResult, fence: Fence) -> EvalOutcome:
-    """Puts what a worker sent where a local evaluation would have left it. Asks the fence
+def receive(request: Request, result: RemoteResult, fence: Fence) -> Outcome:
+    """Puts what a worker sent where the same work here would have left it. Asks the fence
     before each write: what is there may be a successor's by now."""
     run_dir = Path(request.run_dir)
-    experiment = run_dir / layout.experiment(request.eval_id)
     fence.check()
+    if isinstance(request, HeldoutRequest):
+        assert result.heldout is not None
+        with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
+            _unpack(tar, run_dir / request.log_dir)
+        kept = result.heldout.results
+        if kept is not None:
+            fence.check()
+            _keep(run_dir, kept.artifact, kept.data, request.eval_id)
+        return result.heldout
+    assert result.outcome is not None
+    experiment = run_dir / layout.experiment(request.eval_id)
     untrusted.remove_tree(experiment)
     experiment.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(result.files)) as tar:
         _unpack(tar, experiment)
     recorded = result.outcome.results_csv
     if recorded is not None and result.results_csv is not None:
-        name = Path(recorded.path).name
         fence.check()
-        kept = artifacts.keep(result.results_csv, run_dir, name, recorded.source)
-        if kept.sha256 != recorded.sha256:
-            raise OSError(f"the results of {request.eval_id} changed on their way")
+        _keep(run_dir, recorded, result.results_csv, request.eval_id)
     if result.bundle is not None:
         with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
             path = Path(directory) / "candidate.bundle"
             path.write_bytes(result.bundle)
-            branch = f"refs/heads/treewright/{request.tree_run_id}/cand/{request.eval_id}"
+            branch = candidate_ref(request.tree_run_id, request.eval_id)
             fence.check()
             git(Path(request.repo), "fetch", "-q", "--force", str(path), f"{SENT}:{branch}")
     return result.outcome
+
+
+def _keep(run_dir: Path, recorded: Artifact, data: bytes, eval_id: str) -> None:
+    kept = artifacts.keep(data, run_dir, Path(recorded.path).name, recorded.source)
+    if kept.sha256 != recorded.sha256:
+        raise OSError(f"the results of {eval_id} changed on their way")
 
 
 def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
@@ -180,6 +199,7 @@ def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = tar.extractfile(entry)
         assert content is not None
+        untrusted.remove_tree(path)  # of an earlier try
         with content, path.open("xb") as file:
             shutil.copyfileobj(content, file)
 

@@ -24,12 +24,13 @@ import msgspec
 import treewright
 from treewright.kernel import process, untrusted
 from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
-from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
-from treewright.tree.evaluating.simulation import simulate
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.work import Request, worker
 from treewright.tree.records import layout
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
-from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.repository.worktrees import candidate_ref, node_ref
 
 SENT = "refs/treewright/sent"
 _CANCEL_POLL_SECONDS = 2.0
@@ -39,7 +40,7 @@ _EXECUTING = ("executing", "long-running")
 class RemoteTask(msgspec.Struct, frozen=True):
     """A request, which holds all that it rests on but the commits, and where to get these."""
 
-    request: EvalRequest
+    request: Request
     dry_run: bool
     remote_url: str | None
     cancel_event: str
@@ -48,12 +49,14 @@ class RemoteTask(msgspec.Struct, frozen=True):
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
-    """What comes back. `files` is a tar of the experiment directory."""
+    """What comes back: of an evaluation or of a held-out sweep. `files` is a tar of the
+    directory with its logs."""
 
-    outcome: EvalOutcome
+    outcome: EvalOutcome | None
     files: bytes
     results_csv: bytes | None
     bundle: bytes | None
+    heldout: HeldoutOutcome | None = None
 
 
 def version_here() -> str:
@@ -79,9 +82,10 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
     return msgspec.msgpack.encode(result), name, os.getpid()
 
 
-def mark(cancel_event: str, request: EvalRequest) -> str:
+def mark(cancel_event: str, request: Request) -> str:
     """Names the cluster's event that says that an attempt was begun."""
-    return f"{cancel_event}-{request.eval_id}-{request.attempt}"
+    name = request.eval_id if isinstance(request, EvalRequest) else request.name
+    return f"{cancel_event}-{name}-{request.attempt}"
 
 
 def begin_once(name: str) -> None:
@@ -108,11 +112,15 @@ def _evaluate_in(
     run_dir, repo = workspace / "run", workspace / "repo"
     request = msgspec.structs.replace(task.request, repo=str(repo), run_dir=str(run_dir))
     run_dir.mkdir(parents=True)
-    if task.dry_run:
-        outcome = simulate(request)
-    else:
+    if not task.dry_run:
         _check_out(repo, task, bundle, cancel)
-        outcome = Evaluator(cancel)(request)
+    outcome = worker(cancel, dry_run=task.dry_run)(request)
+    if isinstance(request, HeldoutRequest):
+        assert isinstance(outcome, HeldoutOutcome)
+        logs = run_dir / request.log_dir
+        logs.mkdir(parents=True, exist_ok=True)
+        return RemoteResult(None, _tar(logs), None, None, outcome)
+    assert isinstance(outcome, EvalOutcome)
     results = outcome.results_csv
     return RemoteResult(
         outcome=outcome,
@@ -123,11 +131,11 @@ def _evaluate_in(
 
 
 def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event) -> None:
-    """A repository with the parent in it, and the root checked out: prompts and scripts of
-    the configuration are read there, as they are on the coordinator."""
+    """A repository with what is started from in it, and the root checked out: prompts and
+    scripts of the configuration are read there, as they are on the coordinator."""
     request = task.request
     repo.mkdir()
-    kind = "sha256" if len(request.parent_commit) == 64 else "sha1"
+    kind = "sha256" if len(start_commit(request)) == 64 else "sha1"
     git(repo, "init", "-q", f"--object-format={kind}")
     if task.shallow:  # else the bundle would be refused: it lacks what its commits name
         (repo / ".git" / "shallow").write_text(task.shallow)
@@ -136,12 +144,12 @@ def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Ev
     if bundle:
         path = repo.with_name("parent.bundle")
         path.write_bytes(bundle)
-        git(repo, "fetch", "-q", str(path), f"{parent_ref(request)}:{SENT}")
+        git(repo, "fetch", "-q", str(path), f"{start_ref(request)}:{SENT}")
         path.unlink()
     git(repo, "checkout", "-q", "--detach", request.root_commit)
 
 
-def _fetch_remote(repo: Path, url: str, request: EvalRequest, cancel: threading.Event) -> None:
+def _fetch_remote(repo: Path, url: str, request: Request, cancel: threading.Event) -> None:
     """The only step that talks to another machine, so it can be cancelled and timed out."""
     log = repo.with_name("fetch.log")
     done = process.run(
@@ -149,7 +157,7 @@ def _fetch_remote(repo: Path, url: str, request: EvalRequest, cancel: threading.
         cwd=repo,
         env=environment(),
         log_path=log,
-        timeout=request.timeout_seconds,
+        timeout=request.timeout_seconds if isinstance(request, EvalRequest) else None,
         cancel=cancel,
         owner=request.owner,
     )
@@ -159,9 +167,16 @@ def _fetch_remote(repo: Path, url: str, request: EvalRequest, cancel: threading.
         raise GitError(f"a worker cannot fetch from the remote given by --cluster-remote: {reason}")
 
 
-def parent_ref(request: EvalRequest) -> str:
-    trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
-    return trees.node_ref(request.parent_node_id)
+def start_commit(request: Request) -> str:
+    """The commit that a worker must have: an evaluation's parent, or the candidate itself."""
+    return request.parent_commit if isinstance(request, EvalRequest) else request.commit
+
+
+def start_ref(request: Request) -> str:
+    """The branch that keeps it on the coordinator's machine."""
+    if isinstance(request, HeldoutRequest):
+        return candidate_ref(request.tree_run_id, request.eval_id)
+    return node_ref(request.tree_run_id, request.parent_node_id)
 
 
 def _candidate_bundle(

@@ -19,7 +19,9 @@ from treewright.tree.config import MetricConfig
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import parse_results
 from treewright.tree.deciding.scoring import rejection
+from treewright.tree.evaluating import heldout
 from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalError, EvalOutcome
 
@@ -76,13 +78,15 @@ def simulate(request: EvalRequest) -> EvalOutcome:
     return outcome
 
 
-def heldout_csv(request: EvalRequest, parent_heldout: bytes, config_ids: Sequence[int]) -> str:
+def simulate_heldout(request: HeldoutRequest) -> HeldoutOutcome:
     """A candidate's results on held-out configs: the same shift as in its selection."""
     draw = _generator(request)
     draw.random()
     names = [metric.name for metric in request.config.metrics]
-    before = parse_results(parent_heldout, names).values
-    return _shifted(before, config_ids, request.config.metrics, draw)
+    before = parse_results(request.parent_heldout, names).values
+    config_ids = range(request.config_start, request.config_stop)
+    text = _shifted(before, config_ids, request.config.metrics, draw)
+    return HeldoutOutcome(heldout.keep(request, text.encode(), "simulated"))
 
 
 def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> str:
@@ -91,7 +95,7 @@ def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> 
     return _csv(rows, metrics)
 
 
-def _generator(request: EvalRequest) -> random.Random:
+def _generator(request: EvalRequest | HeldoutRequest) -> random.Random:
     key = b"%d:%s:" % (request.seed, request.parent_node_id.encode()) + request.idea
     return random.Random(hashlib.sha256(key).digest())  # noqa: S311
 

@@ -54,7 +54,8 @@ class NodeContext:
     owner: str = ""
     cancel: threading.Event | None = None
     round: int = 1
-    """The depth that is being searched, for which the ideas are."""
+    """The depth that is being searched, for which the ideas are; without a barrier the number
+    of this expansion in the run."""
 
 
 @dataclass(slots=True)

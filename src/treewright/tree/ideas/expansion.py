@@ -21,7 +21,15 @@ from treewright.tree.ideas.factory import make_source, rehearsed_source
 from treewright.tree.ideas.node_context import measured
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, summary, usage_log
-from treewright.tree.records.model import FileDigest, IdeaRecord, Manifest, Node, SkippedIdea
+from treewright.tree.records.model import (
+    UNSET,
+    FileDigest,
+    IdeaRecord,
+    Manifest,
+    Node,
+    SkippedIdea,
+    Unset,
+)
 from treewright.tree.report.facts import read_title
 from treewright.tree.repository.git import git
 
@@ -36,8 +44,17 @@ class Expander:
     owner: str = ""
     cancel: threading.Event | None = None
 
-    def expand(self, manifest: Manifest, node_id: str, depth: int, most: int) -> ev.NodeExpanded:
-        """Chooses up to `most` new ideas and writes their files."""
+    def expand(
+        self,
+        manifest: Manifest,
+        node_id: str,
+        depth: int,
+        most: int,
+        expansion: int | Unset = UNSET,
+    ) -> ev.NodeExpanded:
+        """Chooses up to `most` new ideas and writes their files. `expansion` is the number of
+        this one in a run without a barrier, where a node may be expanded any number of times."""
+        turn = depth if isinstance(expansion, Unset) else expansion
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
         self._remove_unrecorded(directory, node)
@@ -50,13 +67,13 @@ class Expander:
         seen = self._seen(manifest, lineage)
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
-        usage = usage_log.total(directory, usage_log.of_expansion(depth))  # of one that was lost
+        usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
         make = rehearsed_source if manifest.dry_run else make_source
         for source in map(make, self.config.ideas):
             wanted = most - len(chosen)
             if wanted <= 0:
                 break
-            context = self._context(manifest, node, depth, lineage, wanted)
+            context = self._context(manifest, node, turn, lineage, wanted)
             proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
             # Kept when the source failed: its error names a log in there.
             untrusted.remove_tree(context.scratch)
@@ -65,30 +82,40 @@ class Expander:
             for idea in proposals.ideas:
                 key = idea_text.key(idea.text)
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
-                if duplicate_of is not None and manifest.dedupe_scope != "none":
+                if duplicate_of is not None and self._dedupes(manifest):
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
                 elif len(chosen) < most:
                     chosen.append((idea, key))
         return ev.NodeExpanded(
             node_id=node_id,
             depth=depth,
-            ideas=self._write(node, depth, chosen),
+            ideas=self._write(node, depth, chosen, expansion),
             context_ideas_dirs=[ancestor.node_ideas_dir for ancestor in lineage],
             context_idea_files=snapshot,
             dedupe_scope=manifest.dedupe_scope,
             skipped=skipped,
             usage=usage,
+            expansion=expansion,
         )
+
+    def _dedupes(self, manifest: Manifest) -> bool:
+        """Without a barrier a node is asked for more ideas until it has none: its own count as
+        tried whatever the scope, or it would be given the same ones for ever."""
+        return manifest.dedupe_scope != "none" or manifest.steady is not None
 
     def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
         """Digests of idea texts that must not be tried again -> the file that has them."""
-        if manifest.dedupe_scope == "none":
+        if not self._dedupes(manifest):
             return {}
-        nodes = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
+        nodes = {
+            "none": lineage[:1],
+            "node_plus_ancestors": lineage,
+            "global": list(manifest.nodes.values()),
+        }[manifest.dedupe_scope]
         return {idea.key: idea.path for node in nodes for idea in node.ideas}
 
     def _context(
-        self, manifest: Manifest, node: Node, depth: int, lineage: list[Node], wanted: int
+        self, manifest: Manifest, node: Node, turn: int, lineage: list[Node], wanted: int
     ) -> NodeContext:
         scratch = self.run_dir / node.node_ideas_dir / ".generating"
         untrusted.remove_tree(scratch)
@@ -97,7 +124,7 @@ class Expander:
         return NodeContext(
             node_id=node.node_id,
             depth=node.depth,
-            round=depth,
+            round=turn,
             wanted=wanted,
             seed=manifest.seed,
             checkout=self.run_dir / node.worktree_path if node.worktree_path else self.repo,
@@ -111,7 +138,9 @@ class Expander:
             cancel=self.cancel,
         )
 
-    def _write(self, node: Node, depth: int, chosen: list[tuple[Idea, str]]) -> list[IdeaRecord]:
+    def _write(
+        self, node: Node, depth: int, chosen: list[tuple[Idea, str]], expansion: int | Unset
+    ) -> list[IdeaRecord]:
         directory = self.run_dir / node.node_ideas_dir
         atomic.make_directory(directory)
         files: dict[str, bytes] = {}
@@ -120,7 +149,8 @@ class Expander:
             name = layout.idea_file(number)
             files[name] = idea.text.encode("utf-8")
             path = f"{node.node_ideas_dir}/{name}"
-            records.append(IdeaRecord(path, sha256_text(idea.text), key, idea.origin, depth))
+            digest = sha256_text(idea.text)
+            records.append(IdeaRecord(path, digest, key, idea.origin, depth, expansion))
         atomic.write_many(directory, files)
         return records
 

@@ -28,6 +28,7 @@ def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
     statuses = [evaluation.status for evaluation in manifest.evaluations.values()]
     return {
         "tree_run_id": manifest.tree_run_id,
+        "policy": "beam" if manifest.steady is None else manifest.steady.policy,
         "current_depth": manifest.current_depth,
         "max_depth": manifest.max_depth,
         "stop_reason": manifest.stop_reason,
@@ -68,7 +69,12 @@ _STATUSES = ("pending", "running", "completed", "failed")
 def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
     """How much a real run of this shape would evaluate and, from past ones, how long."""
     most = most_evaluations(manifest)
-    sweeps = f" and {manifest.beam_width * manifest.max_depth} or more held-out sweeps"
+    beam = manifest.beam_width * manifest.max_depth
+    sweeps = (
+        f" and {beam} or more held-out sweeps"
+        if manifest.steady is None
+        else " and a held-out sweep for each that passes the gate"
+    )
     what = f"a real run: at most {most} evaluations" + (sweeps if manifest.confirm_configs else "")
     each = past_seconds_per_evaluation(runs)
     if each is None:
@@ -79,6 +85,8 @@ def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
 
 def most_evaluations(manifest: Manifest) -> int:
     """How many evaluations a run of this shape makes if every frontier is full."""
+    if manifest.steady is not None and manifest.max_total_idea_evals is not None:
+        return manifest.max_total_idea_evals
     first = manifest.ideas_per_node
     later = manifest.ideas_per_node * manifest.beam_width * (manifest.max_depth - 1)
     total = first + later

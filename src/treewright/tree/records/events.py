@@ -13,16 +13,19 @@ from treewright.kernel.artifacts import Artifact
 from treewright.kernel.lease import Owner
 from treewright.llm.usage import Usage
 from treewright.tree.records.model import (
+    UNSET,
     Confirmation,
     Decision,
     DedupeScope,
     EvalOutcome,
+    Exhausted,
     FileDigest,
     IdeaRecord,
     Manifest,
     Node,
     SkippedIdea,
     StopReason,
+    Unset,
 )
 
 
@@ -46,7 +49,8 @@ class RunCreated(_Event, tag="run_created"):
 
 
 class NodeExpanded(_Event, tag="expanded"):
-    """Ideas were chosen for a node; their files exist."""
+    """Ideas were chosen for a node; their files exist. Without a barrier `expansion` numbers
+    these events, and `exhausted` says that there were no ideas and will be none."""
 
     node_id: str
     depth: int
@@ -56,9 +60,13 @@ class NodeExpanded(_Event, tag="expanded"):
     dedupe_scope: DedupeScope
     skipped: list[SkippedIdea]
     usage: Usage = Usage()
+    expansion: int | Unset = UNSET
+    exhausted: Exhausted | Unset = UNSET
 
 
 class Queued(_Event, tag="queued"):
+    """An evaluation is to be made. `seen`: how many outcomes were known to whom chose it."""
+
     eval_id: str
     parent_node_id: str
     depth: int
@@ -66,6 +74,7 @@ class Queued(_Event, tag="queued"):
     idea_path: str
     idea_sha256: str
     experiment_dir: str
+    seen: int | Unset = UNSET
 
 
 class Started(_Event, tag="started"):
@@ -130,6 +139,15 @@ class Decided(_Event, tag="decided"):
     rejected_worktrees_kept: bool = False
 
 
+class Settled(_Event, tag="settled"):
+    """Without a barrier: one evaluation's fate, and the node that it became."""
+
+    eval_id: str
+    decision: Decision
+    node: Node | None = None
+    rejected_worktrees_kept: bool = False
+
+
 class Stopped(_Event, tag="stopped"):
     """The search ended without a further depth."""
 
@@ -148,5 +166,6 @@ Event = (
     | HeldoutMeasured
     | Confirmed
     | Decided
+    | Settled
     | Stopped
 )

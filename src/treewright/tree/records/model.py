@@ -27,6 +27,10 @@ NodeStatus = Literal["frontier", "expanded"]
 Fate = Literal[
     "promoted", "evaluation_failed", "gate_failed", "duplicate_code", "not_confirmed", "beyond_beam"
 ]
+Order = Literal["fixed", "live"]
+Unset = msgspec.UnsetType
+UNSET = msgspec.UNSET
+"""For fields of runs without a barrier: those with one are written as if there were none."""
 StopReason = Literal["max_depth_reached", "empty_frontier", "max_total_idea_evals", "no_new_ideas"]
 
 
@@ -98,9 +102,10 @@ class GateDecision(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What became of an evaluation at the barrier of its depth.
+    """What became of an evaluation: at the barrier of its depth, or when its turn came.
 
-    `rank` is its place among the candidates of the depth that passed the gate.
+    `rank` is its place among the candidates of the depth that passed the gate, where a whole
+    depth is ranked.
     """
 
     fate: Fate
@@ -134,7 +139,11 @@ class EvalOutcome(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct):
-    """One idea tried on one node."""
+    """One idea tried on one node.
+
+    Without a barrier: `seen` is how many outcomes its choice knew, `place` its own place among
+    the outcomes, counted from 1.
+    """
 
     eval_id: str
     parent_node_id: str
@@ -169,6 +178,8 @@ class Evaluation(msgspec.Struct):
     error: EvalError | None = None
     confirmation: Confirmation | None = None
     decision: Decision | None = None
+    seen: int | Unset = UNSET
+    place: int | Unset = UNSET
 
 
 class FileDigest(msgspec.Struct, frozen=True):
@@ -178,13 +189,15 @@ class FileDigest(msgspec.Struct, frozen=True):
 
 class IdeaRecord(msgspec.Struct, frozen=True):
     """An idea file of a node. `key` is the digest of its normalised text, for dedupe;
-    `depth` the round of the search for which it was selected."""
+    `depth` the round of the search for which it was selected. Without a barrier a node is
+    expanded as often as it needs ideas; `expansion` is the number of that one in the run."""
 
     path: str
     sha256: str
     key: str
     origin: str
     depth: int
+    expansion: int | Unset = UNSET
 
 
 class SkippedIdea(msgspec.Struct, frozen=True):
@@ -210,7 +223,8 @@ class NodeArtifacts(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """A commit and its sweep results."""
+    """A commit and its sweep results. Without a barrier: `tried` counts its evaluations,
+    `expansion` is the number of its last one in the run."""
 
     node_id: str
     parent_node_id: str | None
@@ -234,6 +248,34 @@ class Node(msgspec.Struct):
     expanded_for_depth: int | None = None
     dedupe: Dedupe | None = None
     artifacts: NodeArtifacts = msgspec.field(default_factory=NodeArtifacts)
+    tried: int | Unset = UNSET
+    expansion: int | Unset = UNSET
+
+
+class Exhausted(msgspec.Struct, frozen=True):
+    """There was no new idea for a node: found when the choice of that number was to be made,
+    with so many outcomes known."""
+
+    node_id: str
+    choice: int
+    seen: int
+
+
+class SteadySearch(msgspec.Struct):
+    """How a run without a barrier chooses, and what else its choices knew.
+
+    The k-th choice is evaluation number k. `expansions` and `settled` count what there was;
+    `exhausted` are nodes without further ideas, in the order of finding that out.
+    """
+
+    policy: str
+    options: dict[str, Any]
+    order: Order
+    lookahead: int
+    branching: int | None = None
+    expansions: int = 0
+    settled: int = 0
+    exhausted: list[Exhausted] = []
 
 
 class DepthRecord(msgspec.Struct):
@@ -290,4 +332,11 @@ class Manifest(msgspec.Struct):
     depths: list[DepthRecord] = []
     spent: Spending = msgspec.field(default_factory=Spending)
     takeovers: list[dict[str, Any]] = []
+    search: SteadySearch | Unset = UNSET
+    """How it chooses where that is not beam search."""
     snapshot: SnapshotMark = msgspec.field(default_factory=SnapshotMark)
+
+    @property
+    def steady(self) -> SteadySearch | None:
+        """How a run without a barrier chooses; None for beam search."""
+        return None if isinstance(self.search, Unset) else self.search

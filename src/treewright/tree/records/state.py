@@ -11,7 +11,16 @@ import math
 from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
-from treewright.tree.records.model import Dedupe, DepthRecord, EvalOutcome, Evaluation, Manifest
+from treewright.tree.records.model import (
+    UNSET,
+    Dedupe,
+    DepthRecord,
+    EvalOutcome,
+    Evaluation,
+    Manifest,
+    Node,
+    Unset,
+)
 
 _COST_DIGITS = 9
 
@@ -41,6 +50,8 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
             _confirmed(manifest, event)
         case ev.Decided():
             _decided(manifest, event)
+        case ev.Settled():
+            _settled(manifest, event)
         case ev.Stopped():
             manifest.stop_reason = event.reason
     return manifest
@@ -70,11 +81,22 @@ def _lease_taken(manifest: Manifest, event: ev.LeaseTaken) -> None:
 
 def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     node = manifest.nodes[event.node_id]
-    if (node.expanded_for_depth or 0) >= event.depth:
-        return
+    steady = manifest.steady
     record = depth_record(manifest, event.depth)
+    if steady is None:
+        if (node.expanded_for_depth or 0) >= event.depth:
+            return
+        record.frontier = record.frontier or list(manifest.frontier)
+    else:
+        if event.expansion == UNSET or event.expansion <= steady.expansions:
+            return
+        steady.expansions = node.expansion = event.expansion
+        if node.node_id not in record.frontier:
+            record.frontier.append(node.node_id)
+        if not isinstance(event.exhausted, Unset):
+            steady.exhausted.append(event.exhausted)
+            _leave_frontier(manifest, node)
     record.started_at = record.started_at or event.at
-    record.frontier = record.frontier or list(manifest.frontier)
     node.expanded_for_depth = event.depth
     node.ideas = [*node.ideas, *event.ideas]
     node.generated_idea_files = [idea.path for idea in event.ideas]
@@ -101,8 +123,15 @@ def _queued(manifest: Manifest, event: ev.Queued) -> None:
         idea_sha256=event.idea_sha256,
         experiment_dir=event.experiment_dir,
         queued_at=event.at,
+        seen=event.seen,
     )
     depth_record(manifest, event.depth).eval_ids.append(event.eval_id)
+    steady = manifest.steady
+    if steady is not None:
+        node = manifest.nodes[event.parent_node_id]
+        node.tried = (node.tried or 0) + 1
+        if node.tried == steady.branching:
+            _leave_frontier(manifest, node)
     manifest.spent.evals += 1
 
 
@@ -178,6 +207,30 @@ def _decided(manifest: Manifest, event: ev.Decided) -> None:
     for node_id in event.frontier:
         manifest.nodes[node_id].status = "frontier"
     manifest.stop_reason = event.stop_reason
+
+
+def _settled(manifest: Manifest, event: ev.Settled) -> None:
+    evaluation, steady = manifest.evaluations[event.eval_id], manifest.steady
+    if evaluation.decision is not None or steady is None:
+        return
+    evaluation.decision = event.decision
+    steady.settled += 1
+    evaluation.place = steady.settled
+    record = depth_record(manifest, evaluation.depth)
+    record.finished_at = event.at
+    record.rejected_worktrees_kept |= event.rejected_worktrees_kept
+    node = event.node
+    if node is not None:
+        manifest.nodes[node.node_id] = node
+        record.promoted.append(node.node_id)
+        manifest.current_depth = max(manifest.current_depth, node.depth)
+        if node.depth < manifest.max_depth:
+            manifest.frontier.append(node.node_id)
+
+
+def _leave_frontier(manifest: Manifest, node: Node) -> None:
+    if node.node_id in manifest.frontier:
+        manifest.frontier.remove(node.node_id)
 
 
 def _spend_seconds(manifest: Manifest, seconds: float) -> None:

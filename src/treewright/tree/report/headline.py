@@ -5,7 +5,8 @@ from __future__ import annotations
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
-from treewright.tree.records.model import Confirmation, Node, Recommendation
+from treewright.search import policies
+from treewright.tree.records.model import Confirmation, Node, Recommendation, SteadySearch
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts
 
@@ -69,12 +70,29 @@ def _progress(facts: Facts) -> str:
     span = seconds_between(manifest.created_at, _last_moment(facts))
     wall = f", {numbers.seconds(span)} after it began" if span is not None else ""
     place = f"at depth {manifest.current_depth} of {manifest.max_depth}{wall}"
+    steady = manifest.steady
     if manifest.stop_reason is None:
         ending = f"The search is {place}, and can be continued with the same command"
     else:
         because = escape(reasons.stop(manifest.stop_reason))
         ending = f"The search stopped {place}, because {because}"
-    return f"{', '.join(parts)}. {ending}."
+    how = "" if steady is None else f" {_choosing(steady)}"
+    return f"{', '.join(parts)}. {ending}.{how}"
+
+
+def _choosing(steady: SteadySearch) -> str:
+    """How nodes were chosen, and whether the same run would come out again."""
+    known = policies.known().get(steady.policy)
+    about = f" ({escape(known.summary)})" if known is not None else ""
+    settings = ", ".join(f"{name} = {value}" for name, value in sorted(steady.options.items()))
+    order = (
+        "live order: the outcomes were used as they came, so it cannot be repeated, but it can be "
+        "validated"
+        if steady.order == "live"
+        else f"fixed order with a lookahead of {steady.lookahead}: the same whatever the timing"
+    )
+    chosen = f"Nodes were chosen by the policy {code(steady.policy)}{about}, in {order}."
+    return chosen + (f" Its settings: {escape(settings)}." if settings else "")
 
 
 def _last_moment(facts: Facts) -> str | None:

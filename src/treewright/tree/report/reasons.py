@@ -72,7 +72,7 @@ _FATES = {
 
 _STOP_REASONS = {
     "max_depth_reached": "the maximum depth was reached",
-    "empty_frontier": "no candidate of the last depth could be promoted",
+    "empty_frontier": "nothing was left to try an idea on",
     "max_total_idea_evals": "the budget of evaluations is used up",
     "no_new_ideas": "there was no new idea to try",
 }
@@ -129,7 +129,7 @@ def why_rejected(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
         case "duplicate_code":
             return (
                 "Its code is the same as that of a node or of a better-ranked candidate: "
-                "one place in the beam is enough."
+                "one place in the tree is enough."
             )
         case "not_confirmed":
             return _not_confirmed(evaluation, style)

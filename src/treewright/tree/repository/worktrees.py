@@ -57,7 +57,7 @@ class Worktrees:
         return node_ref(self._run_id, node_id)
 
     def _candidate_branch(self, eval_id: str) -> str:
-        return f"{self._prefix}/cand/{eval_id}"
+        return candidate_ref(self._run_id, eval_id).removeprefix("refs/heads/")
 
     def add_candidate(self, eval_id: str, commit: str) -> Path:
         """A fresh checkout of `commit` on the candidate's own branch."""
@@ -198,6 +198,11 @@ class Worktrees:
 def node_ref(run_id: str, node_id: str) -> str:
     """The branch that keeps a promoted commit reachable."""
     return f"refs/heads/treewright/{run_id}/node/{node_id}"
+
+
+def candidate_ref(run_id: str, eval_id: str) -> str:
+    """The branch of a candidate, until its fate is decided."""
+    return f"refs/heads/treewright/{run_id}/cand/{eval_id}"
 
 
 def resolve(cwd: Path, revision: str) -> Commit:

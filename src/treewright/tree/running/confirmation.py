@@ -1,31 +1,29 @@
-"""Measuring a candidate again, on configs that nobody selected on.
+"""Does a candidate hold on configs that nobody selected on?
 
 The best of K noisy measurements is too good on average. Before a candidate is
-promoted it is swept on held-out configs and compared with its parent there.
+promoted it is swept on held-out configs and compared with its parent there. The sweep
+(`evaluating.heldout`) runs where evaluations run; what it means is said here.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts, untrusted
 from treewright.tree.config import Config
 from treewright.tree.deciding import gate, scoring
-from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
-from treewright.tree.deciding.results import UNREADABLE_RESULTS, Results, parse_results
-from treewright.tree.evaluating import simulation, sweep
-from treewright.tree.evaluating.evaluation import PROTECTED_PATH_CHANGED, EvalRequest
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
+from treewright.tree.deciding.results import Results, parse_results
+from treewright.tree.evaluating import heldout, simulation, sweep
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest, heldout_name
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
-from treewright.tree.records.model import Manifest, Recommendation
-from treewright.tree.repository.worktrees import Worktrees, tampered
+from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation
+from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running.creation import heldout_ids
 
 _log = logging.getLogger("treewright")
@@ -33,14 +31,17 @@ _log = logging.getLogger("treewright")
 
 @dataclass(frozen=True, slots=True)
 class Confirmer:
-    """Makes the held-out measurements of one run."""
+    """The held-out measurements of one run: what to sweep, and what came of it."""
 
-    run_dir: Path
-    config: Config
     worktrees: Worktrees
+    config: Config
     deciding: DecidingFiles
     owner: str = ""
     cancel: threading.Event | None = None
+
+    @property
+    def run_dir(self) -> Path:
+        return self.worktrees.run_dir
 
     def measure_node(self, manifest: Manifest, node_id: str) -> ev.HeldoutMeasured:
         """A node's own held-out results: from its baseline if it has them, else swept."""
@@ -51,23 +52,25 @@ class Confirmer:
             found = self._parse(self.deciding.read(baseline).data, manifest)
             if all(i in found.sound_ids for i in ids):
                 return ev.HeldoutMeasured(node_id=node_id, artifact=baseline)
-        name = layout.heldout(node_id)
+        name = heldout_name(node_id)
+        log_dir = layout.sweep_directory(name)
+        request = self._request(manifest, name, 1, node, node.commit, log_dir)
         if manifest.dry_run:
             text = simulation.baseline_csv(ids, self.config.metrics)
-            kept = self._keep(name, text.encode(), "simulated")
+            kept = heldout.keep(request, text.encode(), "simulated")
             return ev.HeldoutMeasured(node_id=node_id, artifact=kept.artifact)
-        started = time.monotonic()
         _log.info("measuring %s on the held-out configs", node_id)
-        log_dir = self.run_dir / layout.sweep_directory(name)
-        log_dir.mkdir(parents=True, exist_ok=True)
         try:
-            worktree = self.worktrees.add_candidate(name, node.commit)
-            swept, problem = self._sweep(manifest, worktree, node.commit, log_dir, name)
+            measured = heldout.measure(request, self.cancel, self.deciding)
         finally:
             self.worktrees.remove_candidate(name)
+        if measured.problem == heldout.CANCELLED:
+            raise KeyboardInterrupt
+        swept = measured.results
         if swept is None:
             raise sweep.SweepError(
-                f"the held-out sweep of node {node_id} failed ({problem}); see {log_dir}"
+                f"the held-out sweep of node {node_id} failed ({measured.problem}); see "
+                f"{self.run_dir / log_dir}"
             )
         found = self._parse(swept.data, manifest)
         missing = [i for i in ids if i not in found.sound_ids]
@@ -78,41 +81,73 @@ class Confirmer:
                 "no such config, or let it honour TREEWRIGHT_SWEEP_CONFIG_START and _LIMIT"
             )
         return ev.HeldoutMeasured(
-            node_id=node_id, artifact=swept.artifact, seconds=time.monotonic() - started
+            node_id=node_id, artifact=swept.artifact, seconds=measured.seconds
         )
 
-    def confirm(self, manifest: Manifest, request: EvalRequest) -> ev.Confirmed:
-        """Whether an evaluated candidate holds on the held-out configs."""
-        evaluation = manifest.evaluations[request.eval_id]
+    def request(
+        self, manifest: Manifest, evaluation: Evaluation, attempt: int, idea: bytes
+    ) -> HeldoutRequest:
+        """The sweep of an evaluated candidate."""
         parent = manifest.nodes[evaluation.parent_node_id]
-        assert evaluation.parent_relative is not None
         assert evaluation.candidate_commit is not None
-        assert parent.artifacts.heldout is not None
-        baseline = self.deciding.read(parent.artifacts.heldout).data
-        ids = heldout_ids(manifest)
-        name = layout.heldout(request.eval_id)
-        started = time.monotonic()
-        if manifest.dry_run:
-            text = simulation.heldout_csv(request, baseline, ids)
-            swept, problem = self._keep(name, text.encode(), "simulated"), ""
-        else:
-            _log.info("  %s  measured again on the held-out configs", request.eval_id)
-            worktree = self.worktrees.pristine_candidate(
-                request.eval_id, evaluation.candidate_commit
-            )
-            log_dir = self.run_dir / evaluation.experiment_dir
-            swept, problem = self._sweep(
-                manifest, worktree, evaluation.candidate_commit, log_dir, name
-            )
-        heldout = self._compare(manifest, swept, baseline, problem)
-        confirmation = gate.confirm(evaluation.parent_relative, heldout, ids[0], ids[-1] + 1)
-        confirmation = msgspec.structs.replace(
-            confirmation,
-            results_csv=swept.artifact if swept else None,
-            baseline_csv_path=parent.artifacts.heldout.path,
+        request = self._request(
+            manifest,
+            evaluation.eval_id,
+            attempt,
+            parent,
+            evaluation.candidate_commit,
+            evaluation.experiment_dir,
         )
-        seconds = time.monotonic() - started
-        return ev.Confirmed(eval_id=request.eval_id, confirmation=confirmation, seconds=seconds)
+        if not manifest.dry_run:
+            return request
+        return msgspec.structs.replace(
+            request, idea=idea, parent_heldout=self._of_parent(manifest, evaluation).data
+        )
+
+    def judge(
+        self, manifest: Manifest, evaluation: Evaluation, measured: HeldoutOutcome
+    ) -> ev.Confirmed:
+        """Whether the candidate holds, by what was measured."""
+        assert evaluation.parent_relative is not None
+        baseline = self._of_parent(manifest, evaluation)
+        ids = heldout_ids(manifest)
+        swept = measured.results
+        found = self._compare(manifest, swept, baseline.data, measured.problem)
+        confirmation = msgspec.structs.replace(
+            gate.confirm(evaluation.parent_relative, found, ids[0], ids[-1] + 1),
+            results_csv=swept.artifact if swept else None,
+            baseline_csv_path=baseline.artifact.path,
+        )
+        return ev.Confirmed(
+            eval_id=evaluation.eval_id, confirmation=confirmation, seconds=measured.seconds
+        )
+
+    def _of_parent(self, manifest: Manifest, evaluation: Evaluation) -> KeptFile:
+        parent = manifest.nodes[evaluation.parent_node_id].artifacts.heldout
+        assert parent is not None
+        return self.deciding.read(parent)
+
+    def _request(
+        self, manifest: Manifest, name: str, attempt: int, node: Node, commit: str, log_dir: str
+    ) -> HeldoutRequest:
+        ids = heldout_ids(manifest)
+        return HeldoutRequest(
+            tree_run_id=manifest.tree_run_id,
+            eval_id=name,
+            attempt=attempt,
+            parent_node_id=node.node_id,
+            commit=commit,
+            log_dir=log_dir,
+            config_start=ids[0],
+            config_stop=ids[-1] + 1,
+            repo=str(self.worktrees.repo),
+            run_dir=str(self.run_dir),
+            config=self.config,
+            protected_paths=manifest.protected_paths,
+            seed=manifest.seed,
+            owner=self.owner,
+            root_commit=manifest.root_commit,
+        )
 
     def _compare(
         self, manifest: Manifest, swept: KeptFile | None, baseline: bytes, problem: str
@@ -128,43 +163,7 @@ class Confirmer:
             manifest.scoring_rule,
         ).recommendation
 
-    def _sweep(
-        self, manifest: Manifest, worktree: Path, commit: str, log_dir: Path, name: str
-    ) -> tuple[KeptFile | None, str]:
-        ids = heldout_ids(manifest)
-        context = CommandContext(
-            worktree,
-            log_dir,
-            manifest.seed,
-            self.owner,
-            self.cancel,
-            sweep.secret_variables(self.config),
-            sweep.limits(self.config),
-        )
-        configs = ConfigRange(ids[0], ids[-1] + 1)
-        done, results = sweep.run_sweep(self.config.sweep, context, configs, name)
-        if done.cancelled:
-            raise KeyboardInterrupt
-        if not done.ok:
-            return None, "sweep_timeout" if done.timed_out else "sweep_failed"
-        if tampered(self.worktrees.repo, worktree, commit, manifest.protected_paths):
-            return None, PROTECTED_PATH_CHANGED
-        if self.deciding.put_back():
-            return None, DECIDING_FILE_CHANGED
-        try:
-            data = sweep.read_results_file(self.config.sweep, results, context)
-        except untrusted.NotPlain:
-            return None, UNREADABLE_RESULTS
-        if data is None:
-            return None, "sweep_failed"
-        kept = self._keep(name, data, "held-out sweep")
-        results.unlink()
-        return kept, ""
-
     def _parse(self, data: bytes, manifest: Manifest) -> Results:
         ids = heldout_ids(manifest)
         names = [metric.name for metric in self.config.metrics]
         return parse_results(data, names, ids.__contains__)
-
-    def _keep(self, name: str, data: bytes, how: str) -> KeptFile:
-        return KeptFile(artifacts.keep(data, self.run_dir, f"{name}.csv", f"{how} {name}"), data)

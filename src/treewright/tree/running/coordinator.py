@@ -1,9 +1,8 @@
-"""The search itself: one depth at a time, the only writer of a run.
+"""The only writer of a run: what every kind of search has in common.
 
 Each step looks at the manifest, does what is still missing, and records it before
-going on; so the same code starts a depth and continues one after a crash.
-
-expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote -> prune
+going on; so the same code starts a search and continues one after a crash. Which evaluation
+comes next, and when its fate is decided, is what `by_depth` and `steady` add.
 """
 
 from __future__ import annotations
@@ -11,37 +10,40 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from treewright.kernel import untrusted
-from treewright.kernel.budget import Budget
-from treewright.kernel.clock import timestamp
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import StorageError
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.config import Config
-from treewright.tree.deciding import beam
 from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
-from treewright.tree.deciding.promotion import new_node, stop_reason
-from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
+from treewright.tree.evaluating import work
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.preflight import Preflight
-from treewright.tree.evaluating.simulation import simulate
 from treewright.tree.evaluating.sweep import SweepError
 from treewright.tree.ideas.expansion import Expander, describe_node
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
-from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation, Manifest, Node
+from treewright.tree.records.model import (
+    EvalError,
+    EvalOutcome,
+    Evaluation,
+    IdeaRecord,
+    Manifest,
+    Node,
+)
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.creation import ROOT_NODE, expected_ids
 from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailureRules
-from treewright.tree.running.faults import OF_THE_SWEEP, QUARANTINED, Paused
+from treewright.tree.running.faults import QUARANTINED
 from treewright.tree.running.housekeeping import Retention
 
 _MOST_LOSSES = 2
@@ -49,8 +51,8 @@ _log = logging.getLogger("treewright")
 
 
 @dataclass(slots=True)
-class Coordinator:
-    """Advances a run that it owns."""
+class Coordinator(ABC):
+    """Advances a run that it owns. Assigns work to a `Dispatcher`."""
 
     store: RunStore
     repo: Path
@@ -59,14 +61,16 @@ class Coordinator:
     cancel: threading.Event = field(default_factory=threading.Event)
     failure_rules: FailureRules = field(default_factory=FailureRules)
     make_executor: ExecutorFactory = InlineExecutor
+    has_barrier: bool = field(default=False, init=False)
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
     _expander: Expander = field(init=False)
+    _confirmer: Confirmer = field(init=False)
     _contexts: dict[str, str] = field(default_factory=dict, init=False)
     _fence: Fence = field(init=False)
     _deciding: DecidingFiles = field(init=False)
     _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
-    _swept_at: int | None = field(default=None, init=False)
+    _swept_at: object = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._deciding = DecidingFiles(
@@ -80,6 +84,13 @@ class Coordinator:
         self._expander = Expander(
             self.repo, self.store.run_dir, self.config, self.owner, self._fence
         )
+        self._confirmer = Confirmer(
+            self._worktrees, self.config, self._deciding, self.owner, self._fence
+        )
+
+    @abstractmethod
+    def advance(self) -> bool:
+        """Goes on with the search; False if it had stopped before."""
 
     @property
     def manifest(self) -> Manifest:
@@ -93,13 +104,13 @@ class Coordinator:
     def recover(self) -> None:
         """Puts right what an owner that died left behind. Cheap if there is nothing."""
         housekeeping.end_orphans(self.store.run_dir, self.store.lease.epoch)
-        running = [e for e in self._of_depth() if e.status == "running"]
+        running = [e for e in self.manifest.evaluations.values() if e.status == "running"]
         if running:
             died = self.store.lease.owner.takeover == "dead"
             company = len(running) - 1 if died else None
             self.store.record(*(self._after_loss(e, company) for e in running))
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
-        self._deciding.hold_all(self.manifest)
+        self._hold()
 
     def _after_loss(self, evaluation: Evaluation, company: int | None) -> ev.Requeued | ev.Failed:
         """What was running when the owner before us died goes back to the queue. Once: one
@@ -124,104 +135,51 @@ class Coordinator:
             company=company,
         )
 
-    def advance(self) -> bool:
-        """Does one depth, or what is left of it; False if the search had stopped before."""
-        if self.manifest.stop_reason is not None:
-            return False
-        depth = self.manifest.current_depth + 1
-        self._expand(depth)
-        self._queue(depth)
-        self.store.snapshot()
-        if not any(self._of_depth()):
-            self.store.record(ev.Stopped(reason="no_new_ideas"))
-        else:
-            self._evaluate()
-            self._decide(depth)
-        self.store.snapshot()
-        return True
-
     def _stop_if_cancelled(self) -> None:
         if self.cancel.is_set():
             raise KeyboardInterrupt
 
-    def _of_depth(self) -> Iterator[Evaluation]:
-        """Evaluations of the depth being worked on."""
-        depth = self.manifest.current_depth + 1
-        if len(self.manifest.depths) >= depth:
-            for eval_id in self.manifest.depths[depth - 1].eval_ids:
-                yield self.manifest.evaluations[eval_id]
-
-    def _expand(self, depth: int) -> None:
-        """Chooses ideas for the frontier; no more than the budget lets be tried."""
-        manifest = self.manifest
-        budget = Budget(manifest.max_total_idea_evals)
-        queued = len(list(self._of_depth()))
-        for node_id in sorted(manifest.frontier):
-            self._stop_if_cancelled()
-            if manifest.nodes[node_id].expanded_for_depth != depth:
-                planned = sum(
-                    idea.depth == depth
-                    for n in manifest.frontier
-                    for idea in manifest.nodes[n].ideas
-                )
-                wanted = budget.allow(manifest.ideas_per_node, manifest.spent, planned - queued)
-                if wanted:
-                    self.store.record(self._expander.expand(manifest, node_id, depth, wanted))
-
-    def _queue(self, depth: int) -> None:
-        """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""
-        manifest = self.manifest
-        queued = {(e.parent_node_id, e.idea_path) for e in self._of_depth()}
-        tasks = [
-            (node_id, idea)
-            for node_id in sorted(manifest.frontier)
-            for idea in manifest.nodes[node_id].ideas
-            if idea.depth == depth and (node_id, idea.path) not in queued
-        ]
-        budget = Budget(manifest.max_total_idea_evals)
-        events = []
-        for node_id, idea in tasks[: budget.allow(len(tasks), manifest.spent)]:
-            eval_id = f"e{len(manifest.evaluations) + len(events) + 1:06d}"
-            events.append(
-                ev.Queued(
-                    eval_id=eval_id,
-                    parent_node_id=node_id,
-                    depth=depth,
-                    idea_id=f"{node_id}/{Path(idea.path).stem}",
-                    idea_path=idea.path,
-                    idea_sha256=idea.sha256,
-                    experiment_dir=layout.experiment(eval_id),
-                )
-            )
-        if events:
-            self.store.record(*events)
-
-    def _evaluate(self) -> None:
-        """Runs what is pending; returns when every evaluation of the depth has an outcome."""
-        pending = [e.eval_id for e in self._of_depth() if e.status == "pending"]
-        if not pending:
-            return
-        self._ideas = {e.idea_path: self._read_idea(e) for e in self._of_depth()}
-        work = simulate if self.manifest.dry_run else Evaluator(self._fence, self._deciding)
-        executor = self.make_executor(work)
+    def _dispatch(self, eval_ids: Iterable[str] = (), to_measure: Iterable[str] = ()) -> None:
+        """Hands out work until all of it is done; nothing of it runs on when this ends."""
+        do = work.worker(self._fence, self._deciding, dry_run=self.manifest.dry_run)
+        executor = self.make_executor(do)
         try:
-            Dispatcher(
-                self.store,
-                executor,
-                self._request,
-                self.cancel,
-                self.failure_rules,
-                self._sweep_works,
-            ).run(pending)
+            Dispatcher(self.store, executor, self, self.cancel, self.failure_rules).run(
+                eval_ids, to_measure
+            )
         except BaseException:
             self.cancel.set()
             raise
         finally:
             executor.close()
 
-    def _sweep_works(self) -> bool:
-        """Whether the sweep still does what it did when the run began; looked at once a depth."""
-        if self.manifest.dry_run or self._swept_at == self.manifest.current_depth:
+    # -- what the dispatcher asks ---------------------------------------------------------
+
+    @abstractmethod
+    def peers(self) -> Iterable[Evaluation]: ...
+
+    @abstractmethod
+    def where(self) -> str: ...
+
+    @abstractmethod
+    def measured(self, eval_id: str, outcome: HeldoutOutcome) -> None: ...
+
+    @abstractmethod
+    def _period(self) -> object:
+        """The part of the search for which one look at the sweep is enough."""
+
+    def more(self, room: int) -> Sequence[str]:
+        return ()
+
+    def is_preparing(self) -> bool:
+        return False
+
+    def finished(self, eval_id: str) -> Sequence[str]:
+        return ()
+
+    def sweep_works(self) -> bool:
+        """Whether the sweep still does what it did when the run began."""
+        if self.manifest.dry_run or self._swept_at == self._period():
             return True
         preflight = Preflight(self.config, self._worktrees, self.owner, self._fence)
         try:
@@ -229,10 +187,10 @@ class Coordinator:
         except SweepError as error:
             _log.warning("%s", error)
             return False
-        self._swept_at = self.manifest.current_depth
+        self._swept_at = self._period()
         return True
 
-    def _request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
+    def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
         manifest, run_dir = self.manifest, self.store.run_dir
         parent = manifest.nodes[evaluation.parent_node_id]
         return EvalRequest(
@@ -242,7 +200,7 @@ class Coordinator:
             parent_node_id=parent.node_id,
             parent_commit=parent.commit,
             idea_path=evaluation.idea_path,
-            idea=self._ideas.get(evaluation.idea_path) or self._read_idea(evaluation),
+            idea=self._idea(evaluation),
             parent_context=self._context(parent),
             repo=str(self.repo),
             run_dir=str(run_dir),
@@ -260,13 +218,21 @@ class Coordinator:
             root_commit=manifest.root_commit,
         )
 
+    def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest:
+        if not self.manifest.dry_run:
+            _log.info("  %s  measured again on the held-out configs", evaluation.eval_id)
+        return self._confirmer.request(self.manifest, evaluation, attempt, self._idea(evaluation))
+
     def _baseline(self, node: Node) -> KeptFile:
         assert node.artifacts.baseline is not None
         return self._deciding.read(node.artifacts.baseline)
 
+    def _idea(self, evaluation: Evaluation) -> bytes:
+        return self._ideas.get(evaluation.idea_path) or self._read_idea(evaluation)
+
     def _read_idea(self, evaluation: Evaluation) -> bytes:
-        """Before any candidate's code of this depth has run: it could change the next one's.
-        As bytes, because text mode would change the line endings of a patch."""
+        """Before any candidate's code could change it. As bytes, because text mode would
+        change the line endings of a patch."""
         path = self.store.run_dir / evaluation.idea_path
         try:
             data = untrusted.read(path, untrusted.LARGEST_TEXT)
@@ -290,76 +256,29 @@ class Coordinator:
             self._contexts[node.node_id] = describe_node(self.store.run_dir, self.manifest, node)
         return self._contexts[node.node_id]
 
-    def _decide(self, depth: int) -> None:
-        """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
-        manifest = self.manifest
-        evaluations = list(self._of_depth())
-        unsettled = [e.eval_id for e in evaluations if e.status not in ("completed", "failed")]
-        if unsettled:
-            raise StorageError(f"depth {depth} cannot be decided: {unsettled[0]} has no outcome")
-        self._deciding.hold_all(manifest)  # also what came from other machines
-        selection = self._select(depth, evaluations)
-        now = timestamp()
-        nodes = [
-            new_node(manifest, manifest.evaluations[eval_id], len(manifest.nodes) + place, now)
-            for place, eval_id in enumerate(selection.promoted)
-        ]
-        decisions = dict(selection.decisions)
-        for node, eval_id in zip(nodes, selection.promoted, strict=True):
-            decisions[eval_id] = msgspec.structs.replace(
-                decisions[eval_id], promoted_to_node_id=node.node_id
-            )
-        frontier = [node.node_id for node in nodes]
-        if not frontier and not manifest.stop_on_empty_frontier:
-            frontier = list(manifest.frontier)
-        self.store.record(
-            ev.Decided(
-                depth=depth,
-                decisions=decisions,
-                nodes=nodes,
-                frontier=frontier,
-                stop_reason=stop_reason(manifest, depth, promoted=bool(nodes)),
-                rejected_worktrees_kept=self.retention.rejected_worktrees,
-            )
-        )
-        if not manifest.dry_run:
-            for node in nodes:
-                self._worktrees.add_node(node.node_id, node.commit)
-        self._deciding.hold_all(manifest)
-        trees = None if manifest.dry_run else self._worktrees
-        housekeeping.prune(self.store.run_dir, evaluations, trees, self.retention)
+    # -- deciding -------------------------------------------------------------------------
 
-    def _select(self, depth: int, evaluations: list[Evaluation]) -> beam.Selection:
-        manifest = self.manifest
-        trees = {node.tree for node in manifest.nodes.values()}
-        confirmer = Confirmer(
-            self.store.run_dir,
-            self.config,
-            self._worktrees,
-            self._deciding,
-            self.owner,
-            self._fence,
-        )
-        while True:
-            confirmations = None
-            if manifest.confirm_configs:
-                confirmations = {
-                    e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
-                }
-            selection = beam.select(evaluations, manifest.beam_width, trees, confirmations)
-            if selection.to_confirm is None:
-                return selection
-            self._stop_if_cancelled()
-            evaluation = manifest.evaluations[selection.to_confirm]
-            if manifest.nodes[evaluation.parent_node_id].artifacts.heldout is None:
-                self.store.record(confirmer.measure_node(manifest, evaluation.parent_node_id))
-            request = self._request(evaluation, evaluation.attempt)
-            confirmed = confirmer.confirm(manifest, request)
-            failed_there = OF_THE_SWEEP.intersection(confirmed.confirmation.reasons)
-            if failed_there and not self._sweep_works():
-                raise Paused(
-                    f"paused at depth {depth}: the sweep does not work on the root commit either, "
-                    f"so {evaluation.eval_id} was not judged by it; put that right and run the "
-                    "same command again"
-                )
-            self.store.record(confirmed)
+    def _promote_and_prune(self, nodes: Iterable[Node], decided: Iterable[Evaluation]) -> None:
+        """After the facts are recorded: nodes are pinned and checked out, candidates go."""
+        trees = None if self.manifest.dry_run else self._worktrees
+        for node in nodes if trees is not None else ():
+            self._worktrees.add_node(node.node_id, node.commit)
+        housekeeping.prune(self.store.run_dir, decided, trees, self.retention)
+
+    def _hold(self) -> None:
+        """Takes what decides from now on into memory, also what came from other machines."""
+        self._deciding.hold_all(self.manifest)
+
+
+def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
+    """The evaluation of that number: an idea to be tried on a node."""
+    eval_id = f"e{number:06d}"
+    return ev.Queued(
+        eval_id=eval_id,
+        parent_node_id=node.node_id,
+        depth=depth,
+        idea_id=f"{node.node_id}/{Path(idea.path).stem}",
+        idea_path=idea.path,
+        idea_sha256=idea.sha256,
+        experiment_dir=layout.experiment(eval_id),
+    )

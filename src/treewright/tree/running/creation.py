@@ -17,7 +17,14 @@ from treewright.tree.config import Config
 from treewright.tree.deciding import scoring
 from treewright.tree.deciding.results import Results, parse_results
 from treewright.tree.records import layout
-from treewright.tree.records.model import DedupeScope, Manifest, Node, NodeArtifacts
+from treewright.tree.records.model import (
+    UNSET,
+    DedupeScope,
+    Manifest,
+    Node,
+    NodeArtifacts,
+    SteadySearch,
+)
 from treewright.tree.repository import worktrees
 from treewright.tree.repository.git import git, head_commit, require_clean
 from treewright.tree.repository.worktrees import Worktrees
@@ -81,6 +88,7 @@ class NewRun:
     shape: Shape
     make_baseline: bool = False
     preflight: bool = True
+    search: SteadySearch | None = None
 
     def check(self) -> None:
         """What can be said before anything is written."""
@@ -156,6 +164,7 @@ class NewRun:
             environment=RunEnvironment.here(),
             frontier=[ROOT_NODE],
             nodes={ROOT_NODE: node},
+            search=UNSET if self.search is None else self.search,
             **merged,
         )
 

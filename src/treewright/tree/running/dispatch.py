@@ -1,32 +1,32 @@
-"""Getting every queued evaluation of a depth to an outcome: order, fairness, retries.
+"""Getting evaluations to an outcome: order, fairness, retries, outages.
 
-Knows executors and events, nothing of how an evaluation works. Which worker does what,
-and in which order outcomes arrive, changes nothing that is decided later.
+Knows executors and events, nothing of how an evaluation works or which comes next. Which
+worker does what, and in which order outcomes arrive, changes nothing that is decided later.
 """
 
 from __future__ import annotations
 
-import errno
 import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import Protocol
 
-from treewright.kernel import process
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
-from treewright.kernel.executors.base import Done, Executor, Worker, WorkerLost
+from treewright.kernel.executors.base import Done, Executor, Worker
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
 from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.work import Outcome, Request, Work
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, usage_log
+from treewright.tree.records import usage_log
 from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
+from treewright.tree.running import faults
 from treewright.tree.running.faults import (
     CANCELLED,
-    INTERNAL_ERROR,
     MACHINE_BUSY,
     MOST_PAUSES,
     OF_THE_SWEEP,
@@ -34,24 +34,22 @@ from treewright.tree.running.faults import (
     UNCLEAR,
     WORKER_LOST,
     Paused,
-    explain_pause,
 )
 
-EvalExecutor = Executor[EvalRequest, EvalOutcome]
-ExecutorFactory = Callable[[Callable[[EvalRequest], EvalOutcome]], EvalExecutor]
-"""Makes an executor for a way of evaluating; one executor serves one depth."""
+EvalExecutor = Executor[Request, Outcome]
+ExecutorFactory = Callable[[Work], EvalExecutor]
+"""Makes an executor for a way of working."""
 
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 _FORGIVEN = (WORKER_LOST, MACHINE_BUSY, CANCELLED)
 _TIMES_FORGIVEN = 3
-_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
 _CANCEL_TICK_SECONDS = 0.2
+_PREPARING_TICK_SECONDS = 0.02
 _OUTAGES_THAT_ARE_ENOUGH = 2
 """After so many in a row, each on every worker, the next one would fail as they did."""
-_LOSSES_OF_A_SUSPECT = 2
 
 
 class StrictFailure(TreewrightError):
@@ -85,58 +83,103 @@ class FailureRules:
         return min(_LONGEST_BACKOFF_SECONDS, self.first_backoff_seconds * 2 ** (failures - 1))
 
 
+class Assigner(Protocol):
+    """Who has the work: makes requests, hands out more, and is told what came of it."""
+
+    has_barrier: bool
+    """Whether doubts about a failure can wait until all that was handed out is through."""
+
+    def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest: ...
+
+    def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest: ...
+
+    def more(self, room: int) -> Sequence[str]:
+        """Further evaluations, queued; `room` workers have nothing to do."""
+        ...
+
+    def is_preparing(self) -> bool:
+        """Whether there will be more, without anything being finished first."""
+        ...
+
+    def finished(self, eval_id: str) -> Sequence[str]:
+        """An evaluation has its outcome; returns what is to be swept on held-out configs."""
+        ...
+
+    def measured(self, eval_id: str, outcome: HeldoutOutcome) -> None: ...
+
+    def peers(self) -> Iterable[Evaluation]:
+        """Those with which a failure is compared: did others get through?"""
+        ...
+
+    def sweep_works(self) -> bool:
+        """Asked before a failed sweep is put down to a candidate without peers."""
+        ...
+
+    def where(self) -> str:
+        """The place of the search, for the line that says why it paused."""
+        ...
+
+
 @dataclass(slots=True)
 class Dispatcher:
-    """Runs the pending evaluations of one depth."""
+    """Runs evaluations and held-out sweeps until there are no more."""
 
     store: RunStore
     executor: EvalExecutor
-    request: Callable[[Evaluation, int], EvalRequest]
+    assigner: Assigner
     cancel: threading.Event
     failure_rules: FailureRules = field(default_factory=FailureRules)
-    sweep_works: Callable[[], bool] = lambda: True
-    """Asked before a failed sweep is put down to the first candidate of a depth."""
-    _held: dict[str, Done[EvalRequest, EvalOutcome]] = field(default_factory=dict)
+    _held: dict[str, tuple[EvalRequest, EvalOutcome, Worker | None]] = field(default_factory=dict)
+    _unmeasured: dict[str, str] = field(default_factory=dict)
     _alone: deque[str] = field(default_factory=deque)
     _outages: int = 0
     _waiting: dict[str, deque[str]] = field(default_factory=dict)
-    _delayed: list[tuple[float, str]] = field(default_factory=list)
+    _to_measure: deque[str] = field(default_factory=deque)
+    _delayed: list[tuple[float, str, bool]] = field(default_factory=list)
     _running: dict[str, int] = field(default_factory=dict)
-    _failures: dict[tuple[str, bool], int] = field(default_factory=dict)
+    _failures: dict[tuple[str, str], int] = field(default_factory=dict)
     _in_flight: int = 0
 
-    def run(self, eval_ids: Iterable[str]) -> None:
-        """Returns when every one has an outcome; raises when told to stop before that."""
+    def run(self, eval_ids: Iterable[str] = (), to_measure: Iterable[str] = ()) -> None:
+        """Returns when everything has an outcome; raises when told to stop before that."""
         for eval_id in eval_ids:
-            if _is_suspect(self.store.manifest.evaluations[eval_id]):
+            if faults.is_suspect(self.store.manifest.evaluations[eval_id]):
                 self._alone.append(eval_id)
             else:
                 self._enqueue(eval_id)
-        failed: str | None = None
+        self._to_measure.extend(to_measure)
+        failed = pause = None
         while True:
             stopping = self.cancel.is_set() or failed is not None or self._is_outage()
             if not stopping:
                 self._dispatch()
             if not self._in_flight and (stopping or not self._is_work_left()):
-                break
+                if not self._held:
+                    break
+                pause = self._settle_held()
+                if stopping or pause is not None:
+                    break
+                continue
             done = self.executor.next_done(self._patience())
             if done is not None:
                 self._in_flight -= 1
-                self._running[done.request.parent_node_id] -= 1
                 failed = self._settle(done) or failed
-        pause = self._settle_held()
         if self.cancel.is_set():
             raise KeyboardInterrupt
         if pause is not None:
             raise Paused(pause)
+        if self._unmeasured:
+            raise Paused(faults.explain_unmeasured(self.assigner.where(), self._unmeasured))
         if failed is not None:
             raise StrictFailure(failed)
 
     def _is_work_left(self) -> bool:
-        return bool(self._waiting or self._delayed or self._alone)
+        queued = self._waiting or self._delayed or self._alone or self._to_measure
+        return bool(queued) or self.assigner.is_preparing()
 
     def _is_outage(self) -> bool:
-        return self._outages >= _OUTAGES_THAT_ARE_ENOUGH * self.executor.capacity
+        enough = self._outages >= _OUTAGES_THAT_ARE_ENOUGH * self.executor.capacity
+        return enough or bool(self._unmeasured)
 
     def _enqueue(self, eval_id: str) -> None:
         parent = self.store.manifest.evaluations[eval_id].parent_node_id
@@ -144,9 +187,32 @@ class Dispatcher:
 
     def _dispatch(self) -> None:
         while self._delayed and self._delayed[0][0] <= time.monotonic():
-            self._enqueue(heapq.heappop(self._delayed)[1])
+            _, eval_id, is_measurement = heapq.heappop(self._delayed)
+            if is_measurement:
+                self._to_measure.append(eval_id)
+            else:
+                self._enqueue(eval_id)
         if self._alone_is_running():
             return
+        self._start_waiting()
+        while more := self.assigner.more(self._room()):
+            for eval_id in more:
+                self._enqueue(eval_id)
+            self._start_waiting()
+        idle = not (self._in_flight or self._waiting or self._delayed)
+        if self._alone and idle and not self.assigner.is_preparing():
+            # With it a coordinator died: should that happen again, nobody else is suspected.
+            self._start(self._alone.popleft())
+
+    def _room(self) -> int:
+        """Workers for which there is nothing, not even something that has to wait for them."""
+        queued = len(self._to_measure) + sum(map(len, self._waiting.values()))
+        return self.executor.capacity - self._in_flight - queued
+
+    def _start_waiting(self) -> None:
+        """Held-out sweeps first: with them something that was begun is done."""
+        while self._to_measure and self._in_flight < self.executor.capacity:
+            self._start_measuring(self._to_measure.popleft())
         while self._in_flight < self.executor.capacity:
             parent = self._next_parent()
             if parent is None:
@@ -156,21 +222,26 @@ class Dispatcher:
             if not queue:
                 del self._waiting[parent]
             self._start(eval_id)
-        if self._alone and not (self._in_flight or self._waiting or self._delayed):
-            # With it a coordinator died: should that happen again, nobody else is suspected.
-            self._start(self._alone.popleft())
 
     def _start(self, eval_id: str) -> None:
         evaluation = self.store.manifest.evaluations[eval_id]
         attempt, parent = evaluation.attempt + 1, evaluation.parent_node_id
-        request = self.request(evaluation, attempt)
+        request = self.assigner.request(evaluation, attempt)
         self.store.record(ev.Started(eval_id=eval_id, attempt=attempt))
-        self._in_flight += 1
         self._running[parent] = self._running.get(parent, 0) + 1
+        self._submit(request)
+
+    def _start_measuring(self, eval_id: str) -> None:
+        evaluation = self.store.manifest.evaluations[eval_id]
+        tries = sum(n for (name, _), n in self._failures.items() if name == _measuring(eval_id))
+        self._submit(self.assigner.heldout_request(evaluation, evaluation.attempt + tries))
+
+    def _submit(self, request: Request) -> None:
+        self._in_flight += 1
         self.executor.submit(request)
 
     def _alone_is_running(self) -> bool:
-        return any(e.status == "running" and _is_suspect(e) for e in self._of_depth())
+        return any(e.status == "running" and faults.is_suspect(e) for e in self.assigner.peers())
 
     def _next_parent(self) -> str | None:
         """The parent of the oldest waiting evaluation that its node's cap admits."""
@@ -187,39 +258,87 @@ class Dispatcher:
 
         Without anything under way nothing but the clock ends the wait, so it is short
         enough to notice a cancellation."""
-        if not self._delayed or self.cancel.is_set():
+        if self.cancel.is_set():
+            return None
+        if self.assigner.is_preparing():
+            return _PREPARING_TICK_SECONDS
+        if not self._delayed:
             return None
         left = max(0.0, self._delayed[0][0] - time.monotonic())
         return left if self._in_flight else min(left, _CANCEL_TICK_SECONDS)
 
-    def _settle(self, done: Done[EvalRequest, EvalOutcome]) -> str | None:
+    def _settle(self, done: Done[Request, Outcome]) -> str | None:
         """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
-        eval_id = done.request.eval_id
-        if isinstance(done.error, _STOPPING) or _is_full_disk(done.error):
+        request, outcome = done.request, done.outcome
+        if isinstance(request, HeldoutRequest):
+            assert outcome is None or isinstance(outcome, HeldoutOutcome)
+            self._settle_measured(request.eval_id, outcome, done.error)
+            return None
+        self._running[request.parent_node_id] -= 1
+        assert outcome is None or isinstance(outcome, EvalOutcome)
+        return self._settle_evaluated(request, outcome, done)
+
+    def _settle_evaluated(
+        self, request: EvalRequest, outcome: EvalOutcome | None, done: Done[Request, Outcome]
+    ) -> str | None:
+        eval_id = request.eval_id
+        if isinstance(done.error, _STOPPING) or faults.is_full_disk(done.error):
             raise done.error
-        outcome = done.outcome or self._fault(done)
+        outcome = outcome or self._fault(request, done.error)
         error = outcome.error
         if error is not None and self.cancel.is_set():
             # What ran may have been hit by the same Ctrl-C: a failure then is not an answer.
-            self._requeue(done.request, "interrupted", outcome)
+            self._requeue(request, "interrupted", outcome)
             return None
         if error is not None:
-            kind_of_failure = (eval_id, error.code in _FORGIVEN)
-            failures = self._failures[kind_of_failure] = self._failures.get(kind_of_failure, 0) + 1
+            failures = self._failed_again(eval_id, error.code)
             if failures <= self._retries_for(error):
-                self._requeue(done.request, error.code, outcome)
-                due = time.monotonic() + self.failure_rules.backoff(failures)
-                heapq.heappush(self._delayed, (due, eval_id))
+                self._requeue(request, error.code, outcome)
+                self._delay(eval_id, failures)
                 return None
         if isinstance(done.error, TreewrightError):
             raise done.error
         if error is not None and self._may_be_outage(error):
             self._outages += error.code in OUTAGES or error.code in OF_THE_SWEEP
-            self._held[eval_id] = Done(done.request, outcome, worker=done.worker)
+            self._held[eval_id] = (request, outcome, done.worker)
             return self._strictly(eval_id, error)
         self._outages = 0
-        self._record(done.request, outcome, done.worker)
+        self._record(request, outcome, done.worker)
         return self._strictly(eval_id, error) if error is not None else None
+
+    def _settle_measured(
+        self, eval_id: str, outcome: HeldoutOutcome | None, error: BaseException | None
+    ) -> None:
+        """A held-out sweep is tried again like an evaluation; it never fails a candidate by
+        a fault of ours."""
+        if isinstance(error, _STOPPING) or faults.is_full_disk(error):
+            raise error
+        if self.cancel.is_set() and (outcome is None or outcome.problem):
+            return
+        problem = faults.as_error(error) if outcome is None else _problem(outcome)
+        if problem is not None:
+            failures = self._failed_again(_measuring(eval_id), problem.code)
+            if failures <= self._retries_for(problem):
+                self._delay(eval_id, failures, is_measurement=True)
+                return
+        if isinstance(error, TreewrightError):
+            raise error
+        broken = problem is not None and problem.code in OF_THE_SWEEP
+        if outcome is None or (broken and not self.assigner.sweep_works()):
+            assert problem is not None
+            self._unmeasured[eval_id] = problem.code
+        else:
+            self.assigner.measured(eval_id, outcome)
+            self.store.snapshot_if_due()
+
+    def _failed_again(self, name: str, code: str) -> int:
+        kind = (name, "forgiven" if code in _FORGIVEN else "")
+        failures = self._failures[kind] = self._failures.get(kind, 0) + 1
+        return failures
+
+    def _delay(self, eval_id: str, failures: int, *, is_measurement: bool = False) -> None:
+        due = time.monotonic() + self.failure_rules.backoff(failures)
+        heapq.heappush(self._delayed, (due, eval_id, is_measurement))
 
     def _strictly(self, eval_id: str, error: EvalError) -> str | None:
         if not self.failure_rules.strict:
@@ -237,47 +356,42 @@ class Dispatcher:
                 worker_pid=worker.pid if worker else None,
             )
         )
+        self._to_measure.extend(self.assigner.finished(request.eval_id))
         self.store.snapshot_if_due()
 
-    def _of_depth(self) -> Iterator[Evaluation]:
-        manifest = self.store.manifest
-        for eval_id in manifest.depths[manifest.current_depth].eval_ids:
-            yield manifest.evaluations[eval_id]
-
     def _others_got_through(self) -> bool:
-        """Whether some evaluation of this depth has an outcome that is its own."""
-        return any(
-            e.status == "completed"
-            or (e.status == "failed" and e.error is not None and e.error.code not in UNCLEAR)
-            for e in self._of_depth()
-        )
+        """Whether some evaluation of this time has an outcome that is its own."""
+        return any(map(faults.got_through, self.assigner.peers()))
 
     def _may_be_outage(self, error: EvalError) -> bool:
         """Asked once it will not be tried again by itself."""
         if error.code in OF_THE_SWEEP:
-            return not self._others_got_through() and not self.sweep_works()
-        return error.code in OUTAGES or error.code in UNCLEAR
+            return not self._others_got_through() and not self.assigner.sweep_works()
+        if error.code in OUTAGES:
+            return True
+        if error.code not in UNCLEAR:
+            return False
+        return self.assigner.has_barrier or not self._others_got_through()
 
     def _settle_held(self) -> str | None:
         """Decides about what was held once all others are through: a verdict, or a pause."""
         reasons: dict[str, list[str]] = {}
         examples: dict[str, str] = {}
         through = self._others_got_through()
-        for eval_id, done in sorted(self._held.items()):
-            outcome = done.outcome
-            assert outcome is not None
+        held, self._held = self._held, {}
+        for eval_id, (request, outcome, worker) in sorted(held.items()):
             assert outcome.error is not None
             code = outcome.error.code
             pauses = self.store.manifest.evaluations[eval_id].pauses
             if through and (code in UNCLEAR or pauses + 1 >= MOST_PAUSES):
-                self._record(done.request, outcome, done.worker)
+                self._record(request, outcome, worker)
                 continue
-            self._requeue(done.request, code, outcome, paused=True)
+            self._requeue(request, code, outcome, paused=True)
             reasons.setdefault(code, []).append(eval_id)
             examples.setdefault(code, outcome.error.message)
         if not reasons:
             return None
-        return explain_pause(self.store.manifest.current_depth + 1, reasons, examples)
+        return faults.explain_pause(self.assigner.where(), reasons, examples)
 
     def _retries_for(self, error: EvalError) -> int:
         """Of several candidates at once nobody knows whose code changed a file."""
@@ -285,10 +399,11 @@ class Dispatcher:
             return _TIMES_FORGIVEN - 1 if self.executor.capacity > 1 else 0
         return self.failure_rules.retries_for(error)
 
-    def _fault(self, done: Done[EvalRequest, EvalOutcome]) -> EvalOutcome:
+    def _fault(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:
         """A fault of ours or of the machine, as an outcome. Worth another try."""
-        spent = usage_log.total(self.store.run_dir / layout.experiment(done.request.eval_id))
-        return EvalOutcome(error=_as_error(done.error), usage=spent)
+        experiment = self.store.manifest.evaluations[request.eval_id].experiment_dir
+        spent = usage_log.total(self.store.run_dir / experiment)
+        return EvalOutcome(error=faults.as_error(error), usage=spent)
 
     def _requeue(
         self, request: EvalRequest, reason: str, outcome: EvalOutcome, *, paused: bool = False
@@ -304,21 +419,11 @@ class Dispatcher:
         )
 
 
-def _is_suspect(evaluation: Evaluation) -> bool:
-    """Coordinators died while it ran; whether because of it shows when it runs alone."""
-    return evaluation.lost_alone + evaluation.lost_together >= _LOSSES_OF_A_SUSPECT
+def _measuring(eval_id: str) -> str:
+    """Under which failures of a held-out sweep are counted."""
+    return f"{eval_id} held out"
 
 
-def _is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
-    return isinstance(error, OSError) and error.errno in _FULL_DISK
-
-
-def _as_error(error: BaseException | None) -> EvalError:
-    message = f"{type(error).__name__}: {error}"
-    if isinstance(error, WorkerLost):
-        code, message = WORKER_LOST, str(error)
-    elif isinstance(error, OSError) and error.errno in process.SHORTAGES:
-        code = MACHINE_BUSY
-    else:
-        code = INTERNAL_ERROR
-    return EvalError(code, message, retryable=True)
+def _problem(outcome: HeldoutOutcome) -> EvalError | None:
+    """What a held-out sweep ended with is an answer: not retryable, unless it is nobody's."""
+    return EvalError(outcome.problem, outcome.problem) if outcome.problem else None

@@ -7,7 +7,13 @@ back to the queue, and the run pauses until somebody has put it right.
 
 from __future__ import annotations
 
+import errno
+from typing import TypeGuard
+
+from treewright.kernel import process
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.executors.base import WorkerLost
+from treewright.tree.records.model import EvalError, Evaluation
 
 WORKER_LOST = "worker_lost"
 MACHINE_BUSY = "machine_busy"
@@ -33,16 +39,60 @@ MOST_PAUSES = 3
 """So often an evaluation may pause a run whose other evaluations get through."""
 
 
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_LOSSES_OF_A_SUSPECT = 2
+
+
 class Paused(TreewrightError):
-    """The depth could not be finished for reasons that are not the candidates'."""
+    """The search could not go on for reasons that are not the candidates'."""
 
 
-def explain_pause(depth: int, reasons: dict[str, list[str]], examples: dict[str, str]) -> str:
+def is_suspect(evaluation: Evaluation) -> bool:
+    """Coordinators died while it ran; whether because of it shows when it runs alone."""
+    return evaluation.lost_alone + evaluation.lost_together >= _LOSSES_OF_A_SUSPECT
+
+
+def is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.errno in _FULL_DISK
+
+
+def as_error(error: BaseException | None) -> EvalError:
+    """What a worker raised, as the failure of an evaluation. Worth another try."""
+    message = f"{type(error).__name__}: {error}"
+    if isinstance(error, WorkerLost):
+        code, message = WORKER_LOST, str(error)
+    elif isinstance(error, OSError) and error.errno in process.SHORTAGES:
+        code = MACHINE_BUSY
+    else:
+        code = INTERNAL_ERROR
+    return EvalError(code, message, retryable=True)
+
+
+def got_through(evaluation: Evaluation) -> bool:
+    """Whether it has an outcome that is its own."""
+    error = evaluation.error
+    failed_by_itself = error is not None and error.code not in UNCLEAR
+    return evaluation.status == "completed" or (evaluation.status == "failed" and failed_by_itself)
+
+
+def explain_pause(where: str, reasons: dict[str, list[str]], examples: dict[str, str]) -> str:
     """One line: what failed, how often, and that nothing is lost. `reasons` is code -> ids."""
     count = sum(map(len, reasons.values()))
     what = "; ".join(f"{code}: {examples[code]}" for code in sorted(reasons))
     subject = "1 evaluation" if count == 1 else f"{count} evaluations"
     return (
-        f"paused at depth {depth}: {subject} could not be made ({what}). Nothing was decided "
+        f"paused {where}: {subject} could not be made ({what}). Nothing was decided "
         "and these ideas stay untried; put that right and run the same command again"
     )
+
+
+def explain_unmeasured(where: str, problems: dict[str, str]) -> str:
+    """The same for held-out sweeps; `problems` is evaluation -> code."""
+    eval_id, code = min(problems.items())
+    if code in OF_THE_SWEEP:
+        why = (
+            f"the sweep does not work on the root commit either, so {eval_id} was not judged by it"
+        )
+    else:
+        why = f"{eval_id} could not be measured on the held-out configs ({code})"
+    return f"paused {where}: {why}; put that right and run the same command again"

@@ -58,11 +58,21 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
     ]
     if not manifest.dry_run:
         trees.repair({node.node_id: node.commit for node in manifest.nodes.values()}, needed)
-    if manifest.current_depth and not retention.failed_artifacts:
-        for eval_id in manifest.depths[manifest.current_depth - 1].eval_ids:
-            evaluation = manifest.evaluations[eval_id]
+    if not retention.failed_artifacts:
+        for evaluation in _decided_last(manifest):
             if evaluation.status == "failed":
                 _prune_failure(run_dir / evaluation.experiment_dir)
+
+
+def _decided_last(manifest: Manifest) -> list[Evaluation]:
+    """Those of which a killed owner may have left more than it should."""
+    steady = manifest.steady
+    if steady is not None:
+        return [e for e in manifest.evaluations.values() if e.place == steady.settled]
+    if not manifest.current_depth:
+        return []
+    last = manifest.depths[manifest.current_depth - 1].eval_ids
+    return [manifest.evaluations[eval_id] for eval_id in last]
 
 
 def prune(

@@ -29,12 +29,15 @@ from treewright.tree.report import write_report
 from treewright.tree.repository.git import find_repository, hide_from_status
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
+from treewright.tree.running.by_depth import DepthCoordinator
+from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
 from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.parallel import Parallelism, executors
+from treewright.tree.running.steady import SteadyCoordinator
 
 _log = logging.getLogger("treewright")
 
@@ -47,6 +50,7 @@ class RunRequest:
     run_id: str | None = None
     config_path: Path | None = None
     shape: Shape = field(default_factory=Shape)
+    choosing: Choosing = field(default_factory=Choosing)
     make_baseline: bool = False
     preflight: bool = True
     retention: Retention = field(default_factory=Retention)
@@ -101,9 +105,12 @@ def open_run(
             _create(owned, new_run, cancel)
         else:
             request.shape.check_against(owned.manifest)
+            request.choosing.check_against(owned.manifest)
+            _mention_idle_workers(request, owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
         try:
-            coordinator = Coordinator(
+            kind = DepthCoordinator if owned.manifest.steady is None else SteadyCoordinator
+            coordinator = kind(
                 owned,
                 repo,
                 recorded_config(owned.manifest),
@@ -152,7 +159,7 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
         manifest = new_run.build(owner, fence)
         if manifest.confirm_configs:
             deciding = DecidingFiles(owned.run_dir, new_run.repo, new_run.run_id)
-            confirmer = Confirmer(owned.run_dir, new_run.config, trees, deciding, owner, fence)
+            confirmer = Confirmer(trees, new_run.config, deciding, owner, fence)
             measured = confirmer.measure_node(manifest, ROOT_NODE)
             manifest.nodes[ROOT_NODE].artifacts.heldout = measured.artifact
         owned.record(ev.RunCreated(manifest=manifest))
@@ -175,6 +182,7 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> New
         shape=request.shape,
         make_baseline=request.make_baseline,
         preflight=request.preflight,
+        search=request.choosing.begin(request.shape, request.parallelism.max_evals),
     )
     new_run.check()
     if not request.shape.dry_run:
@@ -222,6 +230,17 @@ def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest)
             "%s differs from what run %s was started with; the run keeps what it has",
             path,
             manifest.tree_run_id,
+        )
+
+
+def _mention_idle_workers(request: RunRequest, manifest: Manifest) -> None:
+    steady, workers = manifest.steady, request.parallelism.max_evals
+    if steady is not None and steady.order == "fixed" and workers > steady.lookahead:
+        _log.warning(
+            "run %s has a lookahead of %d, so of %d workers no more than that have work",
+            manifest.tree_run_id,
+            steady.lookahead,
+            workers,
         )
 
 

@@ -24,6 +24,8 @@ ADVICE = {
     "manifest_differs_from_events": _REBUILD,
     "events_unreadable": _RESTORE,
     "config_invalid": "Use the version of treewright that wrote the run.",
+    "policy_unknown": "Install the plug-in that brings the policy, or use the version of "
+    "treewright that wrote the run.",
     "path_outside_run": _EDITED,
     "path_missing": _RESTORE,
     "artifact_misplaced": _EDITED,

@@ -14,6 +14,7 @@ from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
 from treewright.tree.repository.git import GitError
 from treewright.tree.validation import consistency, files, repository, strays
+from treewright.tree.validation.choices import choose_again
 from treewright.tree.validation.decisions import decide_again
 from treewright.tree.validation.findings import Finding, Subject
 from treewright.tree.validation.history import read_history
@@ -34,7 +35,11 @@ class Check:
 def _recompute(subject: Subject) -> Iterable[Finding]:
     measured = measure_again(subject)
     yield from measured.findings
-    yield from decide_again(subject.manifest, measured.evaluations)
+    manifest = subject.manifest
+    if manifest.steady is None:
+        yield from decide_again(manifest, measured.evaluations)
+    else:
+        yield from choose_again(manifest, manifest.steady, measured.evaluations)
 
 
 HISTORY_CODES = (
@@ -85,7 +90,7 @@ CHECKS = (
     ),
     Check("Counters and budget", consistency.check_spending, ("spending", "budget_exceeded")),
     Check(
-        "Scores, confirmations, gates, ranks, promotions and stop reason, "
+        "Scores, confirmations, gates, ranks, choices, promotions and stop reason, "
         "recomputed from the CSV files",
         _recompute,
         (
@@ -96,6 +101,8 @@ CHECKS = (
             "confirmation_missing",
             "confirmation_needless",
             "queue_differs",
+            "policy_unknown",
+            "choice_differs",
             "gate_differs",
             "rank_differs",
             "fate_differs",

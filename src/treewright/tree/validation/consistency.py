@@ -8,7 +8,15 @@ import msgspec
 
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
-from treewright.tree.records.model import Dedupe, Evaluation, Manifest, Node
+from treewright.tree.records.model import (
+    UNSET,
+    Dedupe,
+    Evaluation,
+    IdeaRecord,
+    Manifest,
+    Node,
+    SteadySearch,
+)
 from treewright.tree.validation.findings import Finding, Subject
 
 _TASK_STATE = {
@@ -17,6 +25,16 @@ _TASK_STATE = {
     "completed": "completed",
     "failed": "failed",
 }
+
+
+def turn_of(idea: IdeaRecord) -> int:
+    """When it was chosen: the round, or the number of the expansion."""
+    return idea.expansion if isinstance(idea.expansion, int) else idea.depth
+
+
+def last_turn(node: Node) -> int | None:
+    """When the node was last expanded."""
+    return node.expansion if isinstance(node.expansion, int) else node.expanded_for_depth
 
 
 def check_evaluations(subject: Subject) -> Iterator[Finding]:
@@ -42,11 +60,7 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
         yield f"status is {status} but a timestamp before it is missing"
     if done and evaluation.attempt < 1:
         yield f"status is {status} after {evaluation.attempt} attempts"
-    decided = evaluation.depth <= manifest.current_depth
-    if decided and not done:
-        yield f"its depth was decided while its status is {status}"
-    if (evaluation.decision is not None) != decided:
-        yield "a decision is recorded exactly for the depths that are decided; not so here"
+    yield from _decision_problems(evaluation, manifest, done)
     results = evaluation.results_csv.path if evaluation.results_csv else None
     if evaluation.candidate_results_csv_path != results:
         yield "candidate_results_csv_path is not the path of its results artifact"
@@ -55,6 +69,20 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
     summary = layout.summary(evaluation.experiment_dir) if done else None
     if evaluation.summary_path != summary:
         yield f"summary_path is {evaluation.summary_path}"
+
+
+def _decision_problems(evaluation: Evaluation, manifest: Manifest, done: bool) -> Iterator[str]:
+    if manifest.steady is not None:
+        if evaluation.decision is not None and not done:
+            yield f"it was decided while its status is {evaluation.status}"
+        if (evaluation.decision is None) != (evaluation.place == UNSET):
+            yield "a place is recorded exactly for what is decided; not so here"
+        return
+    decided = evaluation.depth <= manifest.current_depth
+    if decided and not done:
+        yield f"its depth was decided while its status is {evaluation.status}"
+    if (evaluation.decision is not None) != decided:
+        yield "a decision is recorded exactly for the depths that are decided; not so here"
 
 
 def _idea_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
@@ -130,13 +158,14 @@ def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -
     expected = [f"{node.node_ideas_dir}/{layout.idea_file(number)}" for number in range(len(paths))]
     if paths != expected:
         yield "its idea files are not numbered from idea_000.md on"
-    latest = [idea.path for idea in node.ideas if idea.depth == node.expanded_for_depth]
+    latest = [idea.path for idea in node.ideas if turn_of(idea) == last_turn(node)]
     if node.generated_idea_files != latest:
         yield "generated_idea_files are not the ideas of its last expansion"
-    for depth in sorted({idea.depth for idea in node.ideas}):
-        count = sum(idea.depth == depth for idea in node.ideas)
+    for turn in sorted({turn_of(idea) for idea in node.ideas}):
+        count = sum(turn_of(idea) == turn for idea in node.ideas)
         if count > manifest.ideas_per_node:
-            yield f"{count} ideas at depth {depth}, allowed are {manifest.ideas_per_node}"
+            what = "at depth" if manifest.steady is None else "of expansion"
+            yield f"{count} ideas {what} {turn}, allowed are {manifest.ideas_per_node}"
     if manifest.dedupe_scope != "none":
         yield from _duplicates(node, manifest, first)
 
@@ -146,7 +175,7 @@ def _first_tried(manifest: Manifest) -> dict[str, str]:
     if manifest.dedupe_scope != "global":
         return {}
     chosen = [
-        (idea.depth, node.node_id, number, idea)
+        (turn_of(idea), node.node_id, number, idea)
         for node in manifest.nodes.values()
         for number, idea in enumerate(node.ideas)
     ]
@@ -162,18 +191,25 @@ def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterat
     if dedupe.scope != manifest.dedupe_scope:
         yield f"its dedupe scope is {dedupe.scope}, the run's {manifest.dedupe_scope}"
     elsewhere = (other for other in ancestors(manifest, node) if other is not node)
-    seen = {idea.key: idea.path for other in elsewhere for idea in other.ideas}
+    tried = [idea for other in elsewhere for idea in other.ideas]
+    seen = {idea.key: idea for idea in sorted(tried, key=turn_of, reverse=True)}
     for idea in node.ideas:
-        earlier = seen.get(idea.key) or first.get(idea.key, idea.path)
-        if earlier != idea.path:
-            yield f"{idea.path} repeats {earlier}"
-        seen[idea.key] = idea.path
+        earlier = seen.get(idea.key)
+        if earlier is not None and turn_of(earlier) > turn_of(idea):
+            earlier = None  # without a barrier an ancestor may get an idea after its descendant
+        path = earlier.path if earlier is not None else first.get(idea.key, idea.path)
+        if path != idea.path:
+            yield f"{idea.path} repeats {path}"
+        seen[idea.key] = idea
 
 
 def check_rounds(subject: Subject) -> Iterator[Finding]:
     """Depth records, frontier and the list of expanded nodes."""
     manifest = subject.manifest
-    if len(manifest.depths) not in (manifest.current_depth, manifest.current_depth + 1):
+    steady = manifest.steady
+    if steady is not None:
+        yield from _steady_state(manifest, steady)
+    elif len(manifest.depths) not in (manifest.current_depth, manifest.current_depth + 1):
         message = f"{len(manifest.depths)} depths recorded, {manifest.current_depth} decided"
         yield Finding("depth_state", "run", message)
     if manifest.current_depth > manifest.max_depth:
@@ -191,12 +227,36 @@ def check_rounds(subject: Subject) -> Iterator[Finding]:
             yield Finding("depth_state", owner, "eval_ids are not the evaluations of this depth")
         if record.promoted != promoted.get(record.depth, []):
             yield Finding("depth_state", owner, "promoted are not the nodes of this depth")
+        if steady is not None:
+            continue
         if len(record.promoted) > manifest.beam_width:
             message = f"{len(record.promoted)} promoted, the beam is {manifest.beam_width} wide"
             yield Finding("beam_overrun", owner, message)
         if (record.finished_at is not None) != (record.depth <= manifest.current_depth):
             yield Finding("depth_state", owner, "finished_at and current_depth disagree")
     yield from _statuses(manifest)
+
+
+def _steady_state(manifest: Manifest, steady: SteadySearch) -> Iterator[Finding]:
+    """What counters and the frontier of a run without a barrier must be."""
+    deepest = max(node.depth for node in manifest.nodes.values())
+    if manifest.current_depth != deepest:
+        message = f"current_depth is {manifest.current_depth}, the deepest node is at {deepest}"
+        yield Finding("depth_state", "run", message)
+    tried: dict[str, int] = {}
+    for evaluation in manifest.evaluations.values():
+        tried[evaluation.parent_node_id] = tried.get(evaluation.parent_node_id, 0) + 1
+    exhausted = {found.node_id for found in steady.exhausted}
+    for node in manifest.nodes.values():
+        own = tried.get(node.node_id, 0)
+        if (node.tried or 0) != own:
+            message = f"tried is {node.tried}, it has {own} evaluations"
+            yield Finding("node_state", node.node_id, message)
+        full = steady.branching is not None and own >= steady.branching
+        grows = node.depth < manifest.max_depth and not full and node.node_id not in exhausted
+        if grows != (node.node_id in manifest.frontier):
+            message = "the frontier is not the nodes that further ideas may be tried on"
+            yield Finding("frontier_state", node.node_id, message)
 
 
 def _statuses(manifest: Manifest) -> Iterator[Finding]:
@@ -207,6 +267,11 @@ def _statuses(manifest: Manifest) -> Iterator[Finding]:
     if sorted(manifest.expanded) != sorted(expanded):
         yield Finding("frontier_state", "run", "`expanded` is not the list of nodes with ideas")
     for node in manifest.nodes.values():
+        if manifest.steady is not None:
+            if (node.status == "frontier") != (node.expanded_for_depth is None):
+                message = f"status is {node.status}, which its expansions contradict"
+                yield Finding("frontier_state", node.node_id, message)
+            continue
         in_progress = node.expanded_for_depth == manifest.current_depth + 1
         waiting = node.node_id in frontier and not in_progress
         if node.status != ("frontier" if waiting else "expanded"):

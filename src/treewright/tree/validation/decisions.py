@@ -33,12 +33,13 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
             break
         of_depth = [evaluations[eval_id] for eval_id in record.eval_ids]
         selection = _select(manifest, record, of_depth)
-        if selection.to_confirm is not None:
-            message = f"{selection.to_confirm} had to be confirmed before the depth was decided"
+        if selection.to_confirm:
+            message = f"{selection.to_confirm[0]} had to be confirmed before the depth was decided"
             yield Finding("confirmation_missing", owner, message)
             return
         decisions, new_nodes = _with_node_ids(selection, count)
-        yield from _compare(manifest, of_depth, decisions)
+        yield from compare_decisions(of_depth, decisions)
+        yield from _needless(of_depth, decisions)
         count += len(new_nodes)
         if new_nodes or manifest.stop_on_empty_frontier:
             frontier = new_nodes
@@ -103,9 +104,10 @@ def _with_node_ids(selection: beam.Selection, count: int) -> tuple[dict[str, Dec
     return decisions, nodes
 
 
-def _compare(
-    manifest: Manifest, evaluations: list[Evaluation], decisions: dict[str, Decision]
+def compare_decisions(
+    evaluations: list[Evaluation], decisions: dict[str, Decision]
 ) -> Iterator[Finding]:
+    """The recorded ones with those made again."""
     for evaluation in evaluations:
         recorded, again = evaluation.decision, decisions[evaluation.eval_id]
         if recorded is None or recorded == again:
@@ -126,6 +128,9 @@ def _compare(
                 f"{again.promoted_to_node_id}"
             )
             yield Finding("promotion_differs", name, message)
+
+
+def _needless(evaluations: list[Evaluation], decisions: dict[str, Decision]) -> Iterator[Finding]:
     for evaluation in evaluations:
         needless = decisions[evaluation.eval_id].fate not in ("promoted", "not_confirmed")
         if evaluation.confirmation is not None and needless:

@@ -10,6 +10,7 @@ from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Node
+from treewright.tree.validation.consistency import last_turn, turn_of
 from treewright.tree.validation.findings import Finding, Subject
 
 
@@ -145,7 +146,8 @@ def check_context(subject: Subject) -> Iterator[Finding]:
     """What a generator was shown is exactly what the lineage had when a node was expanded."""
     manifest = subject.manifest
     for node in manifest.nodes.values():
-        if node.expanded_for_depth is None:
+        turn = last_turn(node)
+        if turn is None:
             continue
         lineage = list(ancestors(manifest, node))
         if node.context_ideas_dirs != [ancestor.node_ideas_dir for ancestor in lineage]:
@@ -155,7 +157,7 @@ def check_context(subject: Subject) -> Iterator[Finding]:
             (idea.path, idea.sha256)
             for ancestor in lineage
             for idea in ancestor.ideas
-            if idea.depth < node.expanded_for_depth
+            if turn_of(idea) < turn
         ]
         if [(file.path, file.sha256) for file in node.context_idea_files] != expected:
             message = "context_idea_files are not the ideas that its lineage had by then"

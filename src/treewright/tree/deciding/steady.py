@@ -1,0 +1,171 @@
+"""Deciding without a barrier: each evaluation by itself, in the order of choosing or of arrival.
+
+The gate against the parent, the check for code that is a node already, and the held-out
+confirmation are those of beam search; there is no beam, so what passes becomes a node. What
+came of it is told to the search policy through a `Sequencer`. Pure: rebuilt from the records
+whenever a run is opened, and once more to validate it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from treewright.kernel.budget import Budget
+from treewright.search import policies
+from treewright.search.policies import Choice
+from treewright.search.sequencer import Outcome, Sequencer
+from treewright.search.tree import Node as SearchNode
+from treewright.search.tree import Tree
+from treewright.tree.deciding import gate
+from treewright.tree.records.model import (
+    Decision,
+    Evaluation,
+    Fate,
+    Manifest,
+    SteadySearch,
+    StopReason,
+)
+
+
+def number_of(eval_id: str) -> int:
+    """Of the choice that an evaluation is."""
+    return int(eval_id.removeprefix("e"))
+
+
+def count(value: object) -> int:
+    """A counter that older records, or those of beam search, do not have."""
+    return value if isinstance(value, int) else 0
+
+
+def make_sequencer(steady: SteadySearch, seed: int) -> Sequencer:
+    """Before the first choice. The root's value is 0: values are root-relative scores."""
+    root = SearchNode(0, None, score=0.0)
+    return Sequencer(
+        Tree(root, branching=steady.branching),
+        policies.make(steady.policy, steady.options),
+        seed,
+        steady.order,
+        steady.lookahead,
+    )
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a search stands: what was chosen and settled, which code states are nodes.
+
+    `trees` says at which outcome a code state became a node; `nodes` which node a choice became.
+    """
+
+    sequencer: Sequencer
+    max_depth: int
+    confirms: bool
+    trees: dict[str, int] = field(default_factory=dict)
+    nodes: dict[int, str] = field(default_factory=dict)
+    settled: int = 0
+
+    @classmethod
+    def beginning(cls, manifest: Manifest, steady: SteadySearch) -> Standing:
+        root = next(node for node in manifest.nodes.values() if node.parent_node_id is None)
+        return cls(
+            make_sequencer(steady, manifest.seed),
+            manifest.max_depth,
+            bool(manifest.confirm_configs),
+            {root.tree: 0},
+            {0: root.node_id},
+        )
+
+    def needs_confirmation(self, evaluation: Evaluation) -> bool:
+        """What passes the gate is swept on held-out configs; not if its choice could know that
+        its code is a node already. So it does not depend on who was quicker."""
+        if (
+            not self.confirms
+            or not gate.decide(evaluation.parent_relative, evaluation.error).passed
+        ):
+            return False
+        became = self.trees.get(evaluation.candidate_tree or "")
+        return became is None or became > count(evaluation.seen)
+
+    def decide(self, evaluation: Evaluation) -> Decision:
+        """The fate of an evaluation whose turn it is; a promoted one has no node yet."""
+        passed = gate.decide(evaluation.parent_relative, evaluation.error)
+        return Decision(fate=self._fate(evaluation, passed.passed), gate=passed)
+
+    def _fate(self, evaluation: Evaluation, passed: bool) -> Fate:
+        if evaluation.error is not None:
+            return "evaluation_failed"
+        if not passed:
+            return "gate_failed"
+        if evaluation.candidate_tree in self.trees:
+            return "duplicate_code"
+        confirmation = evaluation.confirmation
+        if confirmation is not None and not confirmation.held:
+            return "not_confirmed"
+        return "promoted"
+
+    def settle(self, evaluation: Evaluation, decision: Decision) -> None:
+        """A decided evaluation becomes known, at the place after those before it."""
+        self.settled += 1
+        number = number_of(evaluation.eval_id)
+        if decision.promoted_to_node_id is not None:
+            self.nodes[number] = decision.promoted_to_node_id
+            self.trees.setdefault(evaluation.candidate_tree or "", self.settled)
+        self.sequencer.tell(number, self._outcome(number, evaluation, decision))
+
+    def _outcome(self, number: int, evaluation: Evaluation, decision: Decision) -> Outcome:
+        found = evaluation.root_relative
+        incomplete = found is None or found.rows_used != found.rows_expected
+        if evaluation.error is not None or found is None or incomplete:
+            return Outcome(None)
+        above = self.sequencer.tree.branches[number].parent
+        parent = above.node if above is not None else None
+        node = SearchNode(number, parent, score=found.score, value=found.score)
+        promoted = decision.fate == "promoted"
+        return Outcome(node, expandable=promoted and evaluation.depth < self.max_depth)
+
+
+def rebuild(manifest: Manifest, steady: SteadySearch) -> Standing:
+    """The standing of a run, from its records; the policy is not asked."""
+    standing = Standing.beginning(manifest, steady)
+    branches = {node_id: number for number, node_id in standing.nodes.items()}
+    evaluations = list(manifest.evaluations.values())
+    settled = sorted((e for e in evaluations if e.decision is not None), key=_place)
+    exhausted = list(steady.exhausted)
+
+    def settle_up_to(seen: int) -> None:
+        while standing.settled < min(seen, len(settled)):
+            evaluation = settled[standing.settled]
+            assert evaluation.decision is not None
+            standing.settle(evaluation, evaluation.decision)
+            if evaluation.decision.promoted_to_node_id is not None:
+                number = number_of(evaluation.eval_id)
+                branches[evaluation.decision.promoted_to_node_id] = number
+
+    def exhaust_before(choice: int) -> None:
+        while exhausted and exhausted[0].choice <= choice:
+            found = exhausted.pop(0)
+            settle_up_to(found.seen)
+            standing.sequencer.exhaust(branches[found.node_id], found.seen)
+
+    for number, evaluation in enumerate(evaluations, start=1):
+        exhaust_before(number)
+        seen = count(evaluation.seen)
+        settle_up_to(seen)
+        standing.sequencer.take(Choice(branches[evaluation.parent_node_id]), seen)
+    exhaust_before(len(evaluations) + 1)
+    settle_up_to(len(settled))
+    return standing
+
+
+def _place(evaluation: Evaluation) -> int:
+    return count(evaluation.place)
+
+
+def stop_reason(manifest: Manifest, steady: SteadySearch) -> StopReason:
+    """Why a search ends that nothing more can be chosen in."""
+    if Budget(manifest.max_total_idea_evals).evals_left(manifest.spent) == 0:
+        return "max_total_idea_evals"
+    if steady.exhausted:
+        return "no_new_ideas"
+    if manifest.current_depth >= manifest.max_depth:
+        return "max_depth_reached"
+    return "empty_frontier"

@@ -1,0 +1,124 @@
+"""Sweeping a commit on configs that nobody selected on: the measurement behind a confirmation.
+
+Like an evaluation it needs nothing of the coordinator's state, so it runs wherever evaluations
+run. What it says about a candidate is judged by `running.confirmation`, not here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import artifacts, untrusted
+from treewright.kernel.artifacts import Artifact
+from treewright.tree.config import Config
+from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
+from treewright.tree.deciding.results import UNREADABLE_RESULTS
+from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.evaluation import PROTECTED_PATH_CHANGED
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.records import layout
+from treewright.tree.repository.worktrees import Worktrees, tampered
+
+CANCELLED = "cancelled"
+
+
+class HeldoutRequest(msgspec.Struct, frozen=True, tag="heldout"):
+    """What to sweep. `eval_id` names its worktree: an evaluation's, or one made for a node.
+
+    `idea` and `parent_heldout` are what a dry run makes its numbers from.
+    """
+
+    tree_run_id: str
+    eval_id: str
+    attempt: int
+    parent_node_id: str
+    commit: str
+    log_dir: str
+    config_start: int
+    config_stop: int
+    repo: str
+    run_dir: str
+    config: Config
+    protected_paths: list[str]
+    seed: int
+    owner: str
+    root_commit: str
+    idea: bytes = b""
+    parent_heldout: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """Of its log and of its results."""
+        return heldout_name(self.eval_id)
+
+
+class HeldoutOutcome(msgspec.Struct, frozen=True):
+    """The results with their bytes, or the code of what went wrong."""
+
+    results: KeptFile | None = None
+    problem: str = ""
+    seconds: float = 0.0
+
+
+def heldout_name(owner: str) -> str:
+    """Of the held-out results of an evaluation or a node."""
+    return owner if owner.endswith("_heldout") else layout.heldout(owner)
+
+
+def measure(
+    request: HeldoutRequest, cancel: threading.Event | None, deciding: DecidingFiles | None
+) -> HeldoutOutcome:
+    """Sweeps the commit in a worktree that has exactly it."""
+    started = time.monotonic()
+    trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
+    worktree = trees.pristine_candidate(request.eval_id, request.commit)
+    log_dir = Path(request.run_dir) / request.log_dir
+    log_dir.mkdir(parents=True, exist_ok=True)
+    context = CommandContext(
+        worktree,
+        log_dir,
+        request.seed,
+        request.owner,
+        cancel,
+        sweep.secret_variables(request.config),
+        sweep.limits(request.config),
+    )
+    kept, problem = _sweep(request, context, deciding)
+    return HeldoutOutcome(kept, problem, time.monotonic() - started)
+
+
+def _sweep(
+    request: HeldoutRequest, context: CommandContext, deciding: DecidingFiles | None
+) -> tuple[KeptFile | None, str]:
+    configs = ConfigRange(request.config_start, request.config_stop)
+    done, results = sweep.run_sweep(request.config.sweep, context, configs, request.name)
+    if done.cancelled:
+        return None, CANCELLED
+    if not done.ok:
+        return None, "sweep_timeout" if done.timed_out else "sweep_failed"
+    repo = Path(request.repo)
+    if tampered(repo, context.worktree, request.commit, request.protected_paths):
+        return None, PROTECTED_PATH_CHANGED
+    if deciding is not None and deciding.put_back():
+        return None, DECIDING_FILE_CHANGED
+    try:
+        data = sweep.read_results_file(request.config.sweep, results, context)
+    except untrusted.NotPlain:
+        return None, UNREADABLE_RESULTS
+    if data is None:
+        return None, "sweep_failed"
+    kept = keep(request, data, "held-out sweep")
+    if deciding is not None:
+        deciding.hold(kept)
+    results.unlink()
+    return kept, ""
+
+
+def keep(request: HeldoutRequest, data: bytes, how: str) -> KeptFile:
+    name = request.name
+    kept: Artifact = artifacts.keep(data, Path(request.run_dir), f"{name}.csv", f"{how} {name}")
+    return KeptFile(kept, data)

@@ -1,0 +1,33 @@
+"""What executors are given to do: evaluate an idea, or sweep a commit on held-out configs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from treewright.tree.deciding.kept_files import DecidingFiles
+from treewright.tree.evaluating import heldout, simulation
+from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.records.model import EvalOutcome
+
+Request = EvalRequest | HeldoutRequest
+Outcome = EvalOutcome | HeldoutOutcome
+Work = Callable[[Request], Outcome]
+
+
+def worker(
+    cancel: threading.Event, deciding: DecidingFiles | None = None, *, dry_run: bool = False
+) -> Work:
+    """Does a run's requests. `cancel` may be a fence: it raises when the run has another owner;
+    `deciding` are the files near a candidate that its code must leave alone."""
+    evaluate = simulation.simulate if dry_run else Evaluator(cancel, deciding)
+
+    def work(request: Request) -> Outcome:
+        if isinstance(request, EvalRequest):
+            return evaluate(request)
+        if dry_run:
+            return simulation.simulate_heldout(request)
+        return heldout.measure(request, cancel, deciding)
+
+    return work

@@ -1,0 +1,181 @@
+"""Beam search: one depth at a time, with a barrier before anything is decided.
+
+expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote -> prune
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from treewright.kernel.budget import Budget
+from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import StorageError
+from treewright.tree.deciding import beam
+from treewright.tree.deciding.promotion import new_node, stop_reason
+from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import Evaluation
+from treewright.tree.running.coordinator import Coordinator, queued
+from treewright.tree.running.faults import Paused
+
+
+@dataclass(slots=True)
+class DepthCoordinator(Coordinator):
+    """Advances a run by one depth."""
+
+    has_barrier: bool = field(default=True, init=False)
+    _measured: dict[str, HeldoutOutcome] = field(default_factory=dict, init=False)
+    _to_record: list[str] = field(default_factory=list, init=False)
+
+    def advance(self) -> bool:
+        """Does one depth, or what is left of it; False if the search had stopped before."""
+        if self.manifest.stop_reason is not None:
+            return False
+        depth = self.manifest.current_depth + 1
+        self._expand(depth)
+        self._queue(depth)
+        self.store.snapshot()
+        if not any(self.peers()):
+            self.store.record(ev.Stopped(reason="no_new_ideas"))
+        else:
+            self._evaluate()
+            self._decide(depth)
+        self.store.snapshot()
+        return True
+
+    def peers(self) -> Iterator[Evaluation]:
+        """Evaluations of the depth being worked on."""
+        depth = self.manifest.current_depth + 1
+        if len(self.manifest.depths) >= depth:
+            for eval_id in self.manifest.depths[depth - 1].eval_ids:
+                yield self.manifest.evaluations[eval_id]
+
+    def where(self) -> str:
+        return f"at depth {self.manifest.current_depth + 1}"
+
+    def _period(self) -> object:
+        return self.manifest.current_depth
+
+    def _expand(self, depth: int) -> None:
+        """Chooses ideas for the frontier; no more than the budget lets be tried."""
+        manifest = self.manifest
+        budget = Budget(manifest.max_total_idea_evals)
+        queued_before = len(list(self.peers()))
+        for node_id in sorted(manifest.frontier):
+            self._stop_if_cancelled()
+            if manifest.nodes[node_id].expanded_for_depth != depth:
+                planned = sum(
+                    idea.depth == depth
+                    for n in manifest.frontier
+                    for idea in manifest.nodes[n].ideas
+                )
+                wanted = budget.allow(
+                    manifest.ideas_per_node, manifest.spent, planned - queued_before
+                )
+                if wanted:
+                    self.store.record(self._expander.expand(manifest, node_id, depth, wanted))
+
+    def _queue(self, depth: int) -> None:
+        """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""
+        manifest = self.manifest
+        there = {(e.parent_node_id, e.idea_path) for e in self.peers()}
+        tasks = [
+            (node_id, idea)
+            for node_id in sorted(manifest.frontier)
+            for idea in manifest.nodes[node_id].ideas
+            if idea.depth == depth and (node_id, idea.path) not in there
+        ]
+        allowed = Budget(manifest.max_total_idea_evals).allow(len(tasks), manifest.spent)
+        first = len(manifest.evaluations) + 1
+        events = [
+            queued(number, manifest.nodes[node_id], idea, depth)
+            for number, (node_id, idea) in enumerate(tasks[:allowed], start=first)
+        ]
+        if events:
+            self.store.record(*events)
+
+    def _evaluate(self) -> None:
+        """Runs what is pending; returns when every evaluation of the depth has an outcome."""
+        pending = [e.eval_id for e in self.peers() if e.status == "pending"]
+        if pending:
+            self._ideas = {e.idea_path: self._read_idea(e) for e in self.peers()}
+            self._dispatch(pending)
+
+    def _decide(self, depth: int) -> None:
+        """The barrier: applies gate and beam to the whole depth, then promotes and prunes."""
+        manifest = self.manifest
+        evaluations = list(self.peers())
+        unsettled = [e.eval_id for e in evaluations if e.status not in ("completed", "failed")]
+        if unsettled:
+            raise StorageError(f"depth {depth} cannot be decided: {unsettled[0]} has no outcome")
+        self._hold()
+        selection = self._select(evaluations)
+        now = timestamp()
+        nodes = [
+            new_node(manifest, manifest.evaluations[eval_id], len(manifest.nodes) + place, now)
+            for place, eval_id in enumerate(selection.promoted)
+        ]
+        decisions = dict(selection.decisions)
+        for node, eval_id in zip(nodes, selection.promoted, strict=True):
+            decisions[eval_id] = msgspec.structs.replace(
+                decisions[eval_id], promoted_to_node_id=node.node_id
+            )
+        frontier = [node.node_id for node in nodes]
+        if not frontier and not manifest.stop_on_empty_frontier:
+            frontier = list(manifest.frontier)
+        self.store.record(
+            ev.Decided(
+                depth=depth,
+                decisions=decisions,
+                nodes=nodes,
+                frontier=frontier,
+                stop_reason=stop_reason(manifest, depth, promoted=bool(nodes)),
+                rejected_worktrees_kept=self.retention.rejected_worktrees,
+            )
+        )
+        self._promote_and_prune(nodes, evaluations)
+        self._hold()
+
+    def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
+        manifest = self.manifest
+        trees = {node.tree for node in manifest.nodes.values()}
+        while True:
+            confirmations = None
+            if manifest.confirm_configs:
+                confirmations = {
+                    e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
+                }
+            selection = beam.select(evaluations, manifest.beam_width, trees, confirmations)
+            if not selection.to_confirm:
+                return selection
+            self._stop_if_cancelled()
+            self._confirm(list(selection.to_confirm))
+
+    def _confirm(self, eval_ids: list[str]) -> None:
+        """Sweeps candidates on the held-out configs, all at once as far as there are workers."""
+        manifest = self.manifest
+        for eval_id in eval_ids:
+            parent = manifest.evaluations[eval_id].parent_node_id
+            if manifest.nodes[parent].artifacts.heldout is None:
+                self.store.record(self._confirmer.measure_node(manifest, parent))
+        self._measured, self._to_record = {}, list(eval_ids)
+        try:
+            self._dispatch(to_measure=eval_ids)
+        except Paused:
+            for eval_id in self._to_record:
+                if eval_id in self._measured:
+                    self._record(eval_id)
+            raise
+
+    def measured(self, eval_id: str, outcome: HeldoutOutcome) -> None:
+        """Recorded in the order of rank, whichever came first."""
+        self._measured[eval_id] = outcome
+        while self._to_record and self._to_record[0] in self._measured:
+            self._record(self._to_record.pop(0))
+
+    def _record(self, eval_id: str) -> None:
+        evaluation, outcome = self.manifest.evaluations[eval_id], self._measured[eval_id]
+        self.store.record(self._confirmer.judge(self.manifest, evaluation, outcome))

@@ -1,0 +1,176 @@
+"""A search without a barrier made again: every choice, every fate, every node, the stop reason.
+
+The policy is asked for each choice with what that choice knew, on a tree that is built from the
+recomputed evaluations; in `fixed` order what it knew is computed as well. In `live` order the
+recorded order of the outcomes is taken as it is: nobody can say when they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from treewright.kernel.errors import TreewrightError
+from treewright.search.policies import Choice
+from treewright.tree.deciding.steady import Standing, count, number_of
+from treewright.tree.records.model import (
+    Decision,
+    Evaluation,
+    Exhausted,
+    Manifest,
+    SteadySearch,
+    StopReason,
+)
+from treewright.tree.validation.decisions import compare_decisions
+from treewright.tree.validation.findings import Finding
+
+
+def choose_again(
+    manifest: Manifest, steady: SteadySearch, evaluations: dict[str, Evaluation]
+) -> Iterator[Finding]:
+    """Stops at the first choice that differs: what follows it would differ too."""
+    try:
+        walk = _Walk(manifest, steady, list(evaluations.values()))
+    except TreewrightError as error:
+        yield Finding("policy_unknown", "run", str(error))
+        return
+    try:
+        yield from walk.run()
+    except (ValueError, KeyError, IndexError) as error:
+        yield Finding("choice_differs", "run", f"the records do not fit together: {error}")
+
+
+@dataclass(slots=True)
+class _Walk:
+    manifest: Manifest
+    steady: SteadySearch
+    evaluations: list[Evaluation]
+    _standing: Standing = field(init=False)
+    _settled: list[Evaluation] = field(init=False)
+    _exhausted: list[Exhausted] = field(init=False)
+    _tried: dict[str, int] = field(default_factory=dict)
+    _count: int = 1
+    _is_fixed: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._standing = Standing.beginning(self.manifest, self.steady)
+        decided = [e for e in self.evaluations if e.decision is not None]
+        self._settled = sorted(decided, key=lambda e: count(e.place))
+        self._exhausted = list(self.steady.exhausted)
+        self._is_fixed = self.steady.order == "fixed"
+
+    def run(self) -> Iterator[Finding]:
+        yield from self._order()
+        for number, evaluation in enumerate(self.evaluations, start=1):
+            yield from self._exhaust_recorded(number)
+            yield from self._settle_up_to(count(evaluation.seen))
+            problem = self._choose(number, evaluation)
+            if problem is not None:
+                yield Finding("choice_differs", evaluation.eval_id, problem)
+                return
+            yield from self._idea(evaluation)
+        yield from self._exhaust_recorded(len(self.evaluations) + 1)
+        yield from self._settle_up_to(len(self._settled))
+        yield from self._stop()
+
+    def _order(self) -> Iterator[Finding]:
+        places = [count(e.place) for e in self._settled]
+        expected = list(range(1, len(places) + 1))
+        if self._is_fixed:
+            expected = [number_of(e.eval_id) for e in self._settled]
+        if places != expected or self.steady.settled != len(places):
+            message = "the places of the outcomes are not those of their order"
+            yield Finding("choice_differs", "run", message)
+
+    def _settle_up_to(self, seen: int) -> Iterator[Finding]:
+        while self._standing.settled < min(seen, len(self._settled)):
+            evaluation = self._settled[self._standing.settled]
+            decision = self._decide(evaluation)
+            yield from compare_decisions([evaluation], {evaluation.eval_id: decision})
+            needed = self._standing.needs_confirmation(evaluation)
+            name, measured = evaluation.eval_id, evaluation.confirmation is not None
+            if needed and not measured:
+                message = "it had to be swept on held-out configs before it was settled"
+                yield Finding("confirmation_missing", name, message)
+            elif measured and not needed:
+                message = "it was swept on held-out configs, which nothing asked for"
+                yield Finding("confirmation_needless", name, message)
+            self._standing.settle(evaluation, decision)
+
+    def _decide(self, evaluation: Evaluation) -> Decision:
+        decision = self._standing.decide(evaluation)
+        if decision.fate != "promoted":
+            return decision
+        node_id = f"n{self._count:04d}"
+        self._count += 1
+        return msgspec.structs.replace(decision, promoted_to_node_id=node_id)
+
+    def _choose(self, number: int, evaluation: Evaluation) -> str | None:
+        """Makes a choice again; what is wrong with the recorded one, if anything."""
+        sequencer = self._standing.sequencer
+        choice = self._propose(number)
+        if choice is None:
+            return f"the {self.steady.policy} policy would have waited or ended here"
+        made = (self._standing.nodes[choice.parent], sequencer.seen)
+        recorded = (evaluation.parent_node_id, evaluation.seen)
+        if made != recorded:
+            return (
+                f"the {self.steady.policy} policy chooses (node, outcomes known) {made}, "
+                f"recorded is {recorded}"
+            )
+        sequencer.tree.reserve(*choice)
+        return None
+
+    def _propose(self, number: int) -> Choice | None:
+        """What the policy says; where it was found that there are no ideas there, what it says
+        when it knows that."""
+        sequencer = self._standing.sequencer
+        while (choice := sequencer.propose()) is not None:
+            found = Exhausted(self._standing.nodes[choice.parent], number, sequencer.seen)
+            if self._exhausted[:1] != [found]:
+                break
+            self._exhaust_next()
+        return choice
+
+    def _exhaust_recorded(self, number: int) -> Iterator[Finding]:
+        """In `live` order more may be known when ideas were found to be missing than when they
+        were asked for, so that the policy would have chosen otherwise by then."""
+        while not self._is_fixed and self._exhausted and self._exhausted[0].choice <= number:
+            yield from self._settle_up_to(self._exhausted[0].seen)
+            self._exhaust_next()
+
+    def _exhaust_next(self) -> None:
+        found = self._exhausted.pop(0)
+        branch = next(n for n, node_id in self._standing.nodes.items() if node_id == found.node_id)
+        self._standing.sequencer.exhaust(branch)
+
+    def _idea(self, evaluation: Evaluation) -> Iterator[Finding]:
+        """A choice tries the next idea of its node."""
+        node = self.manifest.nodes[evaluation.parent_node_id]
+        tried = self._tried.get(node.node_id, 0)
+        self._tried[node.node_id] = tried + 1
+        if tried >= len(node.ideas) or node.ideas[tried].path != evaluation.idea_path:
+            message = f"{evaluation.idea_path} is not the next idea of {node.node_id}"
+            yield Finding("queue_differs", evaluation.eval_id, message)
+
+    def _stop(self) -> Iterator[Finding]:
+        """A search stops when the budget is used up, or when nothing can be chosen any more."""
+        recorded, again = self.manifest.stop_reason, self._stop_reason()
+        undecided = len(self._settled) < len(self.evaluations)
+        if recorded is not None and (recorded != again or undecided):
+            message = f"it is {recorded}, the choices give {again}"
+            yield Finding("stop_reason_differs", "run", message)
+
+    def _stop_reason(self) -> StopReason | None:
+        """Written out again on purpose: a check that calls what it checks finds nothing."""
+        manifest = self.manifest
+        if len(self.evaluations) == manifest.max_total_idea_evals:
+            return "max_total_idea_evals"
+        if self._propose(len(self.evaluations) + 1) is not None:
+            return None
+        if self.steady.exhausted:
+            return "no_new_ideas"
+        deepest = max(node.depth for node in manifest.nodes.values())
+        return "max_depth_reached" if deepest == manifest.max_depth else "empty_frontier"

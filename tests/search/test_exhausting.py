@@ -1,0 +1,83 @@
+"""Nothing more can be tried under a node: found between two choices, known from then on."""
+
+from __future__ import annotations
+
+import pytest
+
+from treewright.search.policies import Choice, make
+from treewright.search.sequencer import Outcome, Sequencer
+from treewright.search.tree import Node, Tree
+
+POLICIES = ["best-first", "mcts", "ab-mcts", "random"]
+
+
+def sequencer(policy: str, order: str = "fixed") -> Sequencer:
+    tree = Tree(Node(0, None, score=0.0))
+    return Sequencer(tree, make(policy), 7, order, 2)  # pyright: ignore[reportArgumentType]
+
+
+def outcome(made: Sequencer, number: int) -> Outcome:
+    parent = made.tree.branches[number].parent
+    value = ((number * 37) % 11) / 11
+    return Outcome(Node(number, parent.node if parent else None, score=value, value=value))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_proposal_is_the_choice_that_is_made(policy: str) -> None:
+    asked, silent = sequencer(policy), sequencer(policy)
+    for number in range(1, 30):
+        proposed = asked.propose()
+        assert proposed == asked.propose()
+        first, second = asked.next(), silent.next()
+        assert first is not None
+        assert second is not None
+        assert first.parent is not None
+        assert second.parent is not None
+        assert proposed == Choice(first.parent.number) == Choice(second.parent.number)
+        for each in (asked, silent):
+            each.tell(number, outcome(each, number))
+            each.tree.check()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("order", ["fixed", "live"])
+def test_a_search_with_exhausted_nodes_is_rebuilt_from_what_was_recorded(
+    policy: str, order: str
+) -> None:
+    """Every node has two children in it; the third try finds that out."""
+    made = sequencer(policy, order)
+    history: list[tuple[str, int, int]] = []
+    while made.made < 40:
+        choice = made.propose()
+        assert choice is not None
+        if made.tree.branches[choice.parent].tries == 2:
+            history.append(("exhausted", choice.parent, made.seen))
+            made.exhaust(choice.parent)
+            made.tree.check()
+            continue
+        history.append(("chosen", choice.parent, made.seen))
+        branch = made.tree.reserve(*choice)
+        made.tell(branch.number, outcome(made, branch.number))
+    again = sequencer(policy, order)
+    told = 0
+    for kind, parent, seen in history:
+        while told < seen:
+            told += 1
+            again.tell(told, outcome(again, told))
+        if kind == "exhausted":
+            again.exhaust(parent, seen)
+        else:
+            again.take(Choice(parent), seen)
+    while told < made.made:
+        told += 1
+        again.tell(told, outcome(again, told))
+    again.tree.check()
+    assert again.propose() == made.propose()
+    assert [b.number for b in again.tree.growing] == [b.number for b in made.tree.growing]
+
+
+def test_it_is_over_when_everything_is_exhausted() -> None:
+    made = sequencer("random")
+    made.exhaust(0)
+    assert made.propose() is None
+    assert made.is_over
