@@ -14,7 +14,14 @@ from tests.mcts.synthetic import Tactics, World
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.expansion import Expander
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
-from treewright.mcts.records import Attempt, GoalView, Iteration, TraceLine
+from treewright.mcts.records import (
+    Attempt,
+    GoalOpened,
+    GoalView,
+    Iteration,
+    NodeRecord,
+    TraceLine,
+)
 from treewright.mcts.search import Limits, Search, Stop
 from treewright.mcts.sources.base import AskingStopped, Suggestions, stop_when
 from treewright.mcts.trace import TraceWriter, first_difference, read_trace, without_clock
@@ -205,3 +212,16 @@ def test_what_a_replaced_owner_wrote_is_left_out(tmp_path: Path) -> None:
     late.close()
     new.close()
     assert read_trace(path) == [*lines[:4], *taken_over]
+
+
+def test_the_scope_of_a_case_makes_no_difference() -> None:
+    """Lean numbers it by what the session did before; earlier versions recorded it."""
+
+    def opened(case: str) -> GoalOpened:
+        root = NodeRecord(0, "key", (GoalView("p", case=case),))
+        return GoalOpened(1, "", 0, "goal", "p", root)
+
+    scoped, later = opened("pos._@._input._hyg.34"), opened("pos._@._input._hyg.36")
+    assert first_difference(scoped, later) == ""
+    assert first_difference(scoped, opened("pos")) == ""
+    assert "case" in first_difference(scoped, opened("neg"))
