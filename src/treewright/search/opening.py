@@ -10,11 +10,12 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS
+from treewright.search import given as checks
 from treewright.search import policies, records, scores
 from treewright.search.policies import Policy
 from treewright.search.scores import Direction, Gate, Score
 from treewright.search.sequencer import Order
-from treewright.search.study import Search, as_json
+from treewright.search.study import Search
 
 
 def open_search(
@@ -55,11 +56,10 @@ def open_search(
         actions=tuple(actions) if actions is not None else None,
         direction=direction,
         gate=gate,
-        root_data=as_json(root),
+        root_data=checks.as_json(root),
         root_score=_plain_score(root_score),
     )
-    if budget is not None and budget < 0:
-        raise UsageError("budget must not be negative")
+    checks.budget(budget)
     storage = None
     if path is not None:
         from treewright.search.storage import Storage
@@ -89,13 +89,15 @@ def _new_settings(given: dict[str, Any]) -> records.Settings:
     made = policies.make(settings["policy"], settings["options"])
     settings["options"] = policies.describe(made)
     settings.setdefault("branching", made.branching)
-    for name, least in (("lookahead", 1), ("branching", 1), ("seed", 0)):
-        if settings.get(name) is not None and settings[name] < least:
-            raise UsageError(f"{name} must be at least {least}")
     try:
-        return msgspec.convert(settings, records.Settings)
+        made_settings = msgspec.convert(settings, records.Settings)
     except msgspec.ValidationError as error:
         raise UsageError(f"open_search: {error}") from None
+    for name, least in (("lookahead", 1), ("branching", 1), ("seed", 0)):
+        value = getattr(made_settings, name)
+        if value is not None and value < least:
+            raise UsageError(f"{name} must be at least {least}")
+    return checks.as_read(records.Created(settings=made_settings)).settings
 
 
 def _same_settings(known: records.Settings, given: dict[str, Any]) -> records.Settings:

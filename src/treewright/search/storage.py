@@ -68,11 +68,7 @@ class Storage:
 
     def append(self, line: records.Line, *, sync: bool) -> None:
         line.epoch, line.at = self._lease.epoch, timestamp()
-        try:
-            encoded = _encoder.encode(line)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"cannot be written as JSON: {error}") from None
-        self._journal.append([encoded], sync=sync)
+        self._journal.append([_encoder.encode(line)], sync=sync)
 
     def close(self) -> None:
         self._journal.close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.search import policies, records, scores
+from treewright.search import given, policies, records, scores
 from treewright.search.policies import Choice, Policy
 from treewright.search.scores import Comparison, Score
 from treewright.search.sequencer import Outcome, Sequencer, task_seed
@@ -134,13 +134,15 @@ class Search:
         """
         number = task if isinstance(task, int) else task.number
         value, by_config = scores.check(score)
-        line = records.Told(
-            number=number,
-            score=by_config if by_config is not None else value,
-            data=as_json(data),
-            expandable=expandable,
-            prior=prior,
-            worker=worker,
+        line = given.as_read(
+            records.Told(
+                number=number,
+                score=by_config if by_config is not None else value,
+                data=data,
+                expandable=expandable,
+                prior=given.prior(prior),
+                worker=worker,
+            )
         )
         with self._changed:
             known = self._nodes.get(number)
@@ -156,7 +158,7 @@ class Search:
     def fail(
         self,
         task: Task | int,
-        reason: str,
+        reason: str | Exception,
         *,
         exhausts_parent: bool = False,
         worker: str | None = None,
@@ -168,19 +170,24 @@ class Search:
         number = task if isinstance(task, int) else task.number
         with self._changed:
             self._check_pending(number)
-            line = records.Failed(
-                number=number, reason=reason, exhausts_parent=exhausts_parent, worker=worker
+            line = given.as_read(
+                records.Failed(
+                    number=number,
+                    reason=given.in_words(reason),
+                    exhausts_parent=exhausts_parent,
+                    worker=worker,
+                )
             )
             self._write(line, sync=True)
             self._apply_failed(line)
             self._settled(number)
 
-    def release(self, task: Task | int, reason: str = "") -> None:
+    def release(self, task: Task | int, reason: str | Exception = "") -> None:
         """A fault: the task goes back and is handed out again; nothing is learned from it."""
         number = task if isinstance(task, int) else task.number
         with self._changed:
             self._check_pending(number)
-            self._write(records.Returned(number=number, reason=reason), sync=False)
+            self._write(records.Returned(number=number, reason=given.in_words(reason)), sync=False)
             self._holders.pop(number, None)
             heapq.heappush(self._queue, number)
             self._changed.notify_all()
@@ -209,11 +216,12 @@ class Search:
 
     def set_budget(self, evaluations: int | None) -> None:
         """Another limit on evaluations from now on; None is no limit."""
+        given.budget(evaluations)
         with self._changed:
             if evaluations != self.budget:
-                self.budget = evaluations
                 if self._is_begun:
                     self._write(records.BudgetSet(evaluations=evaluations), sync=True)
+                self.budget = evaluations
                 self._changed.notify_all()
 
     # -- looking --------------------------------------------------------------------------
@@ -452,13 +460,3 @@ def _root_node(settings: records.Settings) -> Node:
 
 def _rank(node: Node) -> tuple[float, int]:
     return (-node.value, node.number)
-
-
-def as_json(data: Any) -> Any:
-    """As it will be read back: what is told is the same before and after a crash."""
-    if data is None or type(data) in (str, int, bool):
-        return data
-    try:
-        return msgspec.json.decode(msgspec.json.encode(data))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"data is written as JSON, and this cannot be: {error}") from None

@@ -1,0 +1,73 @@
+"""Whatever callers give: it is refused in one line, or it is there after a crash."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import treewright
+from treewright.kernel.errors import UsageError
+
+
+def nested(depth: int) -> list:
+    data: list = []
+    for _ in range(depth):
+        data = [data]
+    return data
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prior": math.nan},
+        {"prior": math.inf},
+        {"prior": -1.0},
+        {"prior": None},
+        {"expandable": None},
+        {"expandable": 1},
+        {"worker": 5},
+        {"data": nested(700)},
+        {"data": nested(5000)},
+        {"data": "\udcff"},
+    ],
+)
+def test_what_could_not_be_read_back_is_refused(tmp_path: Path, given) -> None:
+    """It was written, and the whole search could not be opened again."""
+    for place in (tmp_path, None):
+        with treewright.open_search(place) as search:
+            task = search.ask()
+            with pytest.raises(UsageError):
+                search.tell(task, 1.0, **given)
+            search.tell(task, 1.0, data=nested(300))
+    with treewright.open_search(tmp_path) as search:
+        assert len(search.nodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [(None, ""), (ValueError("no"), "ValueError: no"), ("\udcff", "\\udcff"), (5, "5")],
+)
+def test_any_reason_can_be_read_back(tmp_path: Path, reason, words: str) -> None:
+    with treewright.open_search(tmp_path) as search:
+        search.release(search.ask(), reason)
+        search.fail(search.ask(), reason)
+    with treewright.open_search(tmp_path) as search:
+        assert search.failures == {1: words}
+
+
+@pytest.mark.parametrize("budget", [True, 2.5, "5", -1])
+def test_a_budget_is_a_whole_number(tmp_path: Path, budget) -> None:
+    with pytest.raises(UsageError, match="budget"):
+        treewright.open_search(tmp_path, budget=budget)
+    with treewright.open_search(tmp_path) as search, pytest.raises(UsageError, match="budget"):
+        search.set_budget(budget)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"seed": "x"}, {"lookahead": "3"}, {"branching": "2"}, {"actions": ["\udcff"]}]
+)
+def test_settings_of_the_wrong_kind_are_one_line(setting) -> None:
+    with pytest.raises(UsageError):
+        treewright.open_search(**setting)
