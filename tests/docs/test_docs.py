@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import re
 import shlex
 import subprocess
@@ -209,3 +210,19 @@ def test_pictures_are_well_formed() -> None:
     assert pictures
     for picture in pictures:
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+HOPS = re.findall(r"`([a-z_/0-9]+\.py):([A-Za-z_.]+)`", page("ARCHITECTURE.md"))
+
+
+@pytest.mark.parametrize(("place", "what"), HOPS, ids=[f"{place}:{what}" for place, what in HOPS])
+def test_every_hop_of_the_walks_is_there(place: str, what: str) -> None:
+    module = importlib.import_module("treewright." + place.removesuffix(".py").replace("/", "."))
+    found: object = module
+    for name_of_part in what.split("."):
+        found = getattr(found, name_of_part)
+    assert callable(found)
+
+
+def test_the_walks_are_short() -> None:
+    assert 30 <= len(HOPS) <= 42
