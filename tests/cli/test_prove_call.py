@@ -111,7 +111,7 @@ def test_a_policy_and_its_settings_are_of_the_run() -> None:
         ({"policy": "beam", "mode": "distributed"}, "--policy is for one searcher"),
         ({"policy": "beam", "exploration": 2.0}, "policy beam has no setting 'exploration'"),
         ({"policy": "beam", "policy_options": ("width=0",)}, "Expected `int` >= 1"),
-        ({"policy": "beam", "policy_options": ("width",)}, "write it as name=value"),
+        ({"policy": "beam", "policy_options": ("width",)}, "write KEY=VALUE"),
         ({"discount": 0.5, "policy_options": ("discount=1",)}, "by --discount and --policy-option"),
         ({"policy_options": ("first_play=1e999",)}, "first_play|policy mcts"),
     ],

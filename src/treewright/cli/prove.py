@@ -53,7 +53,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option(
     "--policy-option",
     "policy_options",
-    metavar="NAME=VALUE",
+    metavar="KEY=VALUE",
     multiple=True,
     help="A setting of the policy (`treewright search policies` lists them); may be repeated.",
 )

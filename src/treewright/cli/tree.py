@@ -169,6 +169,7 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
+    from treewright.search.registry import given_options
     from treewright.tree.records import description, layout
     from treewright.tree.running.choosing import Choosing
     from treewright.tree.running.creation import Shape
@@ -187,7 +188,7 @@ def _search(flags: dict[str, Any]) -> None:
         ),
         choosing=Choosing(
             policy=flags["policy"],
-            options=_settings(flags["policy_option"]),
+            options=given_options(flags["policy_option"]) or None,
             order=flags["order"],
             lookahead=flags["lookahead"],
             branching=flags["branching"],
@@ -229,22 +230,6 @@ def _search(flags: dict[str, Any]) -> None:
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)
     _print_json(document)
-
-
-def _settings(pairs: tuple[str, ...]) -> dict[str, Any] | None:
-    """`key=value` pairs; a value is JSON if it can be, else text."""
-    import msgspec
-
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--policy-option {pair!r}: write KEY=VALUE")
-        try:
-            found[key] = msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            found[key] = value
-    return found or None
 
 
 def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:

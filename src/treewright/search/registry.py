@@ -63,12 +63,12 @@ class Registry(Generic[P]):
 
 
 def given_options(texts: Iterable[str]) -> dict[str, Any]:
-    """Settings written as `name=value`; a value that is no JSON is a text."""
+    """Settings written as `key=value`; a value that is no JSON is a text."""
     options: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"{text!r} is no setting of a policy: write it as name=value")
+            raise UsageError(f"{text!r} is no setting of a policy: write KEY=VALUE")
         if name in options:
             raise UsageError(f"the setting {name!r} of the policy is given twice")
         try:

@@ -180,5 +180,5 @@ def test_settings_are_given_as_text() -> None:
     assert policies.make("beam", given) == Beam(width=3, backup="min", discount=0.5)
     with pytest.raises(UsageError, match="given twice"):
         registry.given_options(["width=3", "width=4"])
-    with pytest.raises(UsageError, match="write it as name=value"):
+    with pytest.raises(UsageError, match="write KEY=VALUE"):
         registry.given_options(["width"])
