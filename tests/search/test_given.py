@@ -71,3 +71,22 @@ def test_a_budget_is_a_whole_number(tmp_path: Path, budget) -> None:
 def test_settings_of_the_wrong_kind_are_one_line(setting) -> None:
     with pytest.raises(UsageError):
         treewright.open_search(**setting)
+
+
+def test_an_evaluation_may_change_the_data_it_is_given(tmp_path: Path) -> None:
+    """It changed the parent's too, so that the tree depended on who was evaluated where."""
+
+    def evaluate(task: treewright.Task) -> treewright.Result:
+        steps = task.parent.data
+        steps.append(task.number)
+        return treewright.Result(len(steps), data=steps)
+
+    with treewright.open_search(policy="random", seed=1, root=[], budget=8) as whole:
+        whole.run(evaluate)
+    for budget in (3, 8):
+        with treewright.open_search(
+            tmp_path, policy="random", seed=1, root=[], budget=budget
+        ) as search:
+            search.run(evaluate)
+    assert [node.data for node in search.nodes] == [node.data for node in whole.nodes]
+    assert whole.root.data == []

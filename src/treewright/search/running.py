@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
 from treewright.kernel.executors.inline import InlineExecutor
@@ -59,17 +60,24 @@ def run(
         try:
             while True:
                 while stopped is None and len(under_way) < executor.capacity:
-                    task = search.ask(wait=False)
-                    if task is None:
-                        break
+                    with interrupts.deferred():
+                        task = search.ask(wait=False)
+                        if task is None:
+                            break
+                        under_way[task.number] = task
+                        executor.submit(task)
+                if under_way:
+                    done = executor.next_done()
+                    if done is not None:
+                        with interrupts.deferred():
+                            del under_way[done.request.number]
+                            stopped = _settle(search, done, catch, losses) or stopped
+                # Whatever the next choice needs was asked for by others: `ask` waits for them.
+                elif stopped is not None or (task := search.ask()) is None:
+                    break
+                else:
                     under_way[task.number] = task
                     executor.submit(task)
-                if not under_way:
-                    break
-                done = executor.next_done()
-                if done is not None:
-                    del under_way[done.request.number]
-                    stopped = _settle(search, done, catch, losses) or stopped
         finally:
             for task in under_way.values():
                 search.release(task, "interrupted")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
 from treewright.search import given, policies, records, scores
 from treewright.search.policies import Choice, Policy
@@ -101,21 +102,11 @@ class Search:
         to tell them. With `wait=False` it returns None then as well; `is_over` tells the two apart.
         """
         with self._changed:
-            self._begin(1)
             while True:
-                if self._is_closed:
-                    raise UsageError("this search is closed; open it again to go on")
-                task = self._next_task()
-                if task is not None or self._is_over() or not wait:
+                task = self._hand_out_next()
+                if task is not None or not wait or self._is_over():
                     return task
-                me = threading.get_ident()
-                if all(holder == me for holder in self._holders.values()):
-                    raise UsageError(
-                        "ask() would wait for ever: the next choice needs an outcome that only "
-                        "this thread can tell; tell what was asked first, or begin the search with "
-                        f"a larger lookahead than {self.settings.lookahead}"
-                    )
-                self._changed.wait()
+                self._wait_for_others()
 
     def tell(
         self,
@@ -150,9 +141,10 @@ class Search:
                 return known
             self._check_pending(number)
             self._check_configs(by_config)
-            self._write(line, sync=True)
-            self._apply_told(line)
-            self._settled(number)
+            with interrupts.deferred():
+                self._write(line, sync=True)
+                self._apply_told(line)
+                self._settled(number)
             return self._nodes[number]
 
     def fail(
@@ -178,19 +170,20 @@ class Search:
                     worker=worker,
                 )
             )
-            self._write(line, sync=True)
-            self._apply_failed(line)
-            self._settled(number)
+            with interrupts.deferred():
+                self._write(line, sync=True)
+                self._apply_failed(line)
+                self._settled(number)
 
     def release(self, task: Task | int, reason: str | Exception = "") -> None:
         """A fault: the task goes back and is handed out again; nothing is learned from it."""
         number = task if isinstance(task, int) else task.number
         with self._changed:
             self._check_pending(number)
-            self._write(records.Returned(number=number, reason=given.in_words(reason)), sync=False)
-            self._holders.pop(number, None)
-            heapq.heappush(self._queue, number)
-            self._changed.notify_all()
+            line = records.Returned(number=number, reason=given.in_words(reason))
+            with interrupts.deferred():
+                self._write(line, sync=False)
+                self._put_back(number)
 
     def run(
         self,
@@ -209,7 +202,7 @@ class Search:
         """
         from treewright.search.running import run
 
-        with self._changed:
+        with self._changed, interrupts.deferred():
             self._begin(workers)
         run(self, evaluate, workers, backend, cluster, catch)
         return self
@@ -327,6 +320,34 @@ class Search:
                 f"{settings.lookahead}: use that many workers, or begin a search with a larger one"
             )
 
+    def _hand_out_next(self) -> Task | None:
+        task: Task | None = None
+        try:
+            with interrupts.deferred():
+                self._begin(1)
+                self._check_open()
+                task = self._next_task()
+        except BaseException:
+            if task is not None:  # interrupted: nobody gets it
+                self._put_back(task.number)
+            raise
+        return task
+
+    def _wait_for_others(self) -> None:
+        me = threading.get_ident()
+        if all(holder == me for holder in self._holders.values()):
+            raise UsageError(
+                "ask() would wait for ever: the next choice needs an outcome that only this thread "
+                "can tell; tell or release what was asked first, or begin the search with a larger "
+                f"lookahead than {self.settings.lookahead}"
+            )
+        self._changed.wait()
+
+    def _put_back(self, number: int) -> None:
+        self._holders.pop(number, None)
+        heapq.heappush(self._queue, number)
+        self._changed.notify_all()
+
     def _next_task(self) -> Task | None:
         while self._queue:
             number = heapq.heappop(self._queue)
@@ -443,9 +464,12 @@ class Search:
         self._holders.pop(number, None)
         self._changed.notify_all()
 
-    def _write(self, line: records.Line, *, sync: bool) -> None:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise UsageError("this search is closed; open it again to go on")
+
+    def _write(self, line: records.Line, *, sync: bool) -> None:
+        self._check_open()
         if self._storage is not None:
             self._storage.append(line, sync=sync)
 

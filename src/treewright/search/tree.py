@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any
 
+import msgspec
+
 LARGEST_VALUE = 1e140
 """Values beyond this are counted as this, so that no sum of squares leaves the floats."""
 
@@ -32,9 +34,23 @@ class Status(IntEnum):
 
 
 class Node:
-    """A scored state of the search. Refers upwards only, so a path can be sent elsewhere."""
+    """A scored state of the search. Refers upwards only, so a path can be sent elsewhere.
 
-    __slots__ = ("action", "data", "depth", "number", "parent", "score", "scores", "value")
+    `data` is made anew whenever it is looked at: an evaluation that changes what it was given
+    changes nothing for the next, as after a crash or on another machine.
+    """
+
+    __slots__ = (
+        "_data",
+        "_json",
+        "action",
+        "depth",
+        "number",
+        "parent",
+        "score",
+        "scores",
+        "value",
+    )
 
     def __init__(
         self,
@@ -54,7 +70,13 @@ class Node:
         self.score = score
         self.scores = scores
         self.value = value
-        self.data = data
+        can_change = isinstance(data, list | dict)
+        self._json = msgspec.json.encode(data) if can_change else None
+        self._data: Any = None if can_change else data
+
+    @property
+    def data(self) -> Any:
+        return self._data if self._json is None else msgspec.json.decode(self._json)
 
     def path(self) -> list[Node]:
         """From the root to this node."""
