@@ -28,6 +28,7 @@ from typing import Any
 from treewright.cli.main import cli
 from treewright.kernel import atomic
 from treewright.tree.repository import git as git_module
+from treewright.tree.running import steady
 
 RUN_ID = "run"
 
@@ -46,6 +47,16 @@ class OneAtATime:
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         return map(function, items)
+
+
+class AtOnce(threading.Thread):
+    """In place of a thread: does its work when it is started."""
+
+    def start(self) -> None:
+        self.run()
+
+    def join(self, timeout: float | None = None) -> None:
+        pass
 
 
 def die_at_every(step: int, first: int, repo: Path, kept: Path) -> None:
@@ -73,6 +84,7 @@ def die_at_every(step: int, first: int, repo: Path, kept: Path) -> None:
     os.fsync = fsync
     git_module.subprocess.run = run
     atomic.ThreadPoolExecutor = OneAtATime
+    steady.Thread = AtOnce
 
 
 def invoke(arguments: list[str], log: Path, before: Callable[[], None] = lambda: None) -> str:

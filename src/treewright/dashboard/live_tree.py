@@ -127,7 +127,7 @@ def _items(event: ev.Event) -> list[str]:
             return [*event.decisions, *(node.node_id for node in event.nodes), *event.frontier]
         case ev.Settled():
             return [event.eval_id, *([event.node.node_id] if event.node is not None else [])]
-        case ev.Queued():
+        case ev.Queued() if isinstance(event.seen, int):  # its parent may be full by it
             return [event.eval_id, event.parent_node_id]
         case ev.LeaseTaken() | ev.Stopped():
             return []

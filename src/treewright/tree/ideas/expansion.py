@@ -65,6 +65,7 @@ class Expander:
             for idea in ancestor.ideas
         ]
         seen = self._seen(manifest, lineage)
+        settled = self._settled(manifest, node)
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
         usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
@@ -81,6 +82,8 @@ class Expander:
             usage += proposals.usage
             for idea in proposals.ideas:
                 key = idea_text.key(idea.text)
+                if key in settled:
+                    continue
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
                 if duplicate_of is not None and self._dedupes(manifest):
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
@@ -102,6 +105,14 @@ class Expander:
         """Without a barrier a node is asked for more ideas until it has none: its own count as
         tried whatever the scope, or it would be given the same ones for ever."""
         return manifest.dedupe_scope != "none" or manifest.steady is not None
+
+    def _settled(self, manifest: Manifest, node: Node) -> set[str]:
+        """Ideas that the node has, or was found not to need, in an expansion before this one:
+        said once is enough where there may be many."""
+        if manifest.steady is None:
+            return set()
+        skipped = node.dedupe.skipped if node.dedupe else []
+        return {*(idea.key for idea in node.ideas), *(idea.sha256 for idea in skipped)}
 
     def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
         """Digests of idea texts that must not be tried again -> the file that has them."""

@@ -10,9 +10,8 @@ import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, Worker
@@ -22,9 +21,10 @@ from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Outcome, Request, Work
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
-from treewright.tree.records.model import EvalError, EvalOutcome, Evaluation
+from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
+from treewright.tree.running.assigning import Assigner
 from treewright.tree.running.faults import (
     CANCELLED,
     MACHINE_BUSY,
@@ -81,43 +81,6 @@ class FailureRules:
 
     def backoff(self, failures: int) -> float:
         return min(_LONGEST_BACKOFF_SECONDS, self.first_backoff_seconds * 2 ** (failures - 1))
-
-
-class Assigner(Protocol):
-    """Who has the work: makes requests, hands out more, and is told what came of it."""
-
-    has_barrier: bool
-    """Whether doubts about a failure can wait until all that was handed out is through."""
-
-    def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest: ...
-
-    def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest: ...
-
-    def more(self, room: int) -> Sequence[str]:
-        """Further evaluations, queued; `room` workers have nothing to do."""
-        ...
-
-    def is_preparing(self) -> bool:
-        """Whether there will be more, without anything being finished first."""
-        ...
-
-    def finished(self, eval_id: str) -> Sequence[str]:
-        """An evaluation has its outcome; returns what is to be swept on held-out configs."""
-        ...
-
-    def measured(self, eval_id: str, outcome: HeldoutOutcome) -> None: ...
-
-    def peers(self) -> Iterable[Evaluation]:
-        """Those with which a failure is compared: did others get through?"""
-        ...
-
-    def sweep_works(self) -> bool:
-        """Asked before a failed sweep is put down to a candidate without peers."""
-        ...
-
-    def where(self) -> str:
-        """The place of the search, for the line that says why it paused."""
-        ...
 
 
 @dataclass(slots=True)

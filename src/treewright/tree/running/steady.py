@@ -9,10 +9,10 @@ evaluations run, and ideas are generated beside them, so nobody waits for anybod
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import Thread
 
 import msgspec
 
@@ -41,7 +41,7 @@ class Generation:
         self.error: BaseException | None = None
         self.event: ev.NodeExpanded | None = None
         self._work = (expander, manifest, node.node_id, node.depth + 1, number)
-        self._thread = threading.Thread(target=self._run, name="ideas", daemon=True)
+        self._thread = Thread(target=self._run, name="ideas", daemon=True)
         self._thread.start()
 
     def is_done(self, wait: float | None = 0.0) -> bool:

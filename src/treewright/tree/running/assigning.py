@@ -1,0 +1,47 @@
+"""What a dispatcher wants of whoever has the work: by depth, or one choice after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.records.model import Evaluation
+
+
+class Assigner(Protocol):
+    """Who has the work: makes requests, hands out more, and is told what came of it."""
+
+    has_barrier: bool
+    """Whether doubts about a failure can wait until all that was handed out is through."""
+
+    def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest: ...
+
+    def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest: ...
+
+    def more(self, room: int) -> Sequence[str]:
+        """Further evaluations, queued; `room` workers have nothing to do."""
+        ...
+
+    def is_preparing(self) -> bool:
+        """Whether there will be more, without anything being finished first."""
+        ...
+
+    def finished(self, eval_id: str) -> Sequence[str]:
+        """An evaluation has its outcome; returns what is to be swept on held-out configs."""
+        ...
+
+    def measured(self, eval_id: str, outcome: HeldoutOutcome) -> None: ...
+
+    def peers(self) -> Iterable[Evaluation]:
+        """Those with which a failure is compared: did others get through?"""
+        ...
+
+    def sweep_works(self) -> bool:
+        """Asked before a failed sweep is put down to a candidate without peers."""
+        ...
+
+    def where(self) -> str:
+        """The place of the search, for the line that says why it paused."""
+        ...
