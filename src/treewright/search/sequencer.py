@@ -77,7 +77,7 @@ class Sequencer:
             if self._waited_at != here:
                 choice = self.policy.choose(self.tree, stream(self._seed, number))
                 if choice is not None:
-                    return self.tree.reserve(*choice)
+                    return self._reserve(choice)
                 self._waited_at = here
             if not self._is_fixed or self.seen == self.made:
                 return None
@@ -97,7 +97,19 @@ class Sequencer:
             self._admit(seen)
         if self.seen != seen:
             raise ValueError(f"it knew {seen} outcomes where there are {self.seen}")
-        return self.tree.reserve(*choice)
+        return self._reserve(choice)
+
+    def _reserve(self, choice: Choice) -> Branch:
+        """Of a plug-in or of a file: what is no choice must not get into the tree."""
+        parent, action = choice
+        actions = self.tree.actions
+        if action not in actions if actions else action is not None:
+            there = ", ".join(actions) or "no actions"
+            raise ValueError(f"policy {self.policy.name} chose action {action!r} of {there}")
+        try:
+            return self.tree.reserve(parent, action)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"policy {self.policy.name} chose {parent!r}: {error}") from None
 
     def _admit(self, horizon: int) -> bool:
         """Lets in the outcomes up to that choice; False if one of them is missing."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from treewright.kernel import interrupts
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import StorageError, UsageError
 from treewright.search import given, policies, records, scores
 from treewright.search.policies import Choice, Policy
 from treewright.search.scores import Comparison, Score
@@ -80,8 +80,7 @@ class Search:
         self._holders: dict[int, int] = {}
         self._sequencer = self._new_sequencer()
         if storage is not None:
-            for line in storage.take_lines():
-                self._replay(line)
+            self._replay_all(storage.take_lines())
             self._queue = [b.number for b in self._pending()]
 
     @classmethod
@@ -89,8 +88,7 @@ class Search:
         """A search as its lines left it, in memory; for looking at one without owning it."""
         created = next(line for line in lines if isinstance(line, records.Created))
         search = cls(created.settings, None, budget=None, is_begun=True, lookahead_given=True)
-        for line in lines:
-            search._replay(line)
+        search._replay_all(lines)
         return search
 
     # -- the three words ------------------------------------------------------------------
@@ -358,7 +356,10 @@ class Search:
             return self._hand_out(self._sequencer.tree.branches[number], attempt)
         if self.budget is not None and self._sequencer.made >= self.budget:
             return None
-        branch = self._sequencer.next()
+        try:
+            branch = self._sequencer.next()
+        except ValueError as error:  # of a plug-in
+            raise UsageError(str(error)) from error
         if branch is None:
             return None
         assert branch.parent is not None
@@ -407,6 +408,16 @@ class Search:
             raise UsageError("the scores of this search are single numbers")
 
     # -- what lines do, when they are written and when they are read ---------------------
+
+    def _replay_all(self, lines: Iterable[records.Line]) -> None:
+        for line in lines:
+            try:
+                self._replay(line)
+            except (UsageError, ValueError) as error:
+                raise StorageError(
+                    f"the search's journal does not fit together at {records.name_of(line)}: "
+                    f"{error}; it was edited: restore it from a backup"
+                ) from None
 
     def _replay(self, line: records.Line) -> None:
         match line:
