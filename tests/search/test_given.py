@@ -90,3 +90,49 @@ def test_an_evaluation_may_change_the_data_it_is_given(tmp_path: Path) -> None:
             search.run(evaluate)
     assert [node.data for node in search.nodes] == [node.data for node in whole.nodes]
     assert whole.root.data == []
+
+
+def test_a_task_released_twice_is_handed_out_once() -> None:
+    search = treewright.open_search(lookahead=3)
+    task = search.ask()
+    assert task is not None
+    search.release(task)
+    search.release(task)
+    again, other = search.ask(), search.ask()
+    assert again is not None
+    assert other is not None
+    assert (again.number, other.number) == (1, 2)
+    search.release(task)  # late: somebody else has it
+    third = search.ask()
+    assert third is not None
+    assert third.number == 3
+
+
+def test_telling_other_scores_of_the_same_mean_is_telling_something_else() -> None:
+    search = treewright.open_search()
+    task = search.ask()
+    assert task is not None
+    search.tell(task, {"a": 1.0, "b": 3.0})
+    with pytest.raises(UsageError, match="outcome already"):
+        search.tell(task, {"a": 2.0, "b": 2.0})
+
+
+@pytest.mark.parametrize("task", [None, "1", True, 1.0])
+def test_what_is_no_task_is_one_line(task) -> None:
+    search = treewright.open_search(budget=1)
+    search.ask()
+    for word in (search.tell, search.fail, search.release):
+        with pytest.raises(UsageError, match="a task is what ask"):
+            word(task, 1.0)
+
+
+def test_one_exception_can_be_caught() -> None:
+    with treewright.open_search(budget=3) as search:
+        search.run(lambda task: 1 / 0, catch=ZeroDivisionError)
+        assert len(search.failures) == 3
+
+
+@pytest.mark.parametrize("workers", [0, "2", 2.0, True])
+def test_workers_are_a_whole_number(workers) -> None:
+    with pytest.raises(UsageError, match="workers"):
+        treewright.open_search(budget=3).run(lambda task: 1.0, workers=workers)

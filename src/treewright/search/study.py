@@ -121,7 +121,7 @@ class Search:
         What is not `expandable`, or does not pass the search's gate, gets no children. Telling
         the same again changes nothing; telling something else is an error.
         """
-        number = task if isinstance(task, int) else task.number
+        number = _number(task)
         value, by_config = scores.check(score)
         line = given.as_read(
             records.Told(
@@ -135,7 +135,11 @@ class Search:
         )
         with self._changed:
             known = self._nodes.get(number)
-            if known is not None and known.score == value and known.data == line.data:
+            if known is not None and (known.score, known.scores, known.data) == (
+                value,
+                by_config,
+                line.data,
+            ):
                 return known
             self._check_pending(number)
             self._check_configs(by_config)
@@ -157,7 +161,7 @@ class Search:
 
         `exhausts_parent`: nothing more can be tried under the parent, so it gets no more tasks.
         """
-        number = task if isinstance(task, int) else task.number
+        number = _number(task)
         with self._changed:
             self._check_pending(number)
             line = given.as_read(
@@ -174,10 +178,16 @@ class Search:
                 self._settled(number)
 
     def release(self, task: Task | int, reason: str | Exception = "") -> None:
-        """A fault: the task goes back and is handed out again; nothing is learned from it."""
-        number = task if isinstance(task, int) else task.number
+        """A fault: the task goes back and is handed out again; nothing is learned from it.
+
+        One that went back already, or that somebody else has by now, is left alone.
+        """
+        number = _number(task)
         with self._changed:
             self._check_pending(number)
+            now = self._attempts.get(number, 1)
+            if number not in self._holders or (isinstance(task, Task) and task.attempt != now):
+                return
             line = records.Returned(number=number, reason=given.in_words(reason))
             with interrupts.deferred():
                 self._write(line, sync=False)
@@ -190,7 +200,7 @@ class Search:
         workers: int = 1,
         backend: str | None = None,
         cluster: str | None = None,
-        catch: tuple[type[Exception], ...] = (),
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> Self:
         """Asks, evaluates and tells until the search is over, `workers` at a time.
 
@@ -202,7 +212,8 @@ class Search:
 
         with self._changed, interrupts.deferred():
             self._begin(workers)
-        run(self, evaluate, workers, backend, cluster, catch)
+        caught = catch if isinstance(catch, tuple) else (catch,)
+        run(self, evaluate, workers, backend, cluster, caught)
         return self
 
     def set_budget(self, evaluations: int | None) -> None:
@@ -302,8 +313,8 @@ class Search:
 
     def _begin(self, workers: int) -> None:
         """Writes the settings down; how far to look ahead is settled by the first to begin."""
-        if workers < 1:
-            raise UsageError("workers must be at least 1")
+        if type(workers) is not int or workers < 1:
+            raise UsageError(f"workers is a whole number, at least 1: not {workers!r}")
         settings = self.settings
         if not self._is_begun:
             if not self._lookahead_given:
@@ -491,6 +502,14 @@ def _root_node(settings: records.Settings) -> Node:
     score, by_config = scores.check(settings.root_score)
     value = score if settings.direction == "maximize" else -score
     return Node(0, None, score=score, scores=by_config, value=value, data=settings.root_data)
+
+
+def _number(task: Task | int) -> int:
+    if isinstance(task, Task):
+        return task.number
+    if type(task) is int:
+        return task
+    raise UsageError(f"a task is what ask() gave, or its number, not {task!r}")
 
 
 def _rank(node: Node) -> tuple[float, int]:
