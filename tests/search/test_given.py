@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 
+import numpy
 import pytest
 
 import treewright
@@ -136,3 +138,55 @@ def test_one_exception_can_be_caught() -> None:
 def test_workers_are_a_whole_number(workers) -> None:
     with pytest.raises(UsageError, match="workers"):
         treewright.open_search(budget=3).run(lambda task: 1.0, workers=workers)
+
+
+@pytest.mark.parametrize(
+    "score", [10**400, 10**5000, {"a": 1e308, "b": 1e308}, {"a": 10**400}], ids=range(4)
+)
+def test_scores_that_sums_cannot_hold_are_one_line(score) -> None:
+    search = treewright.open_search(gate="parent", root_score={"a": 0.0, "b": 0.0})
+    task = search.ask()
+    assert task is not None
+    with pytest.raises(UsageError, match="score"):
+        search.tell(task, score)
+    search.tell(task, {"a": 1e140, "b": -1e140})
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 2), numpy.float32(0.5), numpy.int64(1)])
+def test_real_numbers_of_other_kinds_are_scores(number, tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, budget=1) as search:
+        search.run(lambda task: number)
+    assert search.nodes[0].score == float(number)
+
+
+@pytest.mark.parametrize("selection", ["uct", "puct"])
+def test_priors_may_all_be_zero(selection: str) -> None:
+    with treewright.open_search(
+        policy="mcts", options={"selection": selection}, budget=30
+    ) as search:
+        search.run(lambda task: treewright.Result(1.0, prior=0.0))
+        assert search.evaluations == 30
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        ("mcts", {"exploration": math.inf}),
+        ("mcts", {"widen_power": 1e6}),
+        ("ab-mcts", {"prior_spread": 1e200}),
+        ("ab-mcts", {"prior_weight": 1e-300}),
+    ],
+)
+def test_settings_beyond_reckoning_are_refused(policy: str, options) -> None:
+    with pytest.raises(UsageError, match=f"policy {policy}"):
+        treewright.open_search(policy=policy, options=options)
+
+
+@pytest.mark.parametrize("extreme", [1e-6, 1e6])
+def test_the_extremes_that_are_allowed_can_be_used(extreme: float) -> None:
+    options = dict.fromkeys(("prior_weight", "prior_freedom", "prior_spread"), extreme)
+    with treewright.open_search(policy="ab-mcts", options=options, budget=60) as search:
+        search.run(lambda task: float(task.seed % 10))
+    options = {"exploration": extreme, "widen_scale": extreme, "widen_power": min(10.0, extreme)}
+    with treewright.open_search(policy="mcts", options=options, budget=60) as search:
+        search.run(lambda task: float(task.seed % 10))
