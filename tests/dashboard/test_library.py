@@ -11,7 +11,7 @@ from treewright.dashboard.live_tree import NO_RECORD
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.tree_library import TreeLibrary
 from treewright.kernel.lease import Lease
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
 
 
 def test_the_least_used_run_is_forgotten_and_read_again(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_run_without_its_first_record_is_running_while_somebody_prepares_it(
 ) -> None:
     """The baseline may take hours to sweep; the journal begins after it."""
     place = tmp_path / ".treewright" / "tree_runs" / "new"
-    lease = Lease.acquire(place / store.LEASE_DIR)
+    lease = Lease.acquire(place / layout.LEASE)
     (place / store.EVENTS).write_bytes(b"")
     (run,) = Roots([tmp_path]).scan()
     library = TreeLibrary()
@@ -75,7 +75,7 @@ def test_a_run_without_its_first_record_is_running_while_somebody_prepares_it(
 
 def test_a_journal_that_cannot_be_read_is_damaged_whoever_holds_the_run(tmp_path: Path) -> None:
     place = tmp_path / ".treewright" / "tree_runs" / "torn"
-    lease = Lease.acquire(place / store.LEASE_DIR)
+    lease = Lease.acquire(place / layout.LEASE)
     try:
         (place / store.EVENTS).write_bytes(b'nonsense\n{"type":"queued","epoch":1}\n')
         (run,) = Roots([tmp_path]).scan()

@@ -14,7 +14,8 @@ import pytest
 import treewright
 from tests.search.landscape import shape, walk
 from treewright.kernel.errors import LockActive, StorageError, UsageError
-from treewright.search import storage
+from treewright.search import policies, storage
+from treewright.search.description import describe
 from treewright.search.study import Task
 
 
@@ -319,3 +320,42 @@ def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
         treewright.open_search(tmp_path)
     with pytest.raises(UsageError, match="no search at"):
         treewright.validate_search(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("chosen", lambda line: line.update(parent=99)),
+        ("chosen", lambda line: line.update(parent=-1)),
+        ("chosen", lambda line: line.update(seen=99)),
+        ("chosen", lambda line: line.update(action="no such")),
+        ("told", lambda line: line.update(number=99)),
+    ],
+)
+def test_a_journal_that_does_not_fit_together_is_one_line(tmp_path: Path, kind, change) -> None:
+    with treewright.open_search(tmp_path, policy="random", seed=2, budget=9) as search:
+        search.run(walk)
+    tampered(tmp_path, kind, change)
+    with pytest.raises(StorageError, match=f"does not fit together at {kind}"):
+        treewright.open_search(tmp_path)
+    with pytest.raises(StorageError, match="does not fit together"):
+        describe(tmp_path)
+    assert treewright.validate_search(tmp_path)
+
+
+class Misguided(policies.Policy, frozen=True, tag="misguided"):
+    name = "misguided"
+    summary = "for this test"
+    parent: int = 0
+    action: str | None = None
+
+    def choose(self, tree, rng) -> policies.Choice:
+        return policies.Choice(self.parent, self.action)
+
+
+@pytest.mark.parametrize("options", [{"parent": 7}, {"parent": -1}, {"action": "x"}])
+def test_a_policy_that_chooses_what_is_not_there(options, monkeypatch) -> None:
+    monkeypatch.setattr(policies, "make", lambda name, options: Misguided(**options))
+    search = treewright.open_search(policy="misguided", options=options)
+    with pytest.raises(UsageError, match="policy misguided chose"):
+        search.ask()

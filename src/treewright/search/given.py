@@ -30,7 +30,7 @@ def as_read(line: L) -> L:
         _check_depth(encoded)
         return _decode(encoded)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{type(line).__name__.lower()} {line_number(line)}: {error}") from None
+        raise UsageError(f"{records.name_of(line)}: {error}") from None
     except (TypeError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise UsageError(f"data is written as JSON, and this cannot be: {error}") from None
 
@@ -40,10 +40,6 @@ def as_json(data: Any) -> Any:
     if data is None or type(data) is bool:
         return data
     return as_read(records.Told(number=0, score=0.0, data=data)).data
-
-
-def line_number(line: records.Line) -> str:
-    return str(getattr(line, "number", "")).strip()
 
 
 def in_words(reason: object) -> str:

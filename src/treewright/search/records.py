@@ -95,3 +95,10 @@ class Returned(_Line, tag="returned"):
 
 
 Line = LeaseTaken | Created | BudgetSet | Chosen | Retried | Told | Failed | Returned
+
+
+def name_of(line: Line) -> str:
+    """For messages: `chosen 5`."""
+    number = getattr(line, "number", None)
+    kind = type(line).__name__.lower()
+    return kind if number is None else f"{kind} {number}"

@@ -80,7 +80,9 @@ def run(
                     executor.submit(task)
         finally:
             for task in under_way.values():
-                search.release(task, "interrupted")
+                # Closed, or told by the evaluation itself: no reason to hide what went wrong.
+                with contextlib.suppress(UsageError):
+                    search.release(task, "interrupted")
     if stopped is not None:
         raise stopped
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.student import student_quantile
-from treewright.search.tree import Node
+from treewright.search.tree import LARGEST_VALUE, Node
 
 Direction = Literal["maximize", "minimize"]
 Gate = Literal["none", "parent"]
@@ -42,7 +44,7 @@ def check(score: Score) -> tuple[float, dict[str, float] | None]:
     if isinstance(score, Mapping):
         if not score:
             raise UsageError("a score by config needs at least one config")
-        scores = {str(config): _finite(value) for config, value in score.items()}
+        scores = {str(config): _finite(value, LARGEST_VALUE) for config, value in score.items()}
         return math.fsum(scores.values()) / len(scores), scores
     return _finite(score), None
 
@@ -77,7 +79,22 @@ def check_configs(scores: Mapping[str, float], expected: Mapping[str, float]) ->
             raise UsageError(f"the score has a value for config {config!r}, which others have not")
 
 
-def _finite(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UsageError(f"a score is a finite number, not {value!r}; a failure is told by fail()")
-    return float(value)
+def _finite(value: float, most: float = math.inf) -> float:
+    """Any real number, also numpy's; a truth value is none."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # of an int
+            number = float(value)
+            if math.isfinite(number) and abs(number) <= most:
+                return number
+    if most < math.inf:
+        raise UsageError(f"a score by config is a number within {most:g}, not {_shown(value)}")
+    raise UsageError(
+        f"a score is a finite number, not {_shown(value)}; a failure is told by fail()"
+    )
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.80}"
+    except ValueError:  # an int of too many digits
+        return "this one"

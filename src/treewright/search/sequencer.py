@@ -68,7 +68,7 @@ class Sequencer:
     def next(self) -> Branch | None:
         """Makes the next choice; None if it cannot be made yet, or never (`is_over`)."""
         choice = self.propose()
-        return None if choice is None else self.tree.reserve(*choice)
+        return None if choice is None else self._reserve(choice)
 
     def propose(self) -> Choice | None:
         """The next choice, not made yet: a domain may find that nothing can be tried there, say
@@ -99,7 +99,7 @@ class Sequencer:
     def take(self, choice: Choice, seen: int) -> Branch:
         """A choice that was made before, knowing `seen` outcomes; the policy is not asked."""
         self._know(seen)
-        return self.tree.reserve(*choice)
+        return self._reserve(choice)
 
     def exhaust(self, parent: int, seen: int | None = None) -> None:
         """Nothing more can be tried under a node. `seen`: how many outcomes were known when that
@@ -115,6 +115,18 @@ class Sequencer:
             self._admit(seen)
         if self.seen != seen:
             raise ValueError(f"it knew {seen} outcomes where there are {self.seen}")
+
+    def _reserve(self, choice: Choice) -> Branch:
+        """Of a plug-in or of a file: what is no choice must not get into the tree."""
+        parent, action = choice
+        actions = self.tree.actions
+        if action not in actions if actions else action is not None:
+            there = ", ".join(actions) or "no actions"
+            raise ValueError(f"policy {self.policy.name} chose action {action!r} of {there}")
+        try:
+            return self.tree.reserve(parent, action)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"policy {self.policy.name} chose {parent!r}: {error}") from None
 
     def _admit(self, horizon: int) -> bool:
         """Lets in the outcomes up to that choice; False if one of them is missing."""

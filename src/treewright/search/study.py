@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from treewright.kernel import interrupts
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import StorageError, UsageError
 from treewright.search import given, policies, records, scores
 from treewright.search.policies import Choice, Policy
 from treewright.search.scores import Comparison, Score
@@ -80,8 +80,7 @@ class Search:
         self._holders: dict[int, int] = {}
         self._sequencer = self._new_sequencer()
         if storage is not None:
-            for line in storage.take_lines():
-                self._replay(line)
+            self._replay_all(storage.take_lines())
             self._queue = [b.number for b in self._pending()]
 
     @classmethod
@@ -89,8 +88,7 @@ class Search:
         """A search as its lines left it, in memory; for looking at one without owning it."""
         created = next(line for line in lines if isinstance(line, records.Created))
         search = cls(created.settings, None, budget=None, is_begun=True, lookahead_given=True)
-        for line in lines:
-            search._replay(line)
+        search._replay_all(lines)
         return search
 
     # -- the three words ------------------------------------------------------------------
@@ -123,7 +121,7 @@ class Search:
         What is not `expandable`, or does not pass the search's gate, gets no children. Telling
         the same again changes nothing; telling something else is an error.
         """
-        number = task if isinstance(task, int) else task.number
+        number = _number(task)
         value, by_config = scores.check(score)
         line = given.as_read(
             records.Told(
@@ -137,7 +135,11 @@ class Search:
         )
         with self._changed:
             known = self._nodes.get(number)
-            if known is not None and known.score == value and known.data == line.data:
+            if known is not None and (known.score, known.scores, known.data) == (
+                value,
+                by_config,
+                line.data,
+            ):
                 return known
             self._check_pending(number)
             self._check_configs(by_config)
@@ -159,7 +161,7 @@ class Search:
 
         `exhausts_parent`: nothing more can be tried under the parent, so it gets no more tasks.
         """
-        number = task if isinstance(task, int) else task.number
+        number = _number(task)
         with self._changed:
             self._check_pending(number)
             line = given.as_read(
@@ -176,10 +178,16 @@ class Search:
                 self._settled(number)
 
     def release(self, task: Task | int, reason: str | Exception = "") -> None:
-        """A fault: the task goes back and is handed out again; nothing is learned from it."""
-        number = task if isinstance(task, int) else task.number
+        """A fault: the task goes back and is handed out again; nothing is learned from it.
+
+        One that went back already, or that somebody else has by now, is left alone.
+        """
+        number = _number(task)
         with self._changed:
             self._check_pending(number)
+            now = self._attempts.get(number, 1)
+            if number not in self._holders or (isinstance(task, Task) and task.attempt != now):
+                return
             line = records.Returned(number=number, reason=given.in_words(reason))
             with interrupts.deferred():
                 self._write(line, sync=False)
@@ -192,7 +200,7 @@ class Search:
         workers: int = 1,
         backend: str | None = None,
         cluster: str | None = None,
-        catch: tuple[type[Exception], ...] = (),
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> Self:
         """Asks, evaluates and tells until the search is over, `workers` at a time.
 
@@ -204,7 +212,8 @@ class Search:
 
         with self._changed, interrupts.deferred():
             self._begin(workers)
-        run(self, evaluate, workers, backend, cluster, catch)
+        caught = catch if isinstance(catch, tuple) else (catch,)
+        run(self, evaluate, workers, backend, cluster, caught)
         return self
 
     def set_budget(self, evaluations: int | None) -> None:
@@ -304,8 +313,8 @@ class Search:
 
     def _begin(self, workers: int) -> None:
         """Writes the settings down; how far to look ahead is settled by the first to begin."""
-        if workers < 1:
-            raise UsageError("workers must be at least 1")
+        if type(workers) is not int or workers < 1:
+            raise UsageError(f"workers is a whole number, at least 1: not {workers!r}")
         settings = self.settings
         if not self._is_begun:
             if not self._lookahead_given:
@@ -358,7 +367,10 @@ class Search:
             return self._hand_out(self._sequencer.tree.branches[number], attempt)
         if self.budget is not None and self._sequencer.made >= self.budget:
             return None
-        branch = self._sequencer.next()
+        try:
+            branch = self._sequencer.next()
+        except ValueError as error:  # of a plug-in
+            raise UsageError(str(error)) from error
         if branch is None:
             return None
         assert branch.parent is not None
@@ -407,6 +419,16 @@ class Search:
             raise UsageError("the scores of this search are single numbers")
 
     # -- what lines do, when they are written and when they are read ---------------------
+
+    def _replay_all(self, lines: Iterable[records.Line]) -> None:
+        for line in lines:
+            try:
+                self._replay(line)
+            except (UsageError, ValueError) as error:
+                raise StorageError(
+                    f"the search's journal does not fit together at {records.name_of(line)}: "
+                    f"{error}; it was edited: restore it from a backup"
+                ) from None
 
     def _replay(self, line: records.Line) -> None:
         match line:
@@ -480,6 +502,14 @@ def _root_node(settings: records.Settings) -> Node:
     score, by_config = scores.check(settings.root_score)
     value = score if settings.direction == "maximize" else -score
     return Node(0, None, score=score, scores=by_config, value=value, data=settings.root_data)
+
+
+def _number(task: Task | int) -> int:
+    if isinstance(task, Task):
+        return task.number
+    if type(task) is int:
+        return task
+    raise UsageError(f"a task is what ask() gave, or its number, not {task!r}")
 
 
 def _rank(node: Node) -> tuple[float, int]:

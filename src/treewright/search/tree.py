@@ -228,6 +228,8 @@ class Tree:
 
     def reserve(self, parent: int, action: str | None = None) -> Branch:
         """A child is to be grown under `parent`, which must be able to take one."""
+        if not 0 <= parent < len(self.branches):
+            raise ValueError(f"there is no node {parent}")
         above = self.branches[parent]
         if not self.can_grow(above):
             raise ValueError(f"node {parent} takes no further child")

@@ -25,11 +25,11 @@ def validate(path: str | Path) -> list[str]:
             continue
         try:
             problem = search.check(line)
-        except (UsageError, ValueError, IndexError, AssertionError) as error:
-            problems.append(f"{_name(line)}: {error}")
+        except (UsageError, ValueError) as error:
+            problems.append(f"{records.name_of(line)}: {error}")
             break
         if problem is not None:
-            problems.append(f"{_name(line)}: {problem}")
+            problems.append(f"{records.name_of(line)}: {problem}")
             break
     return problems
 
@@ -53,9 +53,3 @@ class _Checked(Search):
                 f"known) {made}, recorded is {recorded}"
             )
         return None
-
-
-def _name(line: records.Line) -> str:
-    number = getattr(line, "number", None)
-    kind = type(line).__name__.lower()
-    return kind if number is None else f"{kind} {number}"

@@ -17,6 +17,9 @@ from typing import ClassVar
 from treewright.search.policies.base import Choice, Policy, Positive
 from treewright.search.tree import Branch, Tree
 
+_STEEPEST = -18.0
+"""The smallest uniform number, 2**-53, to this power is still a float."""
+
 
 class AbMcts(Policy, frozen=True, tag="ab-mcts"):
     """The prior: `prior_weight` observations of the run's mean, with `prior_spread` deviation."""
@@ -111,7 +114,8 @@ class AbMcts(Policy, frozen=True, tag="ab-mcts"):
         # The prior's squares, those within the observations, and those between it and them.
         spread = self.prior_freedom * self.prior_spread**2 + squares - total * total / weight
         # The marginal is Student's t; drawn exactly from two uniforms (Bailey 1994).
-        radius = freedom * ((1.0 - rng.random()) ** (-2.0 / freedom) - 1.0)
+        power = max(-2.0 / freedom, _STEEPEST)
+        radius = freedom * ((1.0 - rng.random()) ** power - 1.0)
         t = math.sqrt(radius) * math.cos(math.tau * rng.random())
         return total / weight + t * math.sqrt(max(0.0, spread) / (freedom * weight))
 

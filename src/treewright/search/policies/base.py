@@ -16,8 +16,10 @@ import msgspec
 from treewright.search.tree import Tree
 
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+# Bounded so that no power, square or product of them leaves the floats.
+Positive = Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
 
 
 class Choice(NamedTuple):

@@ -15,7 +15,14 @@ import math
 from random import Random
 from typing import ClassVar, Literal
 
-from treewright.search.policies.base import Choice, NotNegative, Policy, Positive, any_action
+from treewright.search.policies.base import (
+    Choice,
+    NotNegative,
+    Policy,
+    Positive,
+    Power,
+    any_action,
+)
 from treewright.search.tree import Branch, Tree
 
 
@@ -29,7 +36,7 @@ class Mcts(Policy, frozen=True, tag="mcts"):
     backup: Literal["best", "mean"] = "best"
     exploration: NotNegative = 0.1
     widen_scale: Positive = 1.0
-    widen_power: NotNegative = 0.5
+    widen_power: Power = 0.5
 
     def choose(self, tree: Tree, rng: Random) -> Choice | None:
         branch = tree.root
@@ -53,7 +60,8 @@ class Mcts(Policy, frozen=True, tag="mcts"):
         low, span = tree.lowest, (tree.highest - tree.lowest) or 1.0
         shift = low - tree.origin
         visited = above.visits + above.reserved
-        prior_scale = self.exploration * math.sqrt(visited) * len(above.children) / above.prior_sum
+        priors = above.prior_sum or 1.0  # all of them may be 0
+        prior_scale = self.exploration * math.sqrt(visited) * len(above.children) / priors
         count_scale = self.exploration * math.sqrt(math.log(visited + 1))
         best_of, puct = self.backup == "best", self.selection == "puct"
         best, best_score = below[0], -math.inf
