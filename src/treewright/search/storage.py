@@ -13,10 +13,11 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.journal import Journal
 from treewright.kernel.lease import Lease
+from treewright.kernel.rundir import LEASE_DIR
 from treewright.search import records
 
 EVENTS = "search.jsonl"
-LEASE_DIR = "lease"
+
 
 _decode = jsontext.decoder(records.Line)
 _encoder = msgspec.json.Encoder()
