@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
 from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.running.background import Background, Proved
 from treewright.orchestrator.running.bench import BankResults, run_bank
 from treewright.orchestrator.running.placing import attempting
 from treewright.orchestrator.scheduler import Attempting, Scheduler, StrategyType
@@ -63,6 +65,18 @@ def run(
         return done.results, trials, found, ledger.arms()["", MICRO].trials
 
 
+def work_through(project: Path, where: Attempting) -> list[tuple[str, str]]:
+    """What `bg --once` proves of a project there."""
+
+    async def main(ledger: Ledger) -> list[Proved]:
+        background = Background(project, ledger, CONFIG, attempting=where)
+        await background.run(once=True)
+        return background.proved
+
+    with Ledger(project / "ledger.db") as ledger:
+        return [(one.declaration, one.strategy) for one in asyncio.run(main(ledger))]
+
+
 def leans(worker: int) -> list[int]:
     """The Lean processes that a worker started."""
     found = []
@@ -84,9 +98,12 @@ def _kill_and_replace(machines: Cluster, killed: list[int]) -> None:
 
 @pytest.mark.xdist_group("orchestrator-lean")
 def test_a_bank_on_a_cluster_is_as_here_and_a_killed_worker_teaches_nothing(
-    tmp_path: Path, lean_access: LeanAccess
+    tmp_path: Path, shared_lean: LeanAccess
 ) -> None:
     killed: list[int] = []
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "A.lean").write_text("theorem a (n : Nat) : n + 0 = n := by sorry\n")
     with cluster(0, Isolation(tmp_path)) as machines:
         machines.start_worker("w1", HOME=os.environ["HOME"])
         machines.wait_for_workers()
@@ -94,12 +111,13 @@ def test_a_bank_on_a_cluster_is_as_here_and_a_killed_worker_teaches_nothing(
             assert where.elsewhere
             killer = threading.Thread(target=_kill_and_replace, args=(machines, killed))
             killer.start()
-            results, trials, attempts, learned = run(tmp_path, "far.db", lean_access, where)
+            results, trials, attempts, learned = run(tmp_path, "far.db", shared_lean, where)
             killer.join()
             second = machines.workers["w2"].pid
+            proved = work_through(project, where)
             warm = leans(second)
             opened = [str(path.readlink()) for path in Path(f"/proc/{second}/fd").iterdir()]
-        machines.end("w2")
+        machines.end("w2", signal.SIGTERM)
         until(lambda: all(gone(pid) for pid in [*killed, *warm]), 60, "Lean to end")
     assert results.solved == ["a", "c"]
     assert "unavailable" in [attempt["status"] for attempt in attempts]
@@ -111,7 +129,9 @@ def test_a_bank_on_a_cluster_is_as_here_and_a_killed_worker_teaches_nothing(
     assert not [name for name in opened if "far.db" in name]
     assert learned == 3, "the lost attempt was not counted"
 
-    here, same, _, learned_here = run(tmp_path, "here.db", lean_access, None)
+    assert proved == [("a", "micro")]
+
+    here, same, _, learned_here = run(tmp_path, "here.db", shared_lean, None)
     assert (here.solved, learned_here) == (results.solved, learned)
     assert trials == same
 

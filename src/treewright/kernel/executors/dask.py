@@ -170,6 +170,8 @@ class DaskExecutor(Generic[Request, Outcome]):
 
     def close(self) -> None:
         """Lets go of what is under way; the scheduler tells the workers."""
+        for _, future in list(self._in_flight.values()):
+            future.release()  # the callback would keep it alive
         self._in_flight.clear()
 
     def _finished(self, request: Request, future: Any) -> Done[Request, Outcome]:
@@ -284,11 +286,11 @@ def _failure(future: Any) -> BaseException:
     from distributed.comm.core import CommClosedError
 
     if future.status in ("cancelled", "lost"):
-        return WorkerLost("the cluster lost the evaluation")
+        return WorkerLost("the cluster lost the request")
     try:
         error = future.exception(timeout=_CONNECT_SECONDS)
     except (FutureCancelledError, TimeoutError):
-        return WorkerLost("the cluster lost the evaluation")
+        return WorkerLost("the cluster lost the request")
     if error is None or isinstance(error, KilledWorker | CommClosedError | TimeoutError):
-        return WorkerLost("the worker running the evaluation was lost")
+        return WorkerLost("the worker that had the request was lost")
     return error

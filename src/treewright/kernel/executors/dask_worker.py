@@ -71,7 +71,7 @@ def begin_once(name: str) -> None:
 
     begun = distributed.Event(name, client=distributed.get_client())
     if begun.is_set():
-        raise WorkerLost("the worker running the evaluation was lost")
+        raise WorkerLost("the worker that had the request was lost")
     begun.set()
 
 
