@@ -16,6 +16,7 @@ from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.running.placing import attempting
 from treewright.orchestrator.scheduler import Attempting, Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers.trying import AttemptRequest, Tried
@@ -193,3 +194,14 @@ def test_one_attempt_at_a_time_is_an_executor_too(ledger: Ledger) -> None:
     worker = FakeWorker(MICRO, lambda _: True)
     assert asyncio.run(main()) == ["micro"] * 5
     assert worker.asked == ["0", "1", "2", "3", "4"]
+
+
+def test_how_many_attempts_an_executor_has_room_for() -> None:
+    config = OrchestratorConfig(max_light=3, max_heavy=1, speculation=2, lean_sessions=2)
+    for name, room in ((None, 8), ("threads", 8), ("inline", 1)):
+        with attempting(name, None, config) as where:
+            executor = where.make(lambda request: tried(request, True))
+            assert (executor.capacity, where.elsewhere) == (room, False)
+            assert where.lean_sessions(config) == 2
+            executor.close()
+    assert Attempting(where.make, elsewhere=True).lean_sessions(config) == 1
