@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treewright.cli.orchestrator_options import ledger_option, portfolio_options
+from treewright.cli.orchestrator_options import ledger_option, portfolio_options, where_options
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_INTERRUPTED, UsageError
 
@@ -26,6 +26,7 @@ _MANY = 1000
 )
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds for the whole run.")
 @portfolio_options
+@where_options
 @click.option(
     "--results",
     default=Path("bench/results"),
@@ -43,6 +44,8 @@ def bank(
     results: Path,
     fresh: bool,
     reuse: bool,
+    parallel_backend: str | None,
+    cluster: str | None,
     ledger_path: Path,
     as_json: bool,
     **portfolio: Any,
@@ -61,6 +64,7 @@ def bank(
     from treewright.orchestrator.ledger.counting import stub_ledger
     from treewright.orchestrator.ledger.store import Ledger
     from treewright.orchestrator.running import bank_report, bench
+    from treewright.orchestrator.running.placing import attempting
 
     if not timeout > 0:
         raise UsageError("--timeout must be positive")
@@ -70,7 +74,7 @@ def bank(
     goals = read_bank(bank_file)
     for problem in goals.problems[:10]:
         echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)
-    with Ledger(ledger_path) as ledger:
+    with attempting(parallel_backend, cluster, config) as where, Ledger(ledger_path) as ledger:
         run = asyncio.run(
             bench.run_bank(
                 goals,
@@ -80,6 +84,7 @@ def bank(
                 fresh=fresh,
                 on_result=_Progress(len(goals.goals)),
                 announce=lambda text: echo(text, err=True),
+                attempting=where,
             )
         )
         path = bank_report.publish(run.results, ledger, results)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from treewright.cli.orchestrator_options import portfolio_options
+from treewright.cli.orchestrator_options import portfolio_options, where_options
 from treewright.cli.output import echo
 
 
@@ -16,6 +16,7 @@ from treewright.cli.output import echo
 @click.option("--once", is_flag=True, help="Stop when a pass finds nothing more.")
 @click.option("--in-place", is_flag=True, help="Write proofs into the project's own files.")
 @portfolio_options
+@where_options
 @click.option(
     "--ledger",
     "ledger_path",
@@ -27,6 +28,8 @@ def bg(
     project: Path,
     once: bool,
     in_place: bool,
+    parallel_backend: str | None,
+    cluster: str | None,
     ledger_path: Path | None,
     as_json: bool,
     **portfolio: Any,
@@ -46,22 +49,32 @@ def bg(
     from treewright.orchestrator.ledger.file import DEFAULT_PATH
     from treewright.orchestrator.ledger.store import Ledger
     from treewright.orchestrator.running.background import Background
+    from treewright.orchestrator.running.placing import attempting
+    from treewright.orchestrator.scheduler import Attempting
 
     if not project.exists():
         raise UsageError(f"there is no {project}")
     base = project if project.is_dir() else project.parent
     config = make_config(reuse=True, **portfolio)
 
-    async def work(ledger: Ledger) -> Background:
+    async def work(ledger: Ledger, where: Attempting) -> Background:
         background = Background(
-            project, ledger, config, in_place, lambda text: echo(text, err=True)
+            project,
+            ledger,
+            config,
+            in_place,
+            lambda text: echo(text, err=True),
+            attempting=where,
         )
         await background.run_until_signalled(once=once)
         return background
 
     path = ledger_path or base / DEFAULT_PATH
-    with Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger:
-        done = asyncio.run(work(ledger))
+    with (
+        attempting(parallel_backend, cluster, config) as where,
+        Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger,
+    ):
+        done = asyncio.run(work(ledger, where))
     if as_json:
         document = {"run_id": done.run_id, "proved": done.proved}
         echo(msgspec.json.encode(document).decode())

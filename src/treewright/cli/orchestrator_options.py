@@ -25,6 +25,19 @@ ledger_option = click.option(
     help="The ledger of attempts.",
 )
 
+_WHERE = (
+    click.option(
+        "--parallel-backend",
+        metavar="NAME",
+        help="Where attempts run: threadpool (default), dask, inline, or a plug-in's executor.",
+    ),
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Scheduler of a running dask cluster; implies --parallel-backend dask.",
+    ),
+)
+
 _OPTIONS = (
     click.option("--max-heavy", type=int, help="Hard goals at once (2)."),
     click.option("--max-light", type=int, help="Easy goals at once (8)."),
@@ -48,6 +61,13 @@ _OPTIONS = (
 def portfolio_options(command: F) -> F:
     """The scheduler's settings; what is not given comes from the profile."""
     for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def where_options(command: F) -> F:
+    """Where attempts run; belongs to the invocation, not to the run."""
+    for option in reversed(_WHERE):
         command = option(command)
     return command
 

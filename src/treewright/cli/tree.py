@@ -118,10 +118,10 @@ class _PolicySettings(click.Option):
 @click.option("--max-parallel-per-node", type=_positive, help="The same, for each parent node.")
 @click.option(
     "--parallel-backend",
-    type=click.Choice(["threadpool", "dask"]),
+    metavar="NAME",
     default="threadpool",
     show_default=True,
-    help="Where evaluations run.",
+    help="Where evaluations run: threadpool, dask, or a plug-in's executor.",
 )
 @click.option(
     "--cluster",

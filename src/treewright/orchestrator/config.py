@@ -38,6 +38,11 @@ class OrchestratorConfig(msgspec.Struct, frozen=True):
         return self.timeouts.get(strategy, DEFAULT_TIMEOUTS[strategy])
 
     @property
+    def attempts_at_once(self) -> int:
+        """No more are ever under way: so many goals, each with a race."""
+        return (self.max_light + self.max_heavy) * self.speculation
+
+    @property
     def portfolio(self) -> tuple[StrategyType, ...]:
         return self.strategies or ARMS
 

@@ -1,8 +1,8 @@
 """The scheduler: which strategies for which goal, when, and how many at once.
 
 Goals wait in light and heavy lanes; the throttle holds starts back while the machine is busy;
-the bandit ranks the strategies; the best few race. Every attempt is in the ledger before
-anything follows from it.
+the bandit ranks the strategies; the best few race, on one of the kernel's executors. This process
+decides and writes; every attempt is in the ledger before anything follows from it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
+from treewright.kernel.executors.registry import Make
+from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
 from treewright.orchestrator.ledger.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
 from treewright.orchestrator.ledger.store import DEFAULT_PATH, Ledger
 from treewright.orchestrator.scheduling.bandit import Bandit
+from treewright.orchestrator.scheduling.dispatch import Dispatch
 from treewright.orchestrator.scheduling.lanes import Lanes, Ticket
 from treewright.orchestrator.scheduling.race import Attempts, Verify
 from treewright.orchestrator.scheduling.stopping import unless_set
@@ -26,7 +30,9 @@ from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
 from treewright.orchestrator.workers.lean_access import TOOLCHAIN, LeanAccess
+from treewright.orchestrator.workers.meter import Meter
 from treewright.orchestrator.workers.stub import StubWorker
+from treewright.orchestrator.workers.trying import AttemptRequest, Strategies, Tried
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
 
@@ -35,6 +41,23 @@ _MOST_RETRIES = 3
 _PROGRESS_EVERY = 50
 T = TypeVar("T")
 Observer = Callable[[Goal, Result], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempting:
+    """What makes a scheduler's executor, and whether attempts then run in other processes."""
+
+    make: Make[AttemptRequest, Tried]
+    elsewhere: bool = False
+
+    def lean_sessions(self, config: OrchestratorConfig) -> int:
+        """Sessions of this process. To read goals for the replay check one is enough."""
+        return 1 if self.elsewhere else config.lean_sessions
+
+
+def beside(config: OrchestratorConfig) -> Attempting:
+    """Attempts in threads of this process."""
+    return Attempting(lambda work: ThreadExecutor(work, config.attempts_at_once))
 
 
 class Scheduler:
@@ -54,12 +77,16 @@ class Scheduler:
         verify: Verify | None = None,
         throttle: Throttle | None = None,
         run_id: str = "",
+        attempting: Attempting | None = None,
     ) -> None:
         self.config = config or from_profile()
+        self._attempting = attempting or beside(self.config)
+        self._dispatch: Dispatch | None = None
         self.run_id = run_id or uuid.uuid4().hex[:12]
         self._owns_ledger, self._owns_lean = ledger is None, lean is None
         self.ledger = Ledger(self._default_ledger()) if ledger is None else ledger
-        self.lean = LeanAccess(self.config.lean_sessions) if lean is None else lean
+        sessions = self._attempting.lean_sessions(self.config)
+        self.lean = LeanAccess(sessions) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
         if workers is None:
             workers = make_workers(self.config, self.lean, self.ledger.path)
@@ -80,7 +107,7 @@ class Scheduler:
         )
         self._attempts = Attempts(
             self.config,
-            self.workers,
+            self._try,
             verify or self.lean.verify,
             self.ledger,
             self.bandit,
@@ -105,6 +132,8 @@ class Scheduler:
         self.shutdown()
         if self._owns_lean:
             await self.lean.close()
+        if self._dispatch is not None:
+            await asyncio.to_thread(self._dispatch.close)
         self._attempts.close()
         if self._owns_ledger:
             self.ledger.close()
@@ -237,6 +266,12 @@ class Scheduler:
     async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
         """One strategy of the caller's choice; checked and recorded like any attempt."""
         return await self._attempts.attempt(goal, strategy)
+
+    async def _try(self, request: AttemptRequest, meter: Meter) -> Result:
+        if self._dispatch is None:
+            strategies = Strategies(self.workers, asyncio.get_running_loop())
+            self._dispatch = Dispatch(self._attempting.make(strategies.attempt))
+        return await self._dispatch.run(request, meter)
 
     async def _try_cache(self, goal: Goal) -> Result | None:
         if not self.config.reuse:

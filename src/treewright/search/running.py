@@ -8,17 +8,14 @@ stops the search with its task untried, unless the caller said that it means fai
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
+from treewright.kernel.executors import registry
 from treewright.kernel.executors.base import Done, Executor, WorkerLost
-from treewright.kernel.executors.inline import InlineExecutor
-from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.search.scores import Score
 
 if TYPE_CHECKING:
@@ -126,51 +123,8 @@ def _settle(
 def _executor(
     evaluate: Evaluate, workers: int, backend: str | None, cluster: str | None
 ) -> Iterator[Executor[Task, Score | Result]]:
-    chosen = backend or ("dask" if cluster else "inline" if workers == 1 else "threads")
-    if cluster is not None and chosen != "dask":
-        raise UsageError("cluster needs backend='dask'")
-    if chosen == "dask":
-        from treewright.kernel.executors.dask import DaskExecutor, connect
-
-        with (
-            tempfile.TemporaryDirectory(prefix="treewright-") as directory,
-            connect(cluster, workers, directory) as client,
-        ):
-            yield _OnCluster(DaskExecutor(client, workers), evaluate)
-        return
-    if chosen == "inline" and workers == 1:
-        executor: Executor[Task, Score | Result] = InlineExecutor(evaluate)
-    elif chosen == "threads":
-        executor = ThreadExecutor(evaluate, workers)
-    elif chosen == "inline":
-        raise UsageError("backend='inline' has one worker")
-    else:
-        raise UsageError(f"no backend {chosen!r}; there are inline, threads, dask")
-    try:
+    chosen = registry.choose(backend, cluster, "inline" if workers == 1 else "threads")
+    if chosen.single and workers != 1:
+        raise UsageError(f"backend={backend!r} has one worker")
+    with registry.running(chosen, evaluate, registry.Place(workers, cluster)) as executor:
         yield executor
-    finally:
-        executor.close()
-
-
-class _OnCluster:
-    """A dask executor as the loop sees it: the evaluation travels with each task."""
-
-    def __init__(self, executor: Any, evaluate: Evaluate) -> None:
-        self.capacity: int = executor.capacity
-        self._executor = executor
-        self._evaluate = evaluate
-
-    def submit(self, request: Task) -> None:
-        self._executor.submit(request, _evaluate_there, self._evaluate, request)
-
-    def next_done(self, timeout: float | None = None) -> Done[Task, Score | Result] | None:
-        return self._executor.next_done(timeout)
-
-    def close(self) -> None:
-        self._executor.close()
-
-
-def _evaluate_there(evaluate: Evaluate, task: Task) -> tuple[Score | Result, str, int]:
-    import distributed
-
-    return evaluate(task), str(distributed.get_worker().name), os.getpid()

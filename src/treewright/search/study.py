@@ -204,9 +204,9 @@ class Search:
     ) -> Self:
         """Asks, evaluates and tells until the search is over, `workers` at a time.
 
-        `evaluate(task)` returns a score or a `Result`. `backend` is `inline`, `threads` or `dask`
-        (at `cluster`, or on this machine). An exception stops the search and leaves its task
-        untried, except those of `catch`, which are failures of the task.
+        `evaluate(task)` returns a score or a `Result`. `backend` is `inline`, `threads`, `dask`
+        (at `cluster`, or on this machine) or a plug-in's name. An exception stops the search and
+        leaves its task untried, except those of `catch`, which are failures of the task.
         """
         from treewright.search.running import run
 

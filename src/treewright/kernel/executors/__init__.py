@@ -1,1 +1,1 @@
-"""Where evaluations run. One protocol, chosen by name; see `base`."""
+"""Where requests run. One protocol (`base`), chosen by name (`registry`)."""

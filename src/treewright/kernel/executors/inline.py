@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Generic
+from collections.abc import Callable, Iterator
+from typing import Any, Generic
 
-from treewright.kernel.executors.base import Done, Outcome, Request, Worker
+from treewright.kernel.executors.base import (
+    Done,
+    NotBegun,
+    Outcome,
+    Request,
+    Stop,
+    Worker,
+    working_under,
+)
+from treewright.kernel.executors.registry import Backend, Make, Place
 
 
 class InlineExecutor(Generic[Request, Outcome]):
@@ -17,9 +27,11 @@ class InlineExecutor(Generic[Request, Outcome]):
     def __init__(self, work: Callable[[Request], Outcome]) -> None:
         self._work = work
         self._waiting: deque[Request] = deque()
+        self._stops: dict[int, Stop] = {}
         self._worker = Worker("main", os.getpid())
 
     def submit(self, request: Request) -> None:
+        self._stops[id(request)] = Stop()
         self._waiting.append(request)
 
     def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
@@ -27,10 +39,28 @@ class InlineExecutor(Generic[Request, Outcome]):
             time.sleep(timeout or 0)
             return None
         request = self._waiting.popleft()
+        stop = self._stops[id(request)]
         try:
-            return Done(request, self._work(request), worker=self._worker)
+            if stop.is_set():
+                return Done(request, None, NotBegun("cancelled"), self._worker)
+            with working_under(stop):
+                return Done(request, self._work(request), worker=self._worker)
         except Exception as error:
             return Done(request, None, error, self._worker)
+        finally:
+            self._stops.pop(id(request), None)
+
+    def cancel(self, request: Request) -> None:
+        if (stop := self._stops.get(id(request))) is not None:
+            stop.set()
 
     def close(self) -> None:
         self._waiting.clear()
+
+
+@contextlib.contextmanager
+def _open(place: Place) -> Iterator[Make[Any, Any]]:
+    yield InlineExecutor
+
+
+backend = Backend(_open, single=True)

@@ -27,7 +27,7 @@ from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.scheduler import Attempting, Scheduler, beside
 from treewright.orchestrator.scheduling.stopping import stopping_on_signals, unless_set
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -65,6 +65,7 @@ class Background:
     announce: Callable[[str], None] = lambda _: None
     poll_seconds: float = DEFAULT_POLL_SECONDS
     run_id: str = ""
+    attempting: Attempting | None = None
     proved: list[Proved] = field(default_factory=list)
     _files: dict[Path, _File] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,7 +92,8 @@ class Background:
             await self.run(once=once)
 
     async def run(self, *, once: bool = False) -> None:
-        lean = LeanAccess(self.config.lean_sessions)
+        where = self.attempting or beside(self.config)
+        lean = LeanAccess(where.lean_sessions(self.config))
         factor = 1
         try:
             while not self._stop.is_set():
@@ -136,7 +138,9 @@ class Background:
         queue: asyncio.Queue[Goal] = asyncio.Queue()
         for goal in goals:
             queue.put_nowait(goal)
-        async with Scheduler(config, ledger=self.ledger, lean=lean) as scheduler:
+        async with Scheduler(
+            config, ledger=self.ledger, lean=lean, attempting=self.attempting
+        ) as scheduler:
             self._scheduler = scheduler
             scheduler.throttle.on_first_wait = self._say_once
             for strategy, reason in scheduler.excluded.items():

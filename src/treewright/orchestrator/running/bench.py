@@ -19,7 +19,7 @@ from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
 from treewright.orchestrator.ledger.counting import total
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduler import Observer, Scheduler
+from treewright.orchestrator.scheduler import Attempting, Observer, Scheduler
 from treewright.orchestrator.scheduling.stopping import stopping_on_signals
 from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
 
@@ -63,12 +63,15 @@ async def run_bank(
     on_result: Observer | None = None,
     announce: Callable[[str], None] = lambda _: None,
     make_scheduler: SchedulerFactory | None = None,
+    attempting: Attempting | None = None,
 ) -> BankRun:
     """Runs until every goal has a result, the time is over, or a signal says stop."""
     started = time.monotonic()
     run_id = _open_run(bank, config, ledger, fresh)
     attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
-    make = make_scheduler or (lambda c, db, run: Scheduler(c, ledger=db, run_id=run))
+    make = make_scheduler or (
+        lambda c, db, run: Scheduler(c, ledger=db, run_id=run, attempting=attempting)
+    )
     async with make(config, ledger, run_id) as scheduler:
         for strategy, reason in scheduler.excluded.items():
             announce(f"without {strategy}: {reason}")

@@ -1,4 +1,4 @@
-"""Attempts: running one, having its claim checked, recording it; and several side by side.
+"""Attempts: having one made, its claim checked, recording it; and several side by side.
 
 The first success that the replay check accepts wins. The others are cancelled; what they cost
 is recorded, and that they did not win says nothing about them.
@@ -10,7 +10,7 @@ import asyncio
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -22,17 +22,14 @@ from treewright.orchestrator.ledger.store import Attempt, Ledger, Status
 from treewright.orchestrator.ledger.writer import LedgerWriter
 from treewright.orchestrator.scheduling.bandit import Bandit
 from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.orchestrator.workers.trying import AttemptRequest
 
+Try = Callable[[AttemptRequest, Meter], Awaitable[Result]]
+"""Has an attempt made, wherever; what it uses goes to the meter."""
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
 VERIFY_SECONDS = 120.0
-GRACE_SECONDS = 10.0
-"""A worker that ignores its own limit for this long is cancelled from outside."""
-LONGEST_WAIT_SECONDS = 600.0
-"""Waiting for a Lean session is not the strategy's time. After this much of it nothing was tried:
-the attempt is `unavailable`, and the goal comes back later."""
-_SHORTEST_NAP = 0.5
 _NO_VERDICT = ("timeout", "lost")
 """The check did not come to its end: neither accepted nor refused."""
 
@@ -43,7 +40,7 @@ class Attempts:
     def __init__(
         self,
         config: OrchestratorConfig,
-        workers: Mapping[StrategyType, Worker],
+        try_: Try,
         verify: Verify,
         ledger: Ledger,
         bandit: Bandit,
@@ -51,7 +48,7 @@ class Attempts:
         toolchain: str,
     ) -> None:
         self._config = config
-        self._workers = workers
+        self._try = try_
         self._verify = verify
         self._bandit = bandit
         self._run_id = run_id
@@ -84,18 +81,18 @@ class Attempts:
 
     async def attempt(self, goal: Goal, strategy: StrategyType) -> Result:
         """One strategy on one goal, from start to record."""
-        worker = self._workers[strategy]
         budget = self._config.timeout(strategy)
-        return await self._recorded(goal, strategy, budget, worker.run(goal, budget))
+        request = AttemptRequest(goal, strategy, budget)
+        return await self._recorded(request, lambda meter: self._try(request, meter))
 
     async def replay_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
         """What closed an equal goal before, straight to the replay check."""
 
-        async def claim() -> Result:
+        async def claim(meter: Meter) -> Result:
             return Result(True, StrategyType.CACHE, tuple(tactics))
 
         budget = self._config.timeout(StrategyType.CACHE)
-        return await self._recorded(goal, StrategyType.CACHE, budget, claim())
+        return await self._recorded(AttemptRequest(goal, StrategyType.CACHE, budget), claim)
 
     async def still_holds(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
         """The replay check of a proof that an earlier process recorded."""
@@ -110,15 +107,15 @@ class Attempts:
         return verdict
 
     async def _recorded(
-        self, goal: Goal, strategy: StrategyType, budget: float, work: Awaitable[Result]
+        self, request: AttemptRequest, work: Callable[[Meter], Awaitable[Result]]
     ) -> Result:
+        goal, strategy, budget = request.goal, request.strategy, request.budget
         meter = Meter()
         current_meter.set(meter)
         key = self._next_key(goal, strategy, budget)
         started = time.monotonic()
         try:
-            result = await self._limited(strategy, budget, work, meter)
-            result = msgspec.structs.replace(result, strategy=strategy)
+            result = msgspec.structs.replace(await work(meter), strategy=strategy)
             result, status = await self._judged(goal, _without_waiting(result, started, meter))
         except asyncio.CancelledError:
             self.wasted_cpu_seconds += meter.cpu_seconds
@@ -132,31 +129,6 @@ class Attempts:
         if status in TRIALS and strategy is not StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
         return result
-
-    async def _limited(
-        self, strategy: StrategyType, budget: float, work: Awaitable[Result], meter: Meter
-    ) -> Result:
-        """The worker's result, unless it goes on for too long without waiting for anything."""
-        started = time.monotonic()
-        task = asyncio.ensure_future(work)
-        try:
-            while not task.done():
-                waited = meter.waited_seconds
-                left = budget + GRACE_SECONDS - (time.monotonic() - started - waited)
-                if left <= 0:
-                    return failed(strategy, "timeout", started)
-                if waited >= LONGEST_WAIT_SECONDS:
-                    error = f"no Lean session was free within {LONGEST_WAIT_SECONDS:g} s"
-                    return failed(strategy, error, started, UNAVAILABLE)
-                nap = min(left, LONGEST_WAIT_SECONDS - waited)
-                await asyncio.wait({task}, timeout=max(nap, _SHORTEST_NAP))
-            return task.result()
-        except Exception as error:
-            return failed(strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
 
     async def _judged(self, goal: Goal, result: Result) -> tuple[Result, Status]:
         """A claim becomes a success only by the replay check."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import logging
 import shutil
 import tarfile
 import tempfile
@@ -26,7 +25,7 @@ from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, WorkerLost
-from treewright.kernel.executors.dask import ClusterError, DaskExecutor, connect
+from treewright.kernel.executors.dask import DaskExecutor, check_workers, clear, connect
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.remote_worker import (
     SENT,
@@ -35,7 +34,6 @@ from treewright.tree.evaluating.remote_worker import (
     evaluate_here,
     mark,
     start_ref,
-    version_here,
 )
 from treewright.tree.evaluating.work import Outcome, Request
 from treewright.tree.records import layout
@@ -45,8 +43,6 @@ from treewright.tree.repository.worktrees import candidate_ref
 _POLL_SECONDS = 0.2
 _SCATTERED_BYTES = 1 << 20
 _MOST_BUNDLES = 64
-
-_log = logging.getLogger("treewright")
 
 
 class RemoteExecutor:
@@ -102,14 +98,15 @@ class RemoteExecutor:
         except Exception as error:
             return Done(request, None, error, done.worker)
 
+    def cancel(self, request: Request) -> None:
+        """Only what no worker has: evaluations under way end together, by the fence."""
+        self._engine.cancel(request)
+
     def close(self) -> None:
         self._engine.close()
 
     def _forget(self, request: Request) -> None:
-        import distributed
-
-        with contextlib.suppress(Exception):  # a mark that is left costs the scheduler a name
-            distributed.Event(mark(self._cancel_event, request), client=self._client).clear()
+        clear(self._client, mark(self._cancel_event, request))
 
     def _bundle(self, request: Request) -> Any:
         """The history that is started from, less what the named remote has; made once a branch.
@@ -222,7 +219,7 @@ def cluster_executor(
         import distributed
 
         if address is not None:
-            _check_workers(client, address, capacity)
+            check_workers(client, address, capacity, "evaluations")
         event = distributed.Event(event_name, client=client)
         with _forwarding(cancel, event):
             make = functools.partial(
@@ -245,33 +242,6 @@ def _url(repo: Path, remote: str) -> str:
             f"--cluster-remote: {repo} has no git remote {remote!r}; see `git remote -v`"
         )
     return found.stdout.strip()
-
-
-def _check_workers(client: Any, address: str, capacity: int) -> None:
-    """Before anything is queued: can those that are there do the work?"""
-    here = treewright.__version__
-    for worker, found in client.run(version_here, on_error="return").items():
-        if isinstance(found, BaseException):
-            raise ClusterError(
-                f"the dask worker at {worker} cannot import treewright ({found}); install "
-                f"treewright[dask]=={here} on it"
-            )
-        if found != here:
-            raise ClusterError(
-                f"the dask worker at {worker} has treewright {found}, this is {here}; "
-                "install the same version on both"
-            )
-    threads = sum(client.nthreads().values())
-    if threads == 0:
-        _log.warning("the cluster at %s has no workers yet; evaluations wait for some", address)
-    elif threads < capacity:
-        _log.warning(
-            "the cluster at %s has room for %d evaluations at once; %d were asked for, "
-            "the others wait in its queue",
-            address,
-            threads,
-            capacity,
-        )
 
 
 @contextlib.contextmanager

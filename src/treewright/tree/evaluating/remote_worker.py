@@ -9,21 +9,17 @@ removes it when the next worker starts in the same place.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import socket
 import tarfile
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-import treewright
 from treewright.kernel import process, untrusted
-from treewright.kernel.executors.base import WorkerLost, WorkerUnfit
+from treewright.kernel.executors.dask_worker import begin_once, check_version, name_here, watching
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Request, worker
@@ -33,8 +29,6 @@ from treewright.tree.repository.git import GitError, command, environment, git
 from treewright.tree.repository.worktrees import candidate_ref, node_ref
 
 SENT = "refs/treewright/sent"
-_CANCEL_POLL_SECONDS = 2.0
-_EXECUTING = ("executing", "long-running")
 
 
 class RemoteTask(msgspec.Struct, frozen=True):
@@ -59,45 +53,23 @@ class RemoteResult(msgspec.Struct, frozen=True):
     heldout: HeldoutOutcome | None = None
 
 
-def version_here() -> str:
-    """What must be equal on the coordinator and on every worker."""
-    return treewright.__version__
-
-
 def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str, int]:
     """Evaluates on this worker. The version is looked at before anything is decoded."""
-    if version != treewright.__version__:
-        raise WorkerUnfit(
-            f"a worker on {socket.gethostname()} has treewright {treewright.__version__}, the "
-            f"coordinator {version}; install the same version on both"
-        )
+    check_version(version)
     decoded = msgspec.msgpack.decode(task, type=RemoteTask)
     begin_once(mark(decoded.cancel_event, decoded.request))
-    name = f"{socket.gethostname()}:{os.getpid()}"
     with (
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
-        _watching(decoded.cancel_event) as cancel,
+        watching(decoded.cancel_event) as cancel,
     ):
         result = _evaluate_in(Path(directory), decoded, bundle, cancel)
-    return msgspec.msgpack.encode(result), name, os.getpid()
+    return msgspec.msgpack.encode(result), name_here(), os.getpid()
 
 
 def mark(cancel_event: str, request: Request) -> str:
     """Names the cluster's event that says that an attempt was begun."""
     name = request.eval_id if isinstance(request, EvalRequest) else request.name
     return f"{cancel_event}-{name}-{request.attempt}"
-
-
-def begin_once(name: str) -> None:
-    """A scheduler starts a task again when its worker died, by its own settings, even when
-    only its result was lost. Whether to try again is our coordinator's decision, so a second
-    start only reports the loss. The coordinator clears the mark once it has the result."""
-    import distributed
-
-    begun = distributed.Event(name, client=distributed.get_client())
-    if begun.is_set():
-        raise WorkerLost("the worker running the evaluation was lost")
-    begun.set()
 
 
 def _own_directory() -> str:
@@ -202,36 +174,3 @@ def _tar(directory: Path) -> bytes:
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     believable = entry.isreg() and entry.size <= untrusted.LARGEST_TEXT
     return entry if believable or entry.isdir() else None
-
-
-@contextlib.contextmanager
-def _watching(event_name: str) -> Iterator[threading.Event]:
-    """A local event that is set when the coordinator sets the cluster's, and when the
-    cluster no longer wants this task's result: its coordinator is gone."""
-    import distributed
-
-    cancel, finished = threading.Event(), threading.Event()
-    worker = distributed.get_worker()
-    key = worker.get_current_task()
-    remote = distributed.Event(event_name, client=distributed.get_client())
-
-    def wanted() -> bool:
-        task = worker.state.tasks.get(key)
-        return task is not None and task.state in _EXECUTING
-
-    def watch() -> None:
-        while not finished.is_set():
-            try:
-                asked_to_stop = remote.wait(_CANCEL_POLL_SECONDS)
-            except Exception:  # the scheduler does not answer; the worker will end by itself
-                asked_to_stop = False
-                finished.wait(_CANCEL_POLL_SECONDS)
-            if asked_to_stop or not wanted():
-                cancel.set()
-                return
-
-    threading.Thread(target=watch, name="cancel-watch", daemon=True).start()
-    try:
-        yield cancel
-    finally:
-        finished.set()

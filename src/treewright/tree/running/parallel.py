@@ -8,32 +8,43 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from treewright.kernel import untrusted
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import LeaseLost, UsageError
+from treewright.kernel.executors import registry
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.kernel.lease import check_epoch
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 from treewright.tree.running.dispatch import ExecutorFactory
 
+_DASK = "dask"
+
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """`cluster` is the address of a running dask scheduler; `cluster_remote` the name of a
-    git remote that its workers can fetch from, so that only what it lacks is sent."""
+    """`backend` names an executor of `kernel.executors.registry`. `cluster` is the address of a
+    running dask scheduler; `cluster_remote` the name of a git remote that its workers can fetch
+    from, so that only what it lacks is sent."""
 
     max_evals: int = 1
-    backend: Literal["threadpool", "dask"] = "threadpool"
+    backend: str = registry.DEFAULT
     cluster: str | None = None
     cluster_remote: str | None = None
 
     def __post_init__(self) -> None:
-        if self.backend != "dask" and (self.cluster or self.cluster_remote):
+        if self.backend != _DASK and (self.cluster or self.cluster_remote):
             raise UsageError("--cluster and --cluster-remote need --parallel-backend dask")
+        chosen = registry.find(self.backend)
+        if chosen.travels and self.backend != _DASK:
+            # Commits have to travel with the work, which is done for dask's workers only.
+            raise UsageError(f"--parallel-backend {self.backend} cannot evaluate commits; dask can")
+        if chosen.single and self.max_evals > 1:
+            raise UsageError(
+                f"--parallel-backend {self.backend} evaluates one at a time; "
+                "leave out --max-parallel-evals"
+            )
 
 
 @contextlib.contextmanager
@@ -46,7 +57,7 @@ def executors(
     cancel: threading.Event,
 ) -> Iterator[ExecutorFactory]:
     """Yields what makes the executor of a depth; a cluster stays connected over depths."""
-    if parallelism.backend == "dask":
+    if parallelism.backend == _DASK:
         from treewright.tree.evaluating.remote import cluster_executor
 
         fence = Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch))
@@ -64,10 +75,12 @@ def executors(
             ) as factory,
         ):
             yield factory
-    elif parallelism.max_evals == 1:
+    elif parallelism.max_evals == 1 and parallelism.backend == registry.DEFAULT:
         yield InlineExecutor
     else:
-        yield lambda work: ThreadExecutor(work, parallelism.max_evals)
+        backend = registry.find(parallelism.backend)
+        with backend.open(registry.Place(parallelism.max_evals)) as make:
+            yield make
 
 
 @contextlib.contextmanager
