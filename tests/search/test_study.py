@@ -13,6 +13,7 @@ import pytest
 
 import treewright
 from tests.search.landscape import shape, walk
+from treewright.kernel import journal
 from treewright.kernel.errors import LockActive, StorageError, UsageError
 from treewright.search import policies, storage
 from treewright.search.description import describe
@@ -93,7 +94,10 @@ def test_a_closed_search_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
-    with treewright.open_search(tmp_path), pytest.raises(LockActive, match="pid"):
+    with (
+        treewright.open_search(tmp_path),
+        pytest.raises(LockActive, match=r"pid .* use force=True"),
+    ):
         treewright.open_search(tmp_path)
     treewright.open_search(tmp_path).close()
 
@@ -359,3 +363,83 @@ def test_a_policy_that_chooses_what_is_not_there(options, monkeypatch) -> None:
     search = treewright.open_search(policy="misguided", options=options)
     with pytest.raises(UsageError, match="policy misguided chose"):
         search.ask()
+
+
+def test_what_a_replaced_owner_wrote_last_is_known(tmp_path: Path, monkeypatch) -> None:
+    """It looked before the next owner was there and wrote after that one had read."""
+    first = treewright.open_search(tmp_path, budget=2)
+    task = first.ask()
+    read = storage._read
+
+    def read_and_late(path: Path) -> list:
+        lines = read(path)
+        monkeypatch.setattr(storage, "_read", read)
+        monkeypatch.setattr(first._storage._journal, "_guard", lambda: None)
+        first.tell(task, 1.0)
+        return lines
+
+    monkeypatch.setattr(storage, "_read", read_and_late)
+    with treewright.open_search(tmp_path, force=True) as second:
+        assert [node.score for node in second.nodes] == [1.0]
+        second.run(walk)
+    treewright.open_search(tmp_path).close()
+
+
+def test_a_search_begins_with_its_budget_in_one_write(tmp_path: Path, monkeypatch) -> None:
+    """Killed between the two, it would have gone on for ever."""
+    written: list[bytes] = []
+    with treewright.open_search(tmp_path, budget=2) as search:
+        write = journal.write_all
+        monkeypatch.setattr(
+            journal, "write_all", lambda fd, data: (written.append(data), write(fd, data))
+        )
+        search.ask()
+    assert b'"created"' in written[0]
+    assert b'"budget"' in written[0]
+
+
+def test_a_search_that_ran_out_is_over_when_opened_again(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, policy="beam", options={"depth": 1}) as search:
+        while not search.is_over:
+            task = search.ask()
+            assert task is not None
+            search.tell(task, 1.0)
+    with treewright.open_search(tmp_path) as search:
+        assert search.is_over
+    assert treewright.validate_search(tmp_path) == []
+
+
+class Lookalike(policies.Beam, frozen=True, tag="beam"):
+    """Has the name of a policy in the box."""
+
+
+@pytest.mark.parametrize("policy", [Misguided(), Lookalike(), policies.Beam, 5])
+def test_a_policy_that_is_not_registered_is_not_replaced_by_another(policy) -> None:
+    with pytest.raises(UsageError, match="policy"):
+        treewright.open_search(policy=policy)
+
+
+def test_one_text_is_not_several_actions() -> None:
+    with pytest.raises(UsageError, match="several texts"):
+        treewright.open_search(actions="grow")
+
+
+def test_a_forked_process_does_not_own_its_parents_search(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path) as search:
+        task = search.ask()
+        assert task is not None
+        child = os.fork()
+        if not child:
+            refused = 1
+            try:
+                search.tell(task, 2.0)
+            except UsageError:
+                refused = 0
+            search.close()
+            os._exit(refused)
+        assert os.waitpid(child, 0)[1] == 0
+        with pytest.raises(LockActive):
+            treewright.open_search(tmp_path)
+        search.tell(task, 1.0)
+    with treewright.open_search(tmp_path) as search:
+        assert [node.score for node in search.nodes] == [1.0]

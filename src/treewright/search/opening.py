@@ -46,6 +46,8 @@ def open_search(
     different ways to grow one. `root` is the data of the root, `root_score` its score. With
     `gate="parent"` only what beats its parent is grown.
     """
+    if isinstance(actions, str):
+        raise UsageError("actions are several texts, not one: write [...] around it")
     given = _given(
         policy=_policy_name(policy),
         options=_policy_options(policy, options),
@@ -120,7 +122,16 @@ def _given(**settings: Any) -> dict[str, Any]:
 
 
 def _policy_name(policy: str | Policy | None) -> str | None:
-    return policy if policy is None or isinstance(policy, str) else policy.name
+    if policy is None or isinstance(policy, str):
+        return policy
+    if not isinstance(policy, Policy):
+        raise UsageError(f"a policy is a name or a policy, not {policy!r}")
+    if policies.known().get(policy.name) is not type(policy):
+        raise UsageError(
+            f"{type(policy).__name__} is not the policy that is registered as {policy.name!r}; "
+            f"register it under the entry-point group {policies.GROUP}, with a name of its own"
+        )
+    return policy.name
 
 
 def _policy_options(

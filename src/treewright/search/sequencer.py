@@ -62,8 +62,8 @@ class Sequencer:
 
     @property
     def is_over(self) -> bool:
-        """Whether the policy waits and no outcome is to come. Only true after `next` gave None."""
-        return self.tree.pending == 0 and self._waited_at == (self.made, self.seen)
+        """Whether the policy waits and no outcome is to come."""
+        return self.under_way == 0 and self.propose() is None
 
     def next(self) -> Branch | None:
         """Makes the next choice; None if it cannot be made yet, or never (`is_over`)."""

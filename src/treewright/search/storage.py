@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +11,7 @@ import msgspec
 import treewright
 from treewright.kernel import journal, jsontext, rundir
 from treewright.kernel.clock import timestamp
-from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.errors import LockActive, StorageError, UsageError
 from treewright.kernel.journal import Journal
 from treewright.kernel.lease import Lease
 from treewright.kernel.rundir import LEASE_DIR
@@ -26,7 +27,7 @@ _encoder = msgspec.json.Encoder()
 def read(path: Path) -> list[records.Line]:
     """The lines of a search, without owning it. Raises UsageError if there is none."""
     lines = _read(path)
-    if not any(isinstance(line, records.Created) for line in lines):
+    if _settings(path, lines) is None:
         raise UsageError(f"no search at {path}")
     return lines
 
@@ -35,20 +36,27 @@ class Storage:
     """A search's directory, owned until `close`."""
 
     def __init__(self, path: Path, lease: Lease) -> None:
-        self._path = path
         self._lease = lease
+        self._owner = os.getpid()
         self._journal = Journal(path / EVENTS, lease.epoch, lease.check)
         self._lines = _read(path)
-        self.settings = _settings(path, self._lines)
+        self.settings = _settings(path, self._lines)  # before anything is written to it
         self.append(records.LeaseTaken(owner=lease.owner), sync=True)
+        # Again, now that nothing more of an earlier owner counts: one that was replaced may have
+        # written until then, and every later reader sees it.
+        self._lines = _read(path)
+        self.settings = _settings(path, self._lines)
 
     @classmethod
     def open(cls, path: Path, *, stale_seconds: float, force: bool) -> Self:
         rundir.prepare(path)
         after = journal.last_epoch(path / EVENTS)
-        lease = Lease.acquire(
-            path / LEASE_DIR, stale_seconds=stale_seconds, force=force, after=after
-        )
+        try:
+            lease = Lease.acquire(
+                path / LEASE_DIR, stale_seconds=stale_seconds, force=force, after=after
+            )
+        except LockActive as error:  # there is no flag here
+            raise LockActive(str(error).replace("--force", "force=True")) from None
         try:
             return cls(path, lease)
         except BaseException:
@@ -61,19 +69,21 @@ class Storage:
         return lines
 
     def create(self, settings: records.Settings, budget: int | None) -> None:
-        self.append(
-            records.Created(settings=settings, treewright=treewright.__version__), sync=True
-        )
-        if budget is not None:
-            self.append(records.BudgetSet(evaluations=budget), sync=True)
+        """In one write: a search that lost its limit would go on for ever."""
+        created = records.Created(settings=settings, treewright=treewright.__version__)
+        self.append(created, records.BudgetSet(evaluations=budget), sync=True)
 
-    def append(self, line: records.Line, *, sync: bool) -> None:
-        line.epoch, line.at = self._lease.epoch, timestamp()
-        self._journal.append([_encoder.encode(line)], sync=sync)
+    def append(self, *lines: records.Line, sync: bool) -> None:
+        if os.getpid() != self._owner:  # it would write under its parent's lease
+            raise UsageError(f"this search belongs to process {self._owner}, which was forked")
+        for line in lines:
+            line.epoch, line.at = self._lease.epoch, timestamp()
+        self._journal.append([_encoder.encode(line) for line in lines], sync=sync)
 
     def close(self) -> None:
         self._journal.close()
-        self._lease.release()
+        if os.getpid() == self._owner:
+            self._lease.release()
 
 
 def _read(path: Path) -> list[records.Line]:
