@@ -443,3 +443,16 @@ def test_a_forked_process_does_not_own_its_parents_search(tmp_path: Path) -> Non
         search.tell(task, 1.0)
     with treewright.open_search(tmp_path) as search:
         assert [node.score for node in search.nodes] == [1.0]
+
+
+def test_a_wrong_backend_settles_nothing(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, budget=4) as search:
+        with pytest.raises(UsageError, match="thread"):
+            search.run(walk, workers=7, backend="threds")
+        search.run(walk, workers=2)
+        assert search.settings.lookahead == 2
+
+
+def test_a_budget_is_changed_where_it_is_recorded(tmp_path: Path) -> None:
+    with treewright.open_search(tmp_path, budget=4) as search, pytest.raises(AttributeError):
+        search.budget = 9  # type: ignore[misc]

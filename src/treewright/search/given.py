@@ -56,6 +56,11 @@ def prior(value: float) -> float:
     return float(value)
 
 
+def workers(number: int) -> None:
+    if type(number) is not int or number < 1:
+        raise UsageError(f"workers is a whole number, at least 1: not {number!r}")
+
+
 def budget(evaluations: int | None) -> int | None:
     if evaluations is None:
         return None

@@ -8,14 +8,14 @@ stops the search with its task untried, unless the caller said that it means fai
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import registry
-from treewright.kernel.executors.base import Done, Executor, WorkerLost
+from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.search.scores import Score
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ def run(
     search: Search,
     evaluate: Evaluate,
     workers: int,
-    backend: str | None,
+    backend: registry.Backend,
     cluster: str | None,
     catch: tuple[type[Exception], ...],
 ) -> None:
     """Until the search is over; what is under way when something goes wrong is waited for."""
     losses: dict[int, int] = {}
     stopped: BaseException | None = None
-    with _executor(evaluate, workers, backend, cluster) as executor:
+    with registry.running(backend, evaluate, registry.Place(workers, cluster)) as executor:
         under_way: dict[int, Task] = {}
         try:
             while True:
@@ -119,12 +119,9 @@ def _settle(
     return error
 
 
-@contextlib.contextmanager
-def _executor(
-    evaluate: Evaluate, workers: int, backend: str | None, cluster: str | None
-) -> Iterator[Executor[Task, Score | Result]]:
+def backend_of(workers: int, backend: str | None, cluster: str | None) -> registry.Backend:
+    """Where the evaluations are to run; one line if there is no such place."""
     chosen = registry.choose(backend, cluster, "inline" if workers == 1 else "threads")
     if chosen.single and workers != 1:
         raise UsageError(f"backend={backend!r} has one worker")
-    with registry.running(chosen, evaluate, registry.Place(workers, cluster)) as executor:
-        yield executor
+    return chosen

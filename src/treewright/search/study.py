@@ -63,7 +63,7 @@ class Search:
         lookahead_given: bool,
     ) -> None:
         self.settings = settings
-        self.budget = budget
+        self._budget = budget
         self._storage = storage
         self._is_begun = is_begun
         self._is_closed = False
@@ -208,12 +208,14 @@ class Search:
         (at `cluster`, or on this machine) or a plug-in's name. An exception stops the search and
         leaves its task untried, except those of `catch`, which are failures of the task.
         """
-        from treewright.search.running import run
+        from treewright.search.running import backend_of, run
 
+        given.workers(workers)
+        chosen = backend_of(workers, backend, cluster)  # before anything is settled by beginning
         with self._changed, interrupts.deferred():
             self._begin(workers)
         caught = catch if isinstance(catch, tuple) else (catch,)
-        run(self, evaluate, workers, backend, cluster, caught)
+        run(self, evaluate, workers, chosen, cluster, caught)
         return self
 
     def set_budget(self, evaluations: int | None) -> None:
@@ -223,7 +225,7 @@ class Search:
             if evaluations != self.budget:
                 if self._is_begun:
                     self._write(records.BudgetSet(evaluations=evaluations), sync=True)
-                self.budget = evaluations
+                self._budget = evaluations
                 self._changed.notify_all()
 
     # -- looking --------------------------------------------------------------------------
@@ -233,6 +235,11 @@ class Search:
         """Whether nothing is under way and nothing will be chosen."""
         with self._changed:
             return self._is_over()
+
+    @property
+    def budget(self) -> int | None:
+        """The most evaluations; None is no limit. Changed by `set_budget`, which records it."""
+        return self._budget
 
     @property
     def root(self) -> Node:
@@ -313,8 +320,6 @@ class Search:
 
     def _begin(self, workers: int) -> None:
         """Writes the settings down; how far to look ahead is settled by the first to begin."""
-        if type(workers) is not int or workers < 1:
-            raise UsageError(f"workers is a whole number, at least 1: not {workers!r}")
         settings = self.settings
         if not self._is_begun:
             if not self._lookahead_given:
@@ -347,8 +352,9 @@ class Search:
         if all(holder == me for holder in self._holders.values()):
             raise UsageError(
                 "ask() would wait for ever: the next choice needs an outcome that only this thread "
-                "can tell; tell or release what was asked first, or begin the search with a larger "
-                f"lookahead than {self.settings.lookahead}"
+                "can tell; tell or release what was asked first, begin the search with a larger "
+                f"lookahead than {self.settings.lookahead}, or use ask(wait=False) where other "
+                "threads tell"
             )
         self._changed.wait()
 
@@ -445,7 +451,7 @@ class Search:
             case records.Retried():
                 self._attempts[line.number] = line.attempt
             case records.BudgetSet():
-                self.budget = line.evaluations
+                self._budget = line.evaluations
             case _:
                 pass
 
