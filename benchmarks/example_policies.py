@@ -3,7 +3,7 @@
     python -m benchmarks.example_policies
 
 A real search each: git, patches, tests, sweeps, held-out confirmation; one worker. Shown is the
-gain of the best confirmed node on the root's primary metric after so many evaluations. One run a
+gain of the best confirmed node on the root after so many evaluations, relative. One run a
 policy: the example's ideas come in a fixed order, so this is an illustration, not a statistic.
 """
 
@@ -43,13 +43,13 @@ def repository(parent: Path) -> Path:
 
 
 def gains(run_dir: Path) -> list[float]:
-    """The best gain of a promoted node so far, in percent, after each evaluation by number."""
+    """The best relative gain of a promoted node so far, after each evaluation by number."""
     manifest = json.loads((run_dir / "manifest.json").read_text("utf-8"))
     best, curve = 0.0, []
     for evaluation in manifest["evaluations"].values():
         decision = evaluation.get("decision") or {}
         if decision.get("promoted_to_node_id"):
-            best = max(best, evaluation["root_relative"]["primary_gain"] or 0.0)
+            best = max(best, evaluation["root_relative"]["score"])
         curve.append(best)
     return curve
 
