@@ -13,9 +13,8 @@ import pytest
 
 from tests.parallel.harness import Shuffled
 from tests.toy import ToyRepository
-from tests.tree.steady.running import DRY, LOOKAHEAD, POLICIES, REAL, as_bytes, steady
+from tests.tree.steady.running import DRY, POLICIES, REAL, as_bytes, steady
 from treewright.kernel.executors.base import Done, Worker
-from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.directory import DirectorySource
@@ -276,8 +275,3 @@ def test_beam_confirms_all_that_would_fill_the_beam_at_once(toy: ToyRepository) 
         for path in (toy.run_dir(name) / "events.jsonl" for name in ("beam-1", "beam-2"))
     ]
     assert confirmed[0] == confirmed[1] != []
-
-
-def test_requests_of_both_kinds_are_told_apart(toy: ToyRepository) -> None:
-    assert EvalRequest.__struct_config__.tag != HeldoutRequest.__struct_config__.tag
-    assert LOOKAHEAD == 4
