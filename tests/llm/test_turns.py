@@ -18,7 +18,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.llm.endpoints import StandIn, Step, completion, stand_in
@@ -61,6 +61,8 @@ LIMIT = st.none() | st.integers(1, 4)
 
 @settings(max_examples=60)
 @given(LIMIT, LIMIT, LIMIT, st.lists(STEPS, max_size=60))
+@example(1, None, None, [("enter", 0), ("advance", 60.0), ("enter", 0), ("take", 0), ("take", 0)])
+@example(None, 1, 1, [("enter", 0), ("advance", 60.0), ("enter", 0), ("take", 1), ("take", 0)])
 def test_no_history_exceeds_a_limit(places, requests, tens, steps):
     clock = Clock()
     limits = Limits(places, requests, tens and tens * COSTS)

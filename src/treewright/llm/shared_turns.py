@@ -37,10 +37,9 @@ CREATE TABLE holds (
     endpoint TEXT PRIMARY KEY, told_at REAL NOT NULL, until REAL NOT NULL);
 """
 
-
-_SCHEMA = database.Schema(
-    "queue", 0x54575455, (database.script(_TABLES),), lambda _: None
-)  # "TWTU"
+_MARK = 0x54575455  # "TWTU"
+_SCHEMA = database.Schema("queue", _MARK, (database.script(_TABLES),), lambda _: None)
+_Bounds = tuple[int | None, int | None, int | None]
 
 
 class Busy(Exception):
@@ -60,25 +59,25 @@ class SharedTurns:
         self._path = path
         self._endpoint = endpoint
         self._clock = clock  # of the whole machine: since its start
+        self._entered: dict[int, _Bounds] = {}
 
     def enter(self, limits: Limits, tokens: int) -> int:
         """Joins the queue; the ticket is the place in it."""
         bounds = (limits.places, limits.requests, limits.tokens)
         with self._transaction() as (rows, now):
-            cursor = rows.execute(
-                "INSERT INTO turns (endpoint, state, at, until, tokens, pid, started, namespace, "
-                "places, requests, token_limit) VALUES (?, 'waiting', ?, 0, ?, ?, ?, ?, ?, ?, ?)",
-                (self._endpoint, now, tokens, *_process(), *bounds),
-            )
-            assert cursor.lastrowid is not None
-            return cursor.lastrowid
+            ticket = self._insert(rows, None, now, tokens, bounds)
+        self._entered[ticket] = bounds
+        return ticket
 
     def take(self, ticket: int, tokens: int, seconds: float) -> tuple[float | None, float]:
         """As `limits.wait`; at 0 the turn has begun, and lasts for at most `seconds`. And for how
         long the endpoint wants to be left alone."""
         with self._transaction() as (rows, now):
+            # Before anything is forgotten: who was stopped for a minute waits all the same, and
+            # has its place back if others took it for gone.
+            if not rows.execute("UPDATE turns SET at = ? WHERE id = ?", (now, ticket)).rowcount:
+                self._insert(rows, ticket, now, tokens, self._entered[ticket])
             self._forget(rows, now)
-            rows.execute("UPDATE turns SET at = ? WHERE id = ?", (now, ticket))
             limits, lately = self._lately(rows, ticket, now)
             answer = wait(limits, lately, now, tokens)
             if answer == 0:
@@ -90,6 +89,7 @@ class SharedTurns:
 
     def leave(self, ticket: int, tokens: int | None = None) -> None:
         """Ends a turn, or the wait for one. `tokens` is what it really cost, if that is known."""
+        self._entered.pop(ticket, None)
         with self._transaction(_LEAVING_SECONDS) as (rows, _):
             _end(rows, ticket, tokens)
 
@@ -103,6 +103,17 @@ class SharedTurns:
                 "DO UPDATE SET told_at = excluded.told_at, until = max(until, excluded.until)",
                 (self._endpoint, now, until),
             )
+
+    def _insert(
+        self, rows: sqlite3.Connection, ticket: int | None, now: float, tokens: int, bounds: _Bounds
+    ) -> int:
+        cursor = rows.execute(
+            "INSERT INTO turns (id, endpoint, state, at, until, tokens, pid, started, namespace, "
+            "places, requests, token_limit) VALUES (?, ?, 'waiting', ?, 0, ?, ?, ?, ?, ?, ?, ?)",
+            (ticket, self._endpoint, now, tokens, *_process(), *bounds),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
 
     def _lately(self, rows: sqlite3.Connection, ticket: int, now: float) -> tuple[Limits, Lately]:
         mine = (self._endpoint,)
