@@ -169,7 +169,7 @@ def test_scores_by_config_are_compared_pair_by_pair() -> None:
             search.tell(search.ask(), {"a": 1.0, "b": 2.0, "c": 3.0})
         with pytest.raises(UsageError, match="by config"):
             search.tell(search.ask(), 1.0)
-        grown = {branch.number for branch in search._sequencer.tree.growing}
+        grown = {branch.number for branch in search._history.sequencer.tree.growing}
         assert grown == {0, won.number}, "what is not better beyond noise is not grown"
 
 

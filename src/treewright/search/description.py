@@ -11,8 +11,8 @@ import msgspec
 
 from treewright.search import policies, storage
 from treewright.search.andor import policies as andor_policies
+from treewright.search.history import History
 from treewright.search.registry import settings_of
-from treewright.search.study import Search
 
 _LONGEST_DATA = 200
 
@@ -58,7 +58,7 @@ class Description:
 
 def describe(path: Path) -> Description:
     """Reads the journal; takes no lease and writes nothing."""
-    search = Search.replayed(storage.read(path))
+    search = History.of(storage.read(path))
     best = search.best
     settings = msgspec.to_builtins(search.settings)
     return Description(
@@ -66,8 +66,8 @@ def describe(path: Path) -> Description:
         budget=search.budget,
         evaluations=search.evaluations,
         failed=len(search.failures),
-        under_way=search.under_way,
-        deepest=max((node.depth for node in search.nodes), default=0),
+        under_way=search.sequencer.under_way,
+        deepest=max((node.depth for node in search.scored), default=0),
         best=None
         if best is None
         else {
@@ -82,7 +82,10 @@ def describe(path: Path) -> Description:
 
 def describe_policies() -> str:
     """Every policy with its settings and their defaults, by what it searches."""
-    lines = ["over trees, for treewright.open_search:", *_listed(policies.known())]
+    lines = [
+        "over trees, for treewright.open_search and treewright tree:",
+        *_listed(policies.known()),
+    ]
     lines += ["", "over goals, for treewright prove:", *_listed(andor_policies.known())]
     return "\n".join(lines)
 

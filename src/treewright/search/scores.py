@@ -49,6 +49,11 @@ def check(score: Score) -> tuple[float, dict[str, float] | None]:
     return _finite(score), None
 
 
+def value(score: float, direction: Direction) -> float:
+    """Larger is better, whatever the direction."""
+    return score if direction == "maximize" else -score
+
+
 def compare(node: Node, other: Node, direction: Direction) -> Comparison:
     """`node` against `other`; both must have scores of the same kind."""
     if node.score is None or other.score is None:

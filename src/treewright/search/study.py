@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from treewright.kernel import interrupts
-from treewright.kernel.errors import StorageError, UsageError
-from treewright.search import given, policies, records, scores
-from treewright.search.policies import Choice, Policy
+from treewright.kernel.errors import UsageError
+from treewright.search import given, records, scores
+from treewright.search.history import History
+from treewright.search.policies import Policy
 from treewright.search.scores import Comparison, Score
-from treewright.search.sequencer import Outcome, Sequencer, task_seed
-from treewright.search.tree import Branch, Node, Tree
+from treewright.search.sequencer import task_seed
+from treewright.search.tree import Branch, Node
 
 if TYPE_CHECKING:
     from treewright.search.running import Evaluate
@@ -62,34 +62,17 @@ class Search:
         is_begun: bool,
         lookahead_given: bool,
     ) -> None:
-        self.settings = settings
-        self._budget = budget
+        self._history = History(settings, budget)
         self._storage = storage
         self._is_begun = is_begun
         self._is_closed = False
         self._lookahead_given = lookahead_given
         self._changed = threading.Condition(threading.RLock())
-        self._policy = policies.make(settings.policy, settings.options)
-        self._root = _root_node(settings)
-        self._configs = self._root.scores
-        self._nodes: dict[int, Node] = {}
-        self._best: Node | None = self._root if self._root.score is not None else None
-        self._failures: dict[int, str] = {}
-        self._attempts: dict[int, int] = {}
         self._queue: list[int] = []
         self._holders: dict[int, int] = {}
-        self._sequencer = self._new_sequencer()
         if storage is not None:
-            self._replay_all(storage.take_lines())
-            self._queue = [b.number for b in self._pending()]
-
-    @classmethod
-    def replayed(cls, lines: Sequence[records.Line]) -> Self:
-        """A search as its lines left it, in memory; for looking at one without owning it."""
-        created = next(line for line in lines if isinstance(line, records.Created))
-        search = cls(created.settings, None, budget=None, is_begun=True, lookahead_given=True)
-        search._replay_all(lines)
-        return search
+            self._history.apply_all(storage.take_lines())
+            self._queue = [branch.number for branch in self._history.pending()]
 
     # -- the three words ------------------------------------------------------------------
 
@@ -102,7 +85,7 @@ class Search:
         with self._changed:
             while True:
                 task = self._hand_out_next()
-                if task is not None or not wait or self._is_over():
+                if task is not None or not wait or self._history.is_over:
                     return task
                 self._wait_for_others()
 
@@ -134,20 +117,20 @@ class Search:
             )
         )
         with self._changed:
-            known = self._nodes.get(number)
+            known = self._history.nodes.get(number)
             if known is not None and (known.score, known.scores, known.data) == (
                 value,
                 by_config,
                 line.data,
             ):
                 return known
-            self._check_pending(number)
-            self._check_configs(by_config)
+            self._history.check_pending(number)
+            self._history.check_configs(by_config)
             with interrupts.deferred():
                 self._write(line, sync=True)
-                self._apply_told(line)
+                self._history.apply(line)
                 self._settled(number)
-            return self._nodes[number]
+            return self._history.nodes[number]
 
     def fail(
         self,
@@ -163,7 +146,7 @@ class Search:
         """
         number = _number(task)
         with self._changed:
-            self._check_pending(number)
+            self._history.check_pending(number)
             line = given.as_read(
                 records.Failed(
                     number=number,
@@ -174,7 +157,7 @@ class Search:
             )
             with interrupts.deferred():
                 self._write(line, sync=True)
-                self._apply_failed(line)
+                self._history.apply(line)
                 self._settled(number)
 
     def release(self, task: Task | int, reason: str | Exception = "") -> None:
@@ -184,8 +167,8 @@ class Search:
         """
         number = _number(task)
         with self._changed:
-            self._check_pending(number)
-            now = self._attempts.get(number, 1)
+            self._history.check_pending(number)
+            now = self._history.attempts.get(number, 1)
             if number not in self._holders or (isinstance(task, Task) and task.attempt != now):
                 return
             line = records.Returned(number=number, reason=given.in_words(reason))
@@ -223,62 +206,67 @@ class Search:
         given.budget(evaluations)
         with self._changed:
             if evaluations != self.budget:
+                line = records.BudgetSet(evaluations=evaluations)
                 if self._is_begun:
-                    self._write(records.BudgetSet(evaluations=evaluations), sync=True)
-                self._budget = evaluations
+                    self._write(line, sync=True)
+                self._history.apply(line)
                 self._changed.notify_all()
 
     # -- looking --------------------------------------------------------------------------
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing is under way and nothing will be chosen."""
-        with self._changed:
-            return self._is_over()
+    def settings(self) -> records.Settings:
+        """What the choices depend on; fixed once the search has begun."""
+        return self._history.settings
+
+    @property
+    def policy(self) -> Policy:
+        return self._history.policy
 
     @property
     def budget(self) -> int | None:
         """The most evaluations; None is no limit. Changed by `set_budget`, which records it."""
-        return self._budget
+        return self._history.budget
 
     @property
     def root(self) -> Node:
-        return self._root
+        return self._history.root
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is under way and nothing will be chosen."""
+        with self._changed:
+            return self._history.is_over
 
     @property
     def nodes(self) -> list[Node]:
         """Every node with a score, in the order of choosing; the root first if it has one."""
         with self._changed:
-            first = [self._root] if self._root.score is not None else []
-            return first + [self._nodes[number] for number in sorted(self._nodes)]
+            return self._history.scored
 
     @property
     def best(self) -> Node | None:
         """The best node so far, the older of equals; None before the first score."""
         with self._changed:
-            return self._best
+            return self._history.best
 
     @property
     def evaluations(self) -> int:
         """How many tasks have an outcome."""
         with self._changed:
-            return len(self._nodes) + len(self._failures)
+            return self._history.evaluations
 
     @property
     def under_way(self) -> int:
         """How many tasks were asked for and have no outcome."""
         with self._changed:
-            return self._sequencer.under_way
+            return self._history.sequencer.under_way
 
     @property
     def failures(self) -> dict[int, str]:
         """Why tasks failed, by their numbers."""
         with self._changed:
-            return dict(self._failures)
-
-    @property
-    def policy(self) -> Policy:
-        return self._policy
+            return dict(self._history.failures)
 
     def compare(self, node: Node, other: Node) -> Comparison:
         """How much better `node` is than `other`: pair by pair where scores are by config."""
@@ -308,23 +296,13 @@ class Search:
 
     # -- inside ---------------------------------------------------------------------------
 
-    def _new_sequencer(self) -> Sequencer:
-        settings = self.settings
-        tree = Tree(
-            self._root,
-            branching=settings.branching,
-            actions=settings.actions,
-            sums_subtrees=self._policy.sums_subtrees,
-        )
-        return Sequencer(tree, self._policy, settings.seed, settings.order, settings.lookahead)
-
     def _begin(self, workers: int) -> None:
         """Writes the settings down; how far to look ahead is settled by the first to begin."""
         settings = self.settings
         if not self._is_begun:
             if not self._lookahead_given:
-                self.settings = settings = msgspec.structs.replace(settings, lookahead=workers)
-                self._sequencer = self._new_sequencer()
+                settings = msgspec.structs.replace(settings, lookahead=workers)
+                self._history = History(settings, self.budget)
             if self._storage is not None:
                 self._storage.create(settings, self.budget)
             self._is_begun = True
@@ -364,17 +342,19 @@ class Search:
         self._changed.notify_all()
 
     def _next_task(self) -> Task | None:
+        history = self._history
         while self._queue:
             number = heapq.heappop(self._queue)
-            if number in self._nodes or number in self._failures:
+            if history.has_outcome(number):
                 continue  # given up, and told all the same
-            attempt = self._attempts[number] = self._attempts.get(number, 1) + 1
-            self._write(records.Retried(number=number, attempt=attempt), sync=False)
-            return self._hand_out(self._sequencer.tree.branches[number], attempt)
-        if self.budget is not None and self._sequencer.made >= self.budget:
+            again = records.Retried(number=number, attempt=history.attempts.get(number, 1) + 1)
+            self._write(again, sync=False)
+            history.apply(again)
+            return self._hand_out(history.sequencer.tree.branches[number], again.attempt)
+        if history.is_spent:
             return None
         try:
-            branch = self._sequencer.next()
+            branch = history.sequencer.next()
         except ValueError as error:  # of a plug-in
             raise UsageError(str(error)) from error
         if branch is None:
@@ -383,7 +363,7 @@ class Search:
         line = records.Chosen(
             number=branch.number,
             parent=branch.parent.number,
-            seen=self._sequencer.seen,
+            seen=history.sequencer.seen,
             action=branch.action,
         )
         self._write(line, sync=False)
@@ -395,98 +375,6 @@ class Search:
         self._holders[branch.number] = threading.get_ident()
         seed = task_seed(self.settings.seed, branch.number)
         return Task(branch.number, branch.parent.node, branch.action, seed, attempt)
-
-    def _is_over(self) -> bool:
-        if self._sequencer.under_way:
-            return False
-        if self.budget is not None and self._sequencer.made >= self.budget:
-            return True
-        return self._sequencer.is_over
-
-    def _pending(self) -> Iterable[Branch]:
-        """Choices without an outcome."""
-        for branch in self._sequencer.tree.branches[1:]:
-            if branch.number not in self._nodes and branch.number not in self._failures:
-                yield branch
-
-    def _check_pending(self, number: int) -> None:
-        made = self._sequencer.made
-        if not 1 <= number <= made:
-            raise UsageError(f"there is no task {number}")
-        if number in self._nodes or number in self._failures:
-            raise UsageError(f"task {number} has an outcome already")
-
-    def _check_configs(self, by_config: Mapping[str, float] | None) -> None:
-        if self._configs is not None:
-            if by_config is None:
-                raise UsageError("the scores of this search are by config")
-            scores.check_configs(by_config, self._configs)
-        elif by_config is not None and self._best is not None:
-            raise UsageError("the scores of this search are single numbers")
-
-    # -- what lines do, when they are written and when they are read ---------------------
-
-    def _replay_all(self, lines: Iterable[records.Line]) -> None:
-        for line in lines:
-            try:
-                self._replay(line)
-            except (UsageError, ValueError) as error:
-                raise StorageError(
-                    f"the search's journal does not fit together at {records.name_of(line)}: "
-                    f"{error}; it was edited: restore it from a backup"
-                ) from None
-
-    def _replay(self, line: records.Line) -> None:
-        match line:
-            case records.Chosen():
-                branch = self._sequencer.take(Choice(line.parent, line.action), line.seen)
-                if branch.number != line.number:
-                    raise ValueError(f"it is choice {branch.number}, not {line.number}")
-            case records.Told():
-                self._check_pending(line.number)
-                self._apply_told(line)
-            case records.Failed():
-                self._check_pending(line.number)
-                self._apply_failed(line)
-            case records.Retried():
-                self._attempts[line.number] = line.attempt
-            case records.BudgetSet():
-                self._budget = line.evaluations
-            case _:
-                pass
-
-    def _apply_told(self, line: records.Told) -> None:
-        branch = self._sequencer.tree.branches[line.number]
-        assert branch.parent is not None
-        parent = branch.parent.node
-        score, by_config = scores.check(line.score)
-        node = Node(
-            line.number,
-            parent,
-            action=branch.action,
-            score=score,
-            scores=by_config,
-            value=score if self.settings.direction == "maximize" else -score,
-            data=line.data,
-        )
-        self._nodes[line.number] = node
-        self._configs = self._configs or by_config
-        if self._best is None or _rank(node) < _rank(self._best):
-            self._best = node
-        outcome = Outcome(node, line.expandable and self._passes(node), line.prior)
-        self._sequencer.tell(line.number, outcome)
-
-    def _apply_failed(self, line: records.Failed) -> None:
-        self._failures[line.number] = line.reason
-        outcome = Outcome(None, exhausts_parent=line.exhausts_parent)
-        self._sequencer.tell(line.number, outcome)
-
-    def _passes(self, node: Node) -> bool:
-        """The gate: whether a node may be grown further."""
-        parent = node.parent
-        if self.settings.gate == "none" or parent is None or parent.score is None:
-            return True
-        return scores.compare(node, parent, self.settings.direction).is_better
 
     def _settled(self, number: int) -> None:
         self._holders.pop(number, None)
@@ -502,21 +390,9 @@ class Search:
             self._storage.append(line, sync=sync)
 
 
-def _root_node(settings: records.Settings) -> Node:
-    if settings.root_score is None:
-        return Node(0, None, data=settings.root_data)
-    score, by_config = scores.check(settings.root_score)
-    value = score if settings.direction == "maximize" else -score
-    return Node(0, None, score=score, scores=by_config, value=value, data=settings.root_data)
-
-
 def _number(task: Task | int) -> int:
     if isinstance(task, Task):
         return task.number
     if type(task) is int:
         return task
     raise UsageError(f"a task is what ask() gave, or its number, not {task!r}")
-
-
-def _rank(node: Node) -> tuple[float, int]:
-    return (-node.value, node.number)

@@ -10,21 +10,21 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.search import records, storage
-from treewright.search.study import Search
+from treewright.search.history import History
 
 
 def validate(path: str | Path) -> list[str]:
     """Empty if everything holds. Raises UsageError where there is no search."""
     lines = storage.read(Path(path))
     created = next(line for line in lines if isinstance(line, records.Created))
-    search = _Checked(created.settings, None, budget=None, is_begun=True, lookahead_given=True)
+    history = History(created.settings)
     problems: list[str] = []
     for line in lines:
         if isinstance(line, records.Created) and line is not created:
             problems.append("the search was created twice")
             continue
         try:
-            problem = search.check(line)
+            problem = _check(history, line)
         except (UsageError, ValueError) as error:
             problems.append(f"{records.name_of(line)}: {error}")
             break
@@ -34,22 +34,21 @@ def validate(path: str | Path) -> list[str]:
     return problems
 
 
-class _Checked(Search):
-    """A search in memory that makes each recorded choice itself before it takes it."""
-
-    def check(self, line: records.Line) -> str | None:
-        if not isinstance(line, records.Chosen):
-            self._replay(line)
-            return None
-        branch = self._sequencer.next()
-        if branch is None:
-            return f"the {self.settings.policy} policy would have waited"
-        assert branch.parent is not None
-        made = (branch.number, branch.parent.number, branch.action, self._sequencer.seen)
-        recorded = (line.number, line.parent, line.action, line.seen)
-        if made != recorded:
-            return (
-                f"the {self.settings.policy} policy chooses (number, parent, action, outcomes "
-                f"known) {made}, recorded is {recorded}"
-            )
+def _check(history: History, line: records.Line) -> str | None:
+    """Makes a recorded choice itself, by the policy; takes every other line as it is."""
+    if not isinstance(line, records.Chosen):
+        history.apply(line)
         return None
+    policy = history.settings.policy
+    branch = history.sequencer.next()
+    if branch is None:
+        return f"the {policy} policy would have waited"
+    assert branch.parent is not None
+    made = (branch.number, branch.parent.number, branch.action, history.sequencer.seen)
+    recorded = (line.number, line.parent, line.action, line.seen)
+    if made != recorded:
+        return (
+            f"the {policy} policy chooses (number, parent, action, outcomes known) {made}, "
+            f"recorded is {recorded}"
+        )
+    return None
