@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, settings
 from tests import program
 from tests.llm.endpoints import SERVE_MODEL
 from tests.toy import ToyRepository
+from treewright.kernel import sandbox
 
 if TYPE_CHECKING:
+    from treewright.lean.host_session import HostSession
     from treewright.lean.replay import Replayer
     from treewright.lean.wasm.home import LeanHome
-    from treewright.lean.wasm.session import WasmSession
 
 # Hundreds of short processes are started: none should compile the program again.
 sys.dont_write_bytecode = False
@@ -42,14 +43,18 @@ settings.load_profile("here")
 
 
 @pytest.fixture(autouse=True)
-def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test reads the user's git configuration or an outer treewright's variables, nor waits
-    for what another asked of an endpoint."""
+def _isolated_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No test reads the user's git configuration or an outer treewright's variables, or writes to
+    the user's state, nor waits for what another asked of an endpoint."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in list(os.environ):
         if name.startswith("TREEWRIGHT_"):
             monkeypatch.delenv(name)
+    # One for all tests of a worker: modules that one has compiled serve the next.
+    monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path_factory.getbasetemp() / "state"))
     monkeypatch.setattr("treewright.llm.turns.shared_file", lambda: tmp_path / "turns.sqlite")
 
 
@@ -57,6 +62,24 @@ def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def toy(tmp_path: Path) -> ToyRepository:
     """A git repository whose sweep is a shell script that takes milliseconds."""
     return ToyRepository.create(tmp_path / "target repo")
+
+
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
+    """A repository with two finished searches, `one` and `two`; see tests/two_runs.py."""
+    from tests import two_runs
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        return two_runs.make(tmp_path_factory.mktemp("two_runs"))
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """Skips where no command can be put into a sandbox, and says why."""
+    problem = sandbox.why_not()
+    if problem is not None:
+        pytest.skip(f"needs bubblewrap, {problem}")
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +119,21 @@ def git_binary() -> str:
 # -- a real Lean, installed on first use; one session and one replay check a worker ----------
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """For those who run tests without xdist, `-p no:xdist`."""
+    config.addinivalue_line("markers", "xdist_group(name): tests that share a worker")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of Lean that say nothing else share a worker: one that has read some texts reads the
+    next in a third of the time."""
+    for item in items:
+        asks_lean = "home" in getattr(item, "fixturenames", ())
+        if asks_lean and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("lean-session"))
+
+
 @pytest.fixture(scope="session")
 def home() -> LeanHome:
     from treewright.lean.wasm.install import ensure_installed
@@ -104,15 +142,15 @@ def home() -> LeanHome:
 
 
 @pytest.fixture(scope="session")
-def lean_session(home: LeanHome) -> Iterator[Callable[[], WasmSession]]:
+def lean_session(home: LeanHome) -> Iterator[Callable[[], HostSession]]:
     """Gives the worker's session, emptied; another one if an earlier test lost it."""
-    from treewright.lean.wasm.session import WasmSession
+    from treewright.lean.host_session import HostSession
 
-    started: list[WasmSession] = []
+    started: list[HostSession] = []
 
-    def give() -> WasmSession:
+    def give() -> HostSession:
         if not started or not started[-1].alive:
-            started.append(WasmSession(home))
+            started.append(HostSession(home))
         started[-1].reset()
         return started[-1]
 
@@ -122,7 +160,7 @@ def lean_session(home: LeanHome) -> Iterator[Callable[[], WasmSession]]:
 
 
 @pytest.fixture
-def lean(lean_session: Callable[[], WasmSession]) -> WasmSession:
+def lean(lean_session: Callable[[], HostSession]) -> HostSession:
     return lean_session()
 
 
@@ -134,11 +172,17 @@ def replayer(home: LeanHome) -> Iterator[Replayer]:
         yield shared
 
 
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where modules of Lake projects are kept, for all tests of a worker."""
+    return tmp_path_factory.mktemp("compiled")
+
+
 @pytest.fixture
 def treewright_here(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    lean_session: Callable[[], WasmSession],
+    lean_session: Callable[[], HostSession],
     replayer: Replayer,
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the program in this process, on the worker's Lean; see tests/here.py."""

@@ -23,6 +23,9 @@ _OF_THE_MOMENT = {
     "takeovers",
     "seconds",
     "rejected_worktrees_kept",
+    "at",
+    "command_id",
+    "requested_at",
 }
 
 

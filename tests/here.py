@@ -20,11 +20,11 @@ import pytest
 
 from treewright import cli, lean, mcts, orchestrator
 from treewright.cli.main import main
-from treewright.lean import replay
+from treewright.lean import host_session, replay
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
-from treewright.lean.wasm import session as wasm_session
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
+from treewright.lean.workspace.project import Project
 
 Program = Callable[..., CompletedProcess[str]]
 
@@ -32,7 +32,7 @@ Program = Callable[..., CompletedProcess[str]]
 class Lent:
     """A session whose borrower cannot close it."""
 
-    def __init__(self, session: WasmSession) -> None:
+    def __init__(self, session: HostSession) -> None:
         self._session = session
 
     def __getattr__(self, name: str) -> object:
@@ -59,34 +59,47 @@ def _import_all() -> None:
 def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
     """Another policy in the processes that are there."""
     made = Replayer(shared._home, axioms=axioms)
-    made._reader, made._judge = shared._reader, shared._judge
+    made._reader, made._original, made._judge = shared._processes()
+    made._originals = shared._originals
     made.close = lambda: None
     return made
 
 
 def lend_lean(
-    patch: pytest.MonkeyPatch, lean_session: Callable[[], WasmSession], shared: Replayer
+    patch: pytest.MonkeyPatch, lean_session: Callable[[], HostSession], shared: Replayer
 ) -> None:
     """Whoever starts a session or a replay check of the usual kind gets the worker's."""
 
-    def session(home: LeanHome, imports: Sequence[str] = ("Init",), preamble: str = "") -> object:
-        if tuple(imports) != ("Init",) or preamble:
-            return WasmSession(home, imports, preamble)
+    def session(
+        home: LeanHome,
+        imports: Sequence[str] = ("Init",),
+        preamble: str = "",
+        project: Project | None = None,
+    ) -> object:
+        if tuple(imports) != ("Init",) or preamble or project is not None:
+            return HostSession(home, imports, preamble, project)
         return Lent(lean_session())
 
-    def replayer(home: LeanHome, *, axioms: frozenset[str] = DEFAULT_AXIOMS) -> Replayer:
+    def replayer(
+        home: LeanHome,
+        *,
+        axioms: frozenset[str] = DEFAULT_AXIOMS,
+        project: Project | None = None,
+    ) -> Replayer:
+        if project is not None:
+            return Replayer(home, axioms=axioms, project=project)
         return lent_replayer(shared, axioms)
 
     _import_all()
     for module in list(sys.modules.values()):
         if module.__name__.startswith("treewright."):
             for name, kind, lent in (
-                ("WasmSession", WasmSession, session),
+                ("HostSession", HostSession, session),
                 ("Replayer", Replayer, replayer),
             ):
                 if vars(module).get(name) is kind:
                     patch.setattr(module, name, lent)
-    assert wasm_session.WasmSession is session
+    assert host_session.HostSession is session
     assert replay.Replayer is replayer
 
 

@@ -1,4 +1,5 @@
-"""`treewright` in a process of its own, without the half second that starting Python takes.
+"""`treewright` in a process of its own, without the half second that starting Python takes, and
+modules of what it uses likewise (`start_module`), without the second that those take.
 
 A process that has imported the program waits (`python -m tests.program`) and forks for every
 call; the fork becomes our child (as `subreaper` here, it is handed to us when the one between
@@ -28,7 +29,13 @@ from pathlib import Path
 from typing import Any
 
 _PR_SET_CHILD_SUBREAPER = 36
-_PACKAGES = ("treewright.cli", "treewright.tree")
+_CLONE_NEWNS = 0x20000
+_MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
+_AS_USER = ("group", "extra_groups")  # those of the user alone
+_PACKAGES = ("treewright.cli", "treewright.tree", "treewright.dashboard")
+_TAKE_LONG = (
+    "distributed", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker", "uvicorn"
+)  # fmt: skip
 _LONGEST_REQUEST = 1 << 20
 
 
@@ -39,6 +46,28 @@ def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     if fresh or _waiting() is None:
         return subprocess.Popen([sys.executable, "-m", "treewright", *arguments], **options)
     return _Forked(list(arguments), **options)
+
+
+def start_module(
+    module: str, arguments: Sequence[str], *, covered: Path | None = None, **options: Any
+) -> subprocess.Popen[Any]:
+    """`subprocess.Popen` of `python -m module`, where an empty directory covers `covered`."""
+    fresh = any(name.startswith("PYTHON") for name in options["env"])
+    if fresh or _waiting() is None:
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.Popen(covering(covered, command), **options)
+    user = options.pop("user", None)
+    options = {name: value for name, value in options.items() if name not in _AS_USER}
+    more = {"module": module, "user": user, "covered": covered and str(covered)}
+    return _Forked(list(arguments), more, **options)
+
+
+def covering(path: Path | None, command: list[str]) -> list[str]:
+    """The command, where an empty directory covers `path`."""
+    if path is None:
+        return command
+    script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
+    return ["unshare", "-m", "sh", "-c", script, "sh", str(path), *command]
 
 
 def run(
@@ -60,6 +89,12 @@ def run(
 class _Forked(subprocess.Popen[Any]):
     """Popen whose child is forked elsewhere and adopted."""
 
+    def __init__(
+        self, arguments: list[str], more: dict[str, Any] | None = None, **options: Any
+    ) -> None:
+        self._more = {"module": "treewright", "user": None, "covered": None} | (more or {})
+        super().__init__(arguments, **options)
+
     def _execute_child(self, *values: Any) -> None:
         given = inspect.signature(super()._execute_child).bind(*values).arguments  # pyright: ignore[reportAttributeAccessIssue]
         unused = {"pass_fds": (), "shell": False, "gid": None, "uid": None}
@@ -71,6 +106,7 @@ class _Forked(subprocess.Popen[Any]):
             "environment": dict(os.environ if given["env"] is None else given["env"]),
             "umask": given["umask"],
             "session": bool(given["start_new_session"]),
+            **self._more,
         }
         connection = _waiting()
         assert connection is not None
@@ -148,15 +184,23 @@ def _become(request: dict[str, Any]) -> None:
         os.setsid()
     if request["umask"] != -1:
         os.umask(request["umask"])
+    if request["covered"] is not None:
+        _cover(request["covered"])
+    if request["user"] is not None:
+        os.setgroups([])
+        os.setgid(request["user"])
+        os.setuid(request["user"])
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.argv = ["treewright", *request["arguments"]]
+    sys.argv = [request["module"], *request["arguments"]]
+    if request["module"].startswith("distributed."):
+        importlib.import_module("dask.config").refresh()  # it has read another environment
     try:
-        runpy.run_module("treewright", run_name="__main__", alter_sys=True)
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         # What is done at the end of a program, without taking every imported module apart.
         threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
@@ -165,8 +209,23 @@ def _become(request: dict[str, Any]) -> None:
         os._exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
 
 
+def _cover(path: str) -> None:
+    """From now on an empty directory is there, for this process and its children."""
+    system = ctypes.CDLL(None, use_errno=True)
+    for done in (
+        system.unshare(_CLONE_NEWNS),
+        system.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None),
+        system.mount(b"none", os.fsencode(path), b"tmpfs", 0, None),
+    ):
+        if done != 0:
+            raise OSError(ctypes.get_errno(), f"cannot cover {path}")
+
+
 def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
+    for name in _TAKE_LONG:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     for name in _PACKAGES:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):

@@ -11,7 +11,7 @@ from treewright.kernel import proctree
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], seconds: float = 30.0, what: str = "") -> T:
+def until(condition: Callable[[], T], seconds: float = 120.0, what: str = "") -> T:
     """Returns the first true answer; fails the test if there is none in time."""
     deadline = time.monotonic() + seconds
     while True:

@@ -132,3 +132,25 @@ def test_many_that_make_the_same_new_file_at_once(tmp_path: Path) -> None:
         with ThreadPoolExecutor(6) as threads:
             for made in [threads.submit(make) for _ in range(6)]:
                 made.result()
+
+
+def test_who_changes_the_mode_waits_for_another_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite says "locked" at once there, whatever its time-out: we try again until it is ours."""
+    path = tmp_path / "shelf.db"
+    holder = open_database(path, schema(FIRST), wal=False)
+    holder.execute("BEGIN IMMEDIATE")
+    waits: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            holder.execute("COMMIT")
+
+    monkeypatch.setattr(database.time, "sleep", pause)
+    connection = open_database(path, schema(FIRST))
+    assert facts(connection, "journal_mode") == ["wal"]
+    assert len(waits) == 3
+    connection.close()
+    holder.close()

@@ -60,8 +60,9 @@ def test_a_plug_in_is_chosen_by_its_name(install: Callable[[str], None], tmp_pat
 
     assert their_executor.opened == [2]
     assert Parallelism(2, "mine").backend == "mine"
-    with pytest.raises(UsageError, match="far cannot evaluate commits"):
-        Parallelism(2, "far")
+    assert Parallelism(2, "far", cluster_remote="origin").backend == "far"
+    with pytest.raises(UsageError, match="or a plug-in's that takes them"):
+        Parallelism(2, "far", cluster="there")
 
 
 def test_a_name_that_is_not_there_is_one_line_with_those_that_are(

@@ -15,7 +15,7 @@ from treewright.kernel import http_client, jsontext
 from treewright.kernel.http_client import Cancelled, NoReply, Reply
 
 Write = Callable[[http.server.BaseHTTPRequestHandler, threading.Event], None]
-SOON = 20.0
+SOON = 200.0
 """Far below what these servers would take, far above what a busy machine needs."""
 
 

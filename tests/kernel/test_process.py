@@ -129,7 +129,7 @@ def test_a_hanging_command_is_ended_at_its_time_limit(tmp_path: Path, owner: str
     done = run("echo before; sleep 600", tmp_path, timeout=0.3, owner=owner)
     assert done.timed_out
     assert not done.ok
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 200
     assert (tmp_path / "log").read_text() == "before\n"
     assert "time limit" in done.explain("it")
     assert proctree.marked(owner, prefix=True) == []
@@ -152,27 +152,27 @@ def test_children_left_behind_by_a_command_that_returned(tmp_path: Path, owner: 
     script = 'sleep 600 & echo $! > pid; setsid sh -c "echo \\$\\$ > pid2; sleep 600" &\n'
     script += "until test -s pid2; do :; done; echo done"
     started = time.monotonic()
-    done = run(script, tmp_path, timeout=60, owner=owner)
+    done = run(script, tmp_path, timeout=600, owner=owner)
     assert done.ok
-    assert time.monotonic() - started < 20, "did not wait for the time limit"
+    assert time.monotonic() - started < 200, "did not wait for the time limit"
     assert (tmp_path / "log").read_text() == "done\n"
     assert gone(pid_in(tmp_path / "pid"))
     assert gone(pid_in(tmp_path / "pid2"))
     assert proctree.marked(owner, prefix=True) == []
 
 
-def test_gigabytes_of_output_are_capped_and_quick(tmp_path: Path) -> None:
-    script = "echo first; head -c 2000000000 /dev/zero; echo; echo last"
-    started = time.monotonic()
+def test_a_gigabyte_of_output_is_capped_and_costs_little(tmp_path: Path) -> None:
+    script = "echo first; head -c 1000000000 /dev/zero; echo; echo last"
+    started = time.process_time()
     done = run(script, tmp_path, log_bytes=100_000)
     assert done.ok
-    assert time.monotonic() - started < 60
+    assert time.process_time() - started < 20
     log = (tmp_path / "log").read_bytes()
     assert log.startswith(b"first\n")
     assert log.endswith(b"\nlast\n")
     assert b"bytes left out" in log
     assert 100_000 <= len(log) < 300_000
-    assert done.output_bytes == 2_000_000_000 + len("first\n\nlast\n")
+    assert done.output_bytes == 1_000_000_000 + len("first\n\nlast\n")
 
 
 def test_output_without_end_is_ended_at_the_time_limit(tmp_path: Path, owner: str) -> None:
@@ -201,10 +201,10 @@ def test_cancelling_ends_the_command(tmp_path: Path, owner: str) -> None:
 
 def test_a_polite_command_may_finish_in_the_grace_period(tmp_path: Path) -> None:
     script = "trap 'echo saved; exit 0' TERM; echo up > up; while :; do sleep 0.05; done"
-    done = run(script, tmp_path, timeout=1, grace_seconds=20)
+    done = run(script, tmp_path, timeout=1, grace_seconds=600)
     assert done.timed_out
     assert (tmp_path / "log").read_text().endswith("saved\n")
-    assert done.seconds < 15
+    assert done.seconds < 200
 
 
 def test_a_log_that_cannot_be_written_ends_the_command(tmp_path: Path, owner: str) -> None:
@@ -249,6 +249,27 @@ def test_ending_what_earlier_owners_left_spares_ones_own(tmp_path: Path, owner: 
         for child in everyone:
             child.kill()
             child.wait()
+
+
+def test_a_shell_does_not_live_to_tell_that_its_child_was_killed(
+    tmp_path: Path, owner: str
+) -> None:
+    """Its log may be one that a stalled owner would still write into."""
+    logs = [tmp_path / f"{number}.log" for number in range(12)]
+    shells = []
+    for log in logs:
+        with log.open("wb") as said:
+            environment = {**os.environ, proctree.MARKER: f"{owner}-1:a"}
+            command = ["bash", "-c", "sleep 600; echo after"]
+            shells.append(subprocess.Popen(command, env=environment, stdout=said, stderr=said))
+    try:
+        until(lambda: len(proctree.marked(owner, prefix=True)) == 2 * len(shells))
+        proctree.kill_marked(f"{owner}-", spare=f"{owner}-2:")
+        assert [log.read_text() for log in logs] == [""] * len(logs)
+    finally:
+        for shell in shells:
+            shell.kill()
+            shell.wait()
 
 
 def test_a_marker_is_matched_whole(tmp_path: Path, owner: str) -> None:

@@ -70,8 +70,8 @@ def test_a_wait_longer_than_the_time_limit_is_not_begun():
     with stand_in(Step(429, {"error": {"message": "slow down"}}, {"retry-after": "600"})) as it:
         began = time.monotonic()
         with pytest.raises(ChatError, match="answered 429: slow down") as caught:
-            client(it.url, timeout_seconds=20.0).ask(HELLO)
-    assert time.monotonic() - began < 20
+            client(it.url, timeout_seconds=200.0).ask(HELLO)
+    assert time.monotonic() - began < 200
     assert caught.value.retryable
     assert caught.value.code == "llm_unavailable"
 
@@ -112,22 +112,22 @@ def test_garbage_is_an_error(body: bytes):
 
 
 def test_a_silent_endpoint_ends_at_the_time_limit():
-    with stand_in(Step(delay=30, body=completion("late"))) as it:
+    with stand_in(Step(delay=600, body=completion("late"))) as it:
         began = time.monotonic()
         with pytest.raises(ChatError, match=r"did not answer in 0\.5 s") as caught:
             client(it.url, timeout_seconds=0.5).ask(HELLO)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 200
     assert caught.value.code == "llm_timeout"
 
 
 def test_cancelling_does_not_wait_for_the_answer():
     cancel = threading.Event()
-    with stand_in(Step(delay=30, body=completion("late"))) as it:
+    with stand_in(Step(delay=600, body=completion("late"))) as it:
         threading.Timer(0.3, cancel.set).start()
         began = time.monotonic()
         with pytest.raises(ChatError) as caught:
             client(it.url).ask(HELLO, unwanted=cancel.is_set)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 200
     assert caught.value.code == "cancelled"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
+from treewright.kernel.errors import UsageError
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
-from treewright.llm.endpoint import ChatError, Endpoint, origin
+from treewright.llm.endpoint import ChatError, Endpoint, address, origin, require_no_password
 from treewright.llm.wire import Message, Request
 
 LIST = "TREEWRIGHT_LLM_KEYS"
@@ -131,3 +132,17 @@ def test_two_servers_get_each_its_own_key(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_origins(url: str, expected: tuple[str, str, int] | None) -> None:
     assert origin(url) == expected
+
+
+def test_a_password_in_an_address_is_a_variable(monkeypatch) -> None:
+    monkeypatch.setenv("PROXY_PASSWORD", "a b@c")
+    require_no_password("https://me:$PROXY_PASSWORD@models.example/v1")
+    require_no_password("https://models.example:8443/v1?at=x@y:z")
+    for url in ("https://me:secret@models.example/v1", "http://:x@h", "HTTP://u:p@w@h/v1"):
+        with pytest.raises(UsageError, match="would be recorded"):
+            require_no_password(url)
+    endpoint = Endpoint(base_url="https://me:$PROXY_PASSWORD@models.example/v1", model="m")
+    assert address(endpoint) == "https://me:a%20b%40c@models.example/v1/chat/completions"
+    monkeypatch.delenv("PROXY_PASSWORD")
+    with pytest.raises(ChatError, match="PROXY_PASSWORD is not set"):
+        address(endpoint)

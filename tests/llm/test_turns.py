@@ -336,11 +336,11 @@ def test_a_killed_holder_blocks_nobody(processes: Processes, how: signal.Signals
         holder = processes.ask(it, places=1, requests=1000, wanted=3)
         until(lambda: len(it.requests) == 1, 60, "one asked, two wait behind it")
         holder.send_signal(how)
-        holder.wait(timeout=30)
+        holder.wait(timeout=120)
         began = time.monotonic()
         other = processes.ask(it, places=1, requests=1000, wanted=2)
-        assert other.communicate(timeout=60)[0].split() == ["answered"] * 2
-    assert time.monotonic() - began < 60, "far below the ten minutes of the holder"
+        assert other.communicate(timeout=200)[0].split() == ["answered"] * 2
+    assert time.monotonic() - began < 200, "far below the ten minutes of the holder"
 
 
 # -- a file that cannot be shared -----------------------------------------------------------

@@ -129,10 +129,10 @@ def write_many(directory: Path, files: Mapping[str, bytes]) -> None:
         fsync_directory(directory)
 
 
-def create_exclusive(path: Path, data: bytes) -> bool:
+def create_exclusive(path: Path, data: bytes, mode: int = 0o644) -> bool:
     """Durably creates `path` whole; False if somebody else was first."""
     with storage_errors(path):
-        temp = _write_temporary(path.parent, data)
+        temp = _write_temporary(path.parent, data, mode)
         try:
             os.link(temp, path)
         except (FileExistsError, FileNotFoundError):  # the winner may have swept our temp file

@@ -1,4 +1,8 @@
-"""The user's cache for treewright: what can be made again, or is forgotten without harm."""
+"""The user's directories for treewright.
+
+The cache is what can be made again, or is forgotten without harm. The state is what belongs to the
+user and is not for others to read.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,22 @@ import os
 from pathlib import Path
 
 CACHE_VARIABLE = "TREEWRIGHT_CACHE"
+STATE_VARIABLE = "TREEWRIGHT_STATE"
 
 
 def cache_directory() -> Path:
     """TREEWRIGHT_CACHE, or as the XDG rules say."""
-    if override := os.environ.get(CACHE_VARIABLE):
+    return _directory(CACHE_VARIABLE, "XDG_CACHE_HOME", ".cache")
+
+
+def state_directory() -> Path:
+    """TREEWRIGHT_STATE, or as the XDG rules say."""
+    return _directory(STATE_VARIABLE, "XDG_STATE_HOME", ".local/state")
+
+
+def _directory(own: str, standard: str, below_home: str) -> Path:
+    if override := os.environ.get(own):
         return Path(override).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    base = os.environ.get(standard)
+    root = Path(base) if base and Path(base).is_absolute() else Path.home() / below_home
     return root / "treewright"

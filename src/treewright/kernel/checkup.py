@@ -34,8 +34,9 @@ EXTRAS: dict[str, str] = {
     "dask": "evaluations on a cluster (--parallel-backend dask)",
     "dashboard": "every search live in a browser (`treewright dashboard`)",
     "lean": "proofs with the bundled Lean (`treewright prove`, `bank`, `bg`, `lean`)",
-    "lean-native": "sessions on your own Lean toolchain (`treewright lean check --lean native`)",
     "llm": "chat endpoints as agents (`openai`), as an idea source (`llm`) and for `sketch`",
+    "mlflow": "searches as runs of an MLflow tracking server (`treewright mlflow`)",
+    "mcp": "Lean and searches as tools for coding agents (`treewright mcp`)",
     "premises": "premise search by meaning (`treewright premises`); by words it works without",
 }
 """What each optional extra enables. One that is not listed here is reported all the same."""
@@ -105,7 +106,7 @@ def _requirements() -> dict[str, list[str]]:
         for requirement in importlib.metadata.requires("treewright") or []:
             name = re.match(r"[A-Za-z0-9._-]+", requirement)
             extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
-            if name:
+            if name and name[0] != "treewright":  # `all` is made of the others
                 found.setdefault(extra[1] if extra else "", []).append(name[0])
     return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from treewright.kernel import atomic
 from treewright.kernel.errors import LockActive, StorageError
 
 DEFAULT_WAIT_SECONDS = 20.0
+_BETWEEN_TRIES_SECONDS = 0.01
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -94,7 +96,7 @@ def open_database(
         try:
             version = schema.version_of(connection, path)
             if wal:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _use_wal(connection, wait_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             if version < schema.version or not _is_marked(connection, schema):
@@ -161,6 +163,21 @@ def errors_for_people(
         raise StorageError(f"the {what} {path} cannot be used: {error}") from error
     except msgspec.DecodeError as error:
         raise StorageError(f"a row of the {what} {path} is damaged: {error}") from error
+
+
+def _use_wal(connection: sqlite3.Connection, wait_seconds: float) -> None:
+    """SQLite waits for others everywhere but here: to change the mode it reads first, and whoever
+    holds a read lock is told at once that the file is locked, lest two wait for each other."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            is_busy = (error.sqlite_errorname or "").startswith("SQLITE_BUSY")
+            if not is_busy or time.monotonic() > deadline:
+                raise
+        time.sleep(_BETWEEN_TRIES_SECONDS)
 
 
 def _connect(path: Path, mode: str, wait_seconds: float) -> sqlite3.Connection:

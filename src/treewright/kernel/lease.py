@@ -59,6 +59,7 @@ class Lease:
         self.owner = owner
         self._directory = directory
         self._next = _path(directory, epoch + 1)
+        self._next_name = str(self._next)
         self._fd = os.open(_path(directory, epoch), os.O_RDONLY)
         self._stop = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="lease-heartbeat", daemon=True)
@@ -100,7 +101,8 @@ class Lease:
 
     def check(self) -> None:
         """Raises LeaseLost if somebody else has taken the run over."""
-        check_epoch(self._directory, self.epoch)
+        if os.path.exists(self._next_name):  # noqa: PTH110 - asked before each line of a journal
+            raise _lost(self.epoch)
 
     def release(self) -> None:
         """Gives the run up, so that the next owner need not wait."""
@@ -120,10 +122,14 @@ class Lease:
 def check_epoch(directory: Path, epoch: int) -> None:
     """Raises LeaseLost if the owner of that epoch has a successor."""
     if _path(directory, epoch + 1).exists():
-        raise LeaseLost(
-            f"this process lost the run to another one (epoch {epoch + 1}); "
-            "it stops here and has changed nothing since"
-        )
+        raise _lost(epoch)
+
+
+def _lost(epoch: int) -> LeaseLost:
+    return LeaseLost(
+        f"this process lost the run to another one (epoch {epoch + 1}); "
+        "it stops here and has changed nothing since"
+    )
 
 
 def latest_epoch(directory: Path) -> int:

@@ -76,6 +76,7 @@ def run(
     cancel: threading.Event | None = None,
     owner: str = "",
     limits: Limits = NO_LIMITS,
+    around: Sequence[str] = (),
     log_bytes: int = DEFAULT_LOG_BYTES,
     grace_seconds: float = DEFAULT_GRACE_SECONDS,
 ) -> ProcessResult:
@@ -83,6 +84,7 @@ def run(
 
     `owner` prefixes the marker in the children's environment, so that whoever
     continues this owner's work can find what it left behind (`proctree.kill_marked`).
+    `around` is a command that runs the other in a sandbox (`sandbox.command_line`).
     A `cancel` that is a fence is asked once the command has ended. A machine that has no
     process or memory left for the command raises: that says nothing about the command.
     """
@@ -98,7 +100,7 @@ def run(
         container = stack.enter_context(contain(limits))
         try:
             child = subprocess.Popen(
-                container.wrap(argv),
+                container.wrap([*around, *argv]),
                 cwd=cwd,
                 env=environment,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,

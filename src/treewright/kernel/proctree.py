@@ -139,9 +139,11 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
         alive = set(marked(marker_prefix, prefix=True)) - set(marked(spare, prefix=True))
         if not alive:
             break
-        for pid in alive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        # All are stopped first: a shell that lives to see its child killed would say so in a log.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in alive:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
         killed += alive
         time.sleep(_POLL_SECONDS)
     return sorted(set(killed))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections.abc import Callable
@@ -115,7 +116,7 @@ class ChatClient:
                 if out_of_tries or time.monotonic() + delay >= deadline:
                     raise passing.error from None
             try:
-                await http_client.within(asyncio.sleep(delay), delay + 1, unwanted)
+                await http_client.within(asyncio.sleep(delay), math.inf, unwanted)
             except http_client.Cancelled:
                 raise _cancelled() from None
             attempt += 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from treewright.kernel.errors import MissingExtra, TreewrightError
+from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -17,6 +18,8 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_PASSWORD = re.compile(r"([a-z]+://[^/?#@:]*:)([^/?#]*)@", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 
 
@@ -51,8 +54,25 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def address(endpoint: Endpoint) -> str:
-    """The address that questions are sent to."""
-    return endpoint.base_url.rstrip("/") + "/chat/completions"
+    """The address that questions are sent to, with the value of a variable for its password."""
+    url = endpoint.base_url.rstrip("/") + "/chat/completions"
+    found = _PASSWORD.match(url)
+    if found is None or not found[2].startswith("$"):
+        return url
+    value = os.environ.get(found[2][1:])
+    if value is None:
+        raise ChatError("llm_denied", f"{found[2][1:]} is not set, which its address names")
+    return f"{found[1]}{quote(value, safe='')}{url[found.end(2) :]}"
+
+
+def require_no_password(url: str) -> None:
+    """An address is recorded with the run; a UsageError if it has a password in it."""
+    found = _PASSWORD.match(url)
+    if found is not None and not _VARIABLE.fullmatch(found[2]):
+        raise UsageError(
+            "the address of a chat endpoint has a password in it, which would be recorded; export "
+            "it as a variable and write the variable's name there: https://user:$NAME@host"
+        )
 
 
 def describe(endpoint: Endpoint) -> str:

@@ -17,6 +17,11 @@ _SHORTEST_SECRET = 8
 """Shorter values (`1`, `true`, `none`) would tear holes into ordinary text."""
 
 
+def is_secret(name: str) -> bool:
+    """Whether an environment variable of that name looks like one that holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def redact(text: str, *names: str | None) -> str:
     """A text that is kept. `names` are variables known to hold a secret."""
     for secret in _secrets_of_environment(*names):
@@ -44,6 +49,6 @@ def _secrets_of_environment(*names: str | None) -> list[str]:
     values.update(
         value.strip()
         for name, value in os.environ.items()
-        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_SECRET
+        if is_secret(name) and len(value.strip()) >= _SHORTEST_SECRET
     )
     return sorted(values - {""}, key=len, reverse=True)

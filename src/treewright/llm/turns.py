@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ class Queue:
                 if held > patience:
                     raise HoldTooLong(held)
                 nap = min(_TICK_SECONDS if answer is None else answer, _LONGEST_NAP_SECONDS)
-                await http_client.within(asyncio.sleep(nap), nap + _LONGEST_NAP_SECONDS, unwanted)
+                await http_client.within(asyncio.sleep(nap), math.inf, unwanted)
         except Unusable:
             if self._limits:
                 raise

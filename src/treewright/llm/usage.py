@@ -61,6 +61,16 @@ def priced(endpoint: Endpoint, prompt_tokens: object, completion_tokens: object)
     return sane_usage(Usage(*counts, cost, unpriced))
 
 
+_FEWEST_CHARS_PER_TOKEN = 2
+"""Of text that people and programs write; tokens of ordinary prompts are about twice as long."""
+
+
+def most_of_call(endpoint: Endpoint, prompt: str) -> Usage:
+    """What a call may cost at most, as far as that can be said before it is made."""
+    tokens = len(prompt) // _FEWEST_CHARS_PER_TOKEN + 1
+    return priced(endpoint, tokens, endpoint.max_tokens)
+
+
 def unpriced_unless_told(usage: Usage) -> Usage:
     """For whoever reports tokens, and a cost only if it knows one."""
     if usage.cost_usd > 0:

@@ -1,0 +1,31 @@
+"""Two real searches of one repository, for tests that look at runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.dashboard.samples import HOSTILE_TITLE
+from tests.toy import ToyRepository, diff_of_line, idea
+from tests.tree.runs import make_target
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.runner import RunRequest, open_run
+
+
+def make(directory: Path) -> ToyRepository:
+    """`one` tried three ideas, `two` eight; one of them attacks who reads its title."""
+    toy = make_target(directory / "a target")
+    patch = diff_of_line("params.txt", "A 1.0", "A 2.5", 1)
+    toy.write("ideas/00_hostile.md", idea(HOSTILE_TITLE, patch))
+    toy.commit("an idea that attacks the reader")
+    for run_id, ideas in (("one", 3), ("two", 8)):
+        search(toy.path, run_id, ideas)
+    return toy
+
+
+def search(repo: Path, run_id: str, ideas: int) -> None:
+    shape = Shape(
+        ideas_per_node=ideas, beam_width=2, max_depth=1, sweep_config_limit=8, confirm_configs=4
+    )
+    with open_run(RunRequest(repo, run_id, shape=shape, preflight=False)) as coordinator:
+        while coordinator.advance():
+            pass
