@@ -47,9 +47,17 @@ def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_bytes(data)
     digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
     monkeypatch.setattr(install, "INTEGRITY", f"sha512-{digest}")
+    script = install.patcher.patch(package())
+    patched, index = install.wasm_patcher.patch(wasm, script)
+    # Nothing can be started here, so there is no image to be made: the real one is elsewhere.
+    monkeypatch.setattr(
+        install.image, "make_image", lambda _home, target: target.write_bytes(b"image")
+    )
     installed = {
-        "lean.js": install.patcher.patch(package()).encode(),
-        "lean.wasm": install.wasm_patcher.patch(wasm),
+        "lean.js": script.encode(),
+        "lean.wasm": patched,
+        "lean.symbols": index,
+        "init.image": b"image",
         "lib/Init.olean": b"olean",
         "lib/Init/A.olean": b"a",
     }

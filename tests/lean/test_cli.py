@@ -82,7 +82,7 @@ def test_doctor(treewright_here: Run) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["replay"] == "proved"
-    assert report["home_files_verified"] == 2100
+    assert report["home_files_verified"] == 2102
     assert report["lean"].startswith("4.28")
     assert report["steps_per_second"] > 0
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.lean.conftest import state
+from treewright.lean.host_session import HostSession
 from treewright.lean.types import CheckResult, Diagnostic, TacticError
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 
 pytestmark = pytest.mark.xdist_group("lean-sandbox")
 
@@ -19,13 +19,13 @@ _COMMANDS = ("declaration", "mutual", "eval", "section", "end", "open")
 
 
 @pytest.fixture(scope="module")
-def session(home: LeanHome) -> Iterator[WasmSession]:
+def session(home: LeanHome) -> Iterator[HostSession]:
     """One with a definition of the user's."""
-    with WasmSession(home, preamble="def mine : Nat := 40 + 2") as opened:
+    with HostSession(home, preamble="def mine : Nat := 40 + 2") as opened:
         yield opened
 
 
-def _check(lean: WasmSession, text: str, generated: Sequence[str]) -> list[Diagnostic]:
+def _check(lean: HostSession, text: str, generated: Sequence[str]) -> list[Diagnostic]:
     """Elaborates a text of which some parts are generated, under a policy that forbids nothing."""
     ranges = [
         [start := text.encode().index(part.encode()), start + len(part.encode())]
@@ -65,7 +65,7 @@ def _refused(found: Sequence[Diagnostic]) -> bool:
         f"partial def f (n : Nat) : Nat := f n + {EVIL}\ndef evil : Nat := f 0",
     ],
 )
-def test_a_generated_declaration_is_never_evaluated(lean: WasmSession, declaration: str) -> None:
+def test_a_generated_declaration_is_never_evaluated(lean: HostSession, declaration: str) -> None:
     goal = "theorem target : Lean.reduceNat evil = 0 := by rfl"
     found = _check(lean, f"{declaration}\n{goal}\n", [declaration, goal])
     assert _refused(found), found
@@ -74,14 +74,14 @@ def test_a_generated_declaration_is_never_evaluated(lean: WasmSession, declarati
     assert not [message for message in found if message.severity == "information"]
 
 
-def test_the_users_own_declarations_run(lean: WasmSession) -> None:
+def test_the_users_own_declarations_run(lean: HostSession) -> None:
     proof = "theorem target : Lean.reduceNat mine = 42 := by rfl"
     text = f"def mine : Nat := 40 + 2\n#eval mine\n{proof}\ndef after := mine + 1\n#eval after\n"
     found = _check(lean, text, [proof])
     assert [message.text for message in found] == ["42", "43"]
 
 
-def test_generated_definitions_need_not_be_computable(lean: WasmSession) -> None:
+def test_generated_definitions_need_not_be_computable(lean: HostSession) -> None:
     definitions = """def doubled (xs : List Nat) : List Nat := xs.map (· * 2) ++ xs
 def total (xs : Array Nat) : Nat := Id.run do
   let mut sum := 0
@@ -109,13 +109,13 @@ theorem graced (a b : Nat) : a + b = b + a := by grind (splits := 3)"""
     assert _check(lean, definitions, [definitions]) == []
 
 
-def test_trusted_text_may_rest_on_generated_definitions(lean: WasmSession) -> None:
+def test_trusted_text_may_rest_on_generated_definitions(lean: HostSession) -> None:
     generated = "def f (n : Nat) : Nat := n + 1"
     text = f"{generated}\ndef g := f 3\ndef h := 4\n#eval h\nexample : g = 4 := rfl\n"
     assert [message.text for message in _check(lean, text, [generated])] == ["4"]
 
 
-def test_tactics_run_nothing_of_their_own(session: WasmSession) -> None:
+def test_tactics_run_nothing_of_their_own(session: HostSession) -> None:
     start = state(session.start("∀ a b : Nat, a + b = b + a"))
     for tactic in (
         f"simp (maxSteps := {EVIL}) [Nat.add_comm]",
@@ -138,6 +138,6 @@ def test_tactics_run_nothing_of_their_own(session: WasmSession) -> None:
         "intro a b; have : Lean.reduceNat mine = 42 := rfl; exact Nat.add_comm a b",
     ],
 )
-def test_configurations_and_trusted_code_work_in_tactics(session: WasmSession, tactic: str) -> None:
+def test_configurations_and_trusted_code_work_in_tactics(session: HostSession, tactic: str) -> None:
     start = state(session.start("∀ a b : Nat, a + b = b + a"))
     assert state(session.run_tactic(start, tactic)).complete

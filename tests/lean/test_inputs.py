@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from treewright.kernel.errors import UsageError
+from treewright.lean.host_session import HostSession
 from treewright.lean.inputs import (
     Theorem,
     check_script,
@@ -14,7 +15,6 @@ from treewright.lean.inputs import (
     is_identifier,
 )
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -48,7 +48,7 @@ def test_imports_are_module_names() -> None:
 
 def test_a_session_takes_module_names_only(home: LeanHome) -> None:
     with pytest.raises(UsageError, match="not the name of a Lean module"):
-        WasmSession(home, ["Init\ninstance : OfNat Nat 2 := ⟨1⟩\n"])
+        HostSession(home, ["Init\ninstance : OfNat Nat 2 := ⟨1⟩\n"])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_session_takes_module_names_only(home: LeanHome) -> None:
     ],
 )
 def test_statements_are_statements(
-    lean: WasmSession, statement: str, hypotheses: tuple[str, ...]
+    lean: HostSession, statement: str, hypotheses: tuple[str, ...]
 ) -> None:
     check_theorem(lean, Theorem("foo.bar", statement, hypotheses))
 
@@ -94,13 +94,13 @@ def test_statements_are_statements(
     ],
 )
 def test_other_text_is_no_statement(
-    lean: WasmSession, statement: str, hypotheses: tuple[str, ...]
+    lean: HostSession, statement: str, hypotheses: tuple[str, ...]
 ) -> None:
     with pytest.raises(UsageError):
         check_theorem(lean, Theorem("foo", statement, hypotheses))
 
 
-def test_the_text_in_front_is_whole_and_does_not_have_the_name(lean: WasmSession) -> None:
+def test_the_text_in_front_is_whole_and_does_not_have_the_name(lean: HostSession) -> None:
     quick = Theorem("foo", "twice 1 = 2")
     check_theorem(lean, quick, after='import Init\n\nnotation "twice" n => n + n\n')
     for preamble, message in [
@@ -128,7 +128,7 @@ def test_the_text_in_front_is_whole_and_does_not_have_the_name(lean: WasmSession
         "first\n  | rfl\n  | simp",
     ],
 )
-def test_scripts_are_scripts(lean: WasmSession, script: str) -> None:
+def test_scripts_are_scripts(lean: HostSession, script: str) -> None:
     check_script(lean, script)
 
 
@@ -151,6 +151,6 @@ def test_scripts_are_scripts(lean: WasmSession, script: str) -> None:
         "\trfl\nset_option maxHeartbeats 1 in\nrfl",
     ],
 )
-def test_other_text_is_no_script(lean: WasmSession, script: str) -> None:
+def test_other_text_is_no_script(lean: HostSession, script: str) -> None:
     with pytest.raises(UsageError):
         check_script(lean, script)

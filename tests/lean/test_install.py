@@ -145,7 +145,7 @@ def test_two_processes_at_once_install_once(tarball: Path) -> None:
     for process in processes:
         process.join(60)
         assert process.exitcode == 0
-    assert calls.get(timeout=5) == "unpacked"
+    assert calls.get(timeout=60) == "unpacked"
     assert calls.empty()
     assert install.find_installed() is not None
 

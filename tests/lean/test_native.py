@@ -1,228 +1,373 @@
-"""The native adapter, against the request and response models of the library it adapts.
+"""Which Lean is taken, and what is said where a toolchain is missing, too old or not pinned.
 
-No native toolchain is needed: the server is played by answers that the library's own models
-validate, and every request is checked to be one of its own.
+The toolchains here are shell scripts that say a version: what a real one does is in
+tests/lean/conformance, which runs where there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lean_interact.interface import (
-    Command,
-    CommandResponse,
-    LeanError,
-    ProofStep,
-    ProofStepResponse,
-)
 
 from treewright.kernel.errors import UsageError
 from treewright.lean import backend
-from treewright.lean.native.goals import parse_goal
-from treewright.lean.native.session import NativeSession
-from treewright.lean.session import LeanSession, MissingModule
-from treewright.lean.sorries import extract
-from treewright.lean.types import (
-    AuditReport,
-    CheckResult,
-    ProofState,
-    SessionLost,
-    TacticError,
-    Timeout,
-)
-
-Answer = Callable[[Any], Any]
+from treewright.lean.certificate import kernel_warnings
+from treewright.lean.host import Host
+from treewright.lean.native import comparator, compiled, toolchain
+from treewright.lean.native.host import NativeHost
+from treewright.lean.session import LeanError
+from treewright.lean.types import Goal
+from treewright.lean.workspace.secret import user_secret
 
 
-class ScriptedServer:
-    """Answers as LeanServer.run does, from a function; remembers the requests."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.requests: list[Any] = []
-        self.alive = True
-
-    def run(self, request: Any, *, timeout: float | None = None) -> Any:
-        assert isinstance(request, Command | ProofStep)
-        request.model_dump(exclude_none=True, by_alias=True)
-        self.requests.append(request)
-        return self.answer(request)
-
-    def is_alive(self) -> bool:
-        return self.alive
-
-    def kill(self) -> None:
-        self.alive = False
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
 
-def command(**data: Any) -> CommandResponse:
-    return CommandResponse.model_validate({"env": 1, **data})
+def says_version(prefix: Path, version: str) -> Path:
+    """A directory that looks like a toolchain."""
+    script(prefix / "bin" / "lean", f"echo 'Lean (version {version}, x86_64, Release)'")
+    return prefix
 
 
-def position(line: int, column: int) -> dict[str, int]:
-    return {"line": line, "column": column}
+@pytest.fixture
+def elan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty elan, and nothing else of Lean on the path."""
+    monkeypatch.setenv("ELAN_HOME", str(tmp_path / "elan"))
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    (tmp_path / "elan" / "toolchains").mkdir(parents=True)
+    return tmp_path / "elan"
 
 
-def test_it_is_a_lean_session() -> None:
-    assert isinstance(NativeSession(ScriptedServer(lambda _: command())), LeanSession)
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    made = tmp_path / "proofs"
+    made.mkdir()
+    (made / "lakefile.toml").write_text('name = "proofs"\n')
+    (made / "lean-toolchain").write_text("leanprover/lean4:v4.20.0\n")
+    return made
 
 
-def test_a_proof_in_the_librarys_words() -> None:
-    def answer(request: Any) -> Any:
-        if isinstance(request, Command):
-            goal = "p q : Prop\nh : p ∧ q\n⊢ q ∧ p"
-            return command(
-                sorries=[
-                    {"pos": position(1, 0), "endPos": position(1, 5), "goal": goal, "proofState": 4}
-                ]
-            )
-        if request.tactic == "bad":
-            return LeanError(message="Lean error:\nunknown tactic")
-        return ProofStepResponse.model_validate(
-            {"proofStatus": "Completed", "proofState": 5, "goals": []}
-        )
-
-    server = ScriptedServer(answer)
-    session = NativeSession(server, ["Mathlib"])
-    start = session.start("∀ p q : Prop, p ∧ q → q ∧ p")
-    assert isinstance(start, ProofState)
-    assert [h.name for h in start.goals[0].hypotheses] == ["p", "q", "h"]
-    assert start.goals[0].target == "q ∧ p"
-    done = session.run_tactic(start, "exact ⟨h.2, h.1⟩")
-    assert isinstance(done, ProofState)
-    assert done.complete
-    assert isinstance(session.run_tactic(start, "bad"), TacticError)
-    step = server.requests[-2]
-    assert isinstance(step, ProofStep)
-    assert step.proof_state == 4
-    assert server.requests[1].env == 1
+def install(elan: Path, name: str, version: str) -> Path:
+    return says_version(elan / "toolchains" / name, version)
 
 
-def test_incomplete_proofs_are_not_complete() -> None:
-    reply = ProofStepResponse.model_validate(
-        {"proofStatus": "Incomplete: contains sorry", "proofState": 2, "goals": []}
-    )
-    result = NativeSession(ScriptedServer(lambda _: reply)).run_tactic(1, "sorry")
-    assert isinstance(result, ProofState)
-    assert not result.complete
-    assert result.uses_sorry
+def test_auto_takes_the_toolchain_that_the_project_pins(elan: Path, project: Path) -> None:
+    install(elan, "leanprover--lean4---v4.20.0", "4.20.0")
+    choice = backend.choose("auto", project)
+    assert (choice.backend, choice.project) == ("native", project)
+    found = toolchain.find_toolchain(project)
+    assert isinstance(found, toolchain.Toolchain)
+    assert (found.version, found.name, found.has_comparator) == ((4, 20, 0), "4.20.0", False)
 
 
-def test_check_positions_and_sorries() -> None:
-    source = "theorem é : 1 = 1 := by\n  sorry\n"
-    reply = command(
-        messages=[
-            {
-                "severity": "warning",
-                "pos": position(1, 8),
-                "endPos": position(1, 9),
-                "data": "declaration uses `sorry`",
-            }
-        ],
-        sorries=[
-            {"pos": position(2, 2), "endPos": position(2, 7), "goal": "⊢ 1 = 1", "proofState": 0}
-        ],
-    )
-    session = NativeSession(ScriptedServer(lambda _: reply))
-    result = session.check(source)
-    assert isinstance(result, CheckResult)
-    assert result.has_sorry
-    assert not result.ok
-    (found,) = extract(session, source)
-    assert source.encode()[found.start : found.end] == b"sorry"
+def test_a_toolchain_that_is_not_installed_is_not_fetched(elan: Path, project: Path) -> None:
+    choice = backend.choose("auto", project)
+    assert choice.backend == "wasm"
+    assert "run elan toolchain install leanprover/lean4:v4.20.0" in choice.reason
+    with pytest.raises(UsageError, match=r"v4\.20\.0 is not installed"):
+        backend.choose("native", project)
 
 
-def test_axioms() -> None:
-    text = "'t' depends on axioms: [propext, Classical.choice]"
-    reply = command(messages=[{"severity": "info", "pos": position(1, 0), "data": text}])
-    report = NativeSession(ScriptedServer(lambda _: reply)).audit("t")
-    assert isinstance(report, AuditReport)
-    assert report.axioms == ("propext", "Classical.choice")
+def test_outside_a_project_auto_takes_the_bundled_lean(elan: Path, tmp_path: Path) -> None:
+    assert backend.choose("auto", tmp_path).reason == "not inside a Lake project"
+    assert backend.choose("wasm", tmp_path).reason == "asked for"
+    with pytest.raises(UsageError, match="no Lean toolchain is installed here"):
+        backend.choose("native", tmp_path)
+    with pytest.raises(UsageError, match="choose from auto, wasm, native"):
+        backend.choose("other")
+
+
+def test_a_toolchain_older_than_we_support_is_refused_in_one_line(
+    elan: Path, project: Path
+) -> None:
+    (project / "lean-toolchain").write_text("v4.9.0")  # elan's short form
+    install(elan, "leanprover--lean4---v4.9.0", "4.9.0")
+    with pytest.raises(UsageError, match=r"^this is Lean 4\.9\.0, and .* needs 4\.14 or newer$"):
+        backend.choose("native", project)
+    assert backend.choose("auto", project).backend == "wasm"
+
+
+def test_a_setting_names_the_toolchain(
+    elan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(toolchain.VARIABLE, str(says_version(tmp_path / "own", "4.22.1")))
+    assert toolchain.require_toolchain(None).version == (4, 22, 1)
+    assert backend.choose("native", tmp_path).reason == "asked for, without a Lake project"
+    monkeypatch.setenv(toolchain.VARIABLE, str(tmp_path / "absent"))
+    with pytest.raises(UsageError, match=r"has no bin/lean; correct it"):
+        toolchain.find_toolchain(None)
+
+
+def test_what_lake_says_about_modules(elan: Path, project: Path) -> None:
+    prefix = install(elan, "leanprover--lean4---v4.20.0", "4.20.0")
+    found = toolchain.require_toolchain(project)
+    with pytest.raises(UsageError, match="has no bin/lake"):
+        toolchain.lake_environment(found, project)
+    lake = prefix / "bin" / "lake"
+    script(lake, 'shift; LEAN_PATH="$PWD/.lake/build/lib" OTHER=x exec "$@"')
+    assert toolchain.lake_environment(found, project) == {"LEAN_PATH": f"{project}/.lake/build/lib"}
+    # As Lake says it: from the directory of the project, and with the library.
+    script(lake, f'shift; LEAN_PATH="././.lake/build/lib:{prefix}/lib/lean" exec "$@"')
+    assert toolchain.lake_environment(found, project) == {"LEAN_PATH": f"{project}/.lake/build/lib"}
+    script(lake, "echo 'error: unknown key' >&2; exit 1")
+    with pytest.raises(UsageError, match=r"lake env fails in .*: error: unknown key"):
+        toolchain.lake_environment(found, project)
+
+
+def test_who_lacks_a_module_is_told_what_this_host_can_do(tmp_path: Path) -> None:
+    tool = toolchain.Toolchain(tmp_path, (4, 20, 0), "")
+    alone, inside = NativeHost(tool), NativeHost(tool, tmp_path / "proofs")
+    assert isinstance(alone, Host)
+    assert "there is no Lake project" in alone.lacking("unknown module Foo")
+    assert "run lake build" in inside.lacking("unknown module Foo")
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NativeHost:
+    """A host for a project with a module, a package, and one that only looks like a package."""
+    root = tmp_path / "proofs"
+    places = [root / ".lake" / "build" / "lib"]
+    places += [root / ".lake" / "packages" / name / "lib" for name in ("dep", "self")]
+    for place, module in zip(places, ("Foo", "Dep", "Own"), strict=True):
+        place.mkdir(parents=True)
+        (place / f"{module}.olean").write_bytes(b"compiled")
+    (root / "Foo.lean").write_text("theorem one : 1 = 1 := rfl\n")
+    (root / "lake-manifest.json").write_text('{"packages": [{"name": "dep", "type": "git"}]}')
+    said = {"LEAN_PATH": ":".join(map(str, places)), "LD_LIBRARY_PATH": str(places[0])}
+    monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
+    script(tmp_path / "lean" / "bin" / "lean", 'echo olean > "$2"')
+    tool = toolchain.Toolchain(tmp_path / "lean", (4, 20, 0), "")
+    (tool.prefix / "lib").mkdir()
+    (tool.prefix / "lib" / "Init.olean").write_bytes(b"compiled")
+    return NativeHost(tool, root, modules=said).as_it_stands()
+
+
+def test_a_judge_gets_nothing_of_the_project(inside: NativeHost) -> None:
+    """No libraries to load, and no modules but those of packages that the manifest lists.
+
+    A lakefile may have the project's own compiled below `.lake/packages`.
+    """
+    assert inside.project is not None
+    dep = inside.project / ".lake" / "packages" / "dep" / "lib"
+    assert inside.judging().modules == {"LEAN_PATH": str(dep)}
+    manifest = inside.project / "lake-manifest.json"
+    manifest.write_text('{"packages": [{"name": "self"}]}')
+    assert inside.judging().modules == {"LEAN_PATH": str(dep)}  # it was decided before
+    manifest.unlink()
+    assert inside.as_it_stands().judging().modules == {"LEAN_PATH": str(dep)}
+    assert replace(inside, standing=None).judging().modules == {"LEAN_PATH": ""}
 
 
 @pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (TimeoutError("slow"), Timeout),
-        (ConnectionAbortedError("gone"), SessionLost),
-        (BrokenPipeError("gone"), SessionLost),
-        (ChildProcessError("not running"), SessionLost),
-    ],
+    "changed",
+    ["lean/lib/Init.olean", "proofs/.lake/packages/dep/lib/Dep.olean", "proofs/Foo.lean"],
 )
-def test_what_the_library_raises_becomes_a_result(error: Exception, expected: type) -> None:
-    def answer(_: Any) -> Any:
-        raise error
-
-    assert isinstance(NativeSession(ScriptedServer(answer)).run_tactic(1, "simp"), expected)
-
-
-def test_what_it_cannot_do_it_says() -> None:
-    session = NativeSession(ScriptedServer(lambda _: command()))
-    focus = session.focus(1, [0])
-    assert isinstance(focus, TacticError)
-    assert "the bundled Lean can" in focus.message
-    with pytest.raises(UsageError, match="the bundled Lean can"):
-        list(session.declarations())
-    session.cancel()
-    assert not session.alive
-    assert isinstance(session.run_tactic(1, "simp"), SessionLost)
-
-
-def test_a_failed_import_is_a_missing_module() -> None:
-    reply = command(
-        messages=[{"severity": "error", "pos": position(1, 0), "data": "unknown module prefix"}]
-    )
-    with pytest.raises(MissingModule):
-        NativeSession(ScriptedServer(lambda _: reply), ["Mathlib"])
-
-
-def test_reading_a_printed_goal() -> None:
-    goal = parse_goal(
-        "case succ\nα : Type\nx✝ y : Nat := 3\nh :\n  x✝ =\n    y\n⊢ ∀ z : Nat,\n    z = ?m.12"
-    )
-    assert goal.case == "succ"
-    assert [(h.name, h.value, h.accessible) for h in goal.hypotheses[:3]] == [
-        ("α", None, True),
-        ("x✝", "3", False),
-        ("y", "3", True),
-    ]
-    assert goal.target == "∀ z : Nat,\n    z = ?m.12"
-    assert goal.metavariables == ("?m.12",)
-
-
-# -- which backend ----------------------------------------------------------------------------
-
-
-def test_auto_says_which_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert backend.choose("auto", tmp_path).backend == "wasm"
-    project = tmp_path / "proj"
-    (project / "Deep").mkdir(parents=True)
-    (project / "lakefile.toml").write_text("")
-    monkeypatch.setattr(backend, "find_lake", lambda: None)
-    choice = backend.choose("auto", project / "Deep")
-    assert choice.backend == "wasm"
-    assert "no toolchain" in choice.reason
-    monkeypatch.setattr(backend, "find_lake", lambda: "/bin/lake")
-    choice = backend.choose("auto", project / "Deep")
-    assert (choice.backend, choice.project) == ("native", project)
-    assert backend.choose("wasm", project).backend == "wasm"
-
-
-def test_native_without_what_it_needs_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_verdicts_rest_on_must_stay_as_it_was(
+    inside: NativeHost, tmp_path: Path, changed: str
 ) -> None:
-    with pytest.raises(UsageError, match="Lake project"):
-        backend.choose("native", tmp_path)
-    (tmp_path / "lean-toolchain").write_text("x")
-    monkeypatch.setattr(backend, "find_lake", lambda: None)
-    with pytest.raises(UsageError, match="elan"):
-        backend.choose("native", tmp_path)
-    monkeypatch.setattr(backend, "find_lake", lambda: "/bin/lake")
-    monkeypatch.setattr(backend.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r"treewright\[lean-native\]"):
-        backend.choose("native", tmp_path)
-    with pytest.raises(UsageError, match="no Lean backend"):
-        backend.choose("other", tmp_path)
+    """Also if somebody puts the file's time back: when it was changed cannot be set."""
+    compiled.compiled_host(inside.toolchain)
+    assert inside.changed(["Foo"]) == ""
+    file = tmp_path / changed
+    about, content = file.stat(), file.read_bytes()
+    file.write_bytes(content.swapcase())
+    os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert inside.changed(["Foo"]) == str(file)
+
+
+def test_nothing_may_come_to_what_a_judge_finds(inside: NativeHost) -> None:
+    assert inside.project is not None
+    program = compiled.compiled_host(inside.toolchain)
+    new = inside.project / ".lake" / "packages" / "dep" / "lib" / "Evil.olean"
+    new.write_bytes(b"compiled")
+    assert inside.changed([]) == str(new.parent)
+    new.unlink()
+    assert inside.changed([]) == str(new.parent)  # it was there for a while
+    inside = inside.as_it_stands()
+    (program / "Evil.olean").write_bytes(b"compiled")
+    assert inside.changed([]) == str(program)
+
+
+def test_a_judge_is_started_from_what_was_there_at_the_beginning(inside: NativeHost) -> None:
+    """Who runs as the user can read the key, and seal another program with it."""
+    lean = inside.toolchain.lean
+    assert inside.changed([]) == ""
+    lean.write_text(lean.read_text() + "\n")
+    assert inside.changed([]) == str(lean)
+    inside = inside.as_it_stands()
+    program = compiled.compiled_host(inside.toolchain)
+    module = program / "TreewrightHost.olean"
+    module.write_text("evil")
+    (program / "seal").write_text(compiled._seal(program, user_secret()))
+    assert compiled.changed_host(inside.toolchain) == ""
+    assert inside.changed([]) == str(module)
+    lean.unlink()
+    with pytest.raises(LeanError, match="the toolchain cannot be read"):
+        inside.launch()
+
+
+def test_the_kernel_is_part_of_what_a_certificate_says_of_lean(inside: NativeHost) -> None:
+    """It is in a library; one that changed is read again."""
+    place = inside.toolchain.prefix / "lib" / "lean"
+    place.mkdir()
+    seen = {inside.digest()}
+    for name in ("libleanshared.so", "libleanshared.dylib", "libc++.so.1"):
+        (place / name).write_bytes(b"kernel")
+        seen.add(inside.digest())
+        (place / name).write_bytes(b"another")
+        seen.add(inside.digest())
+    assert len(seen) == 7
+
+
+def test_other_directories_in_the_place_of_believed_ones_are_noticed(
+    inside: NativeHost, tmp_path: Path
+) -> None:
+    compiled.compiled_host(inside.toolchain)
+    library = inside.toolchain.prefix / "lib" / "lean"
+    library.mkdir()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "back").symlink_to(inside.toolchain.prefix / "lib")
+    inside = inside.as_it_stands()
+    (library / "Linked").symlink_to(outside)
+    assert inside.changed([]) == str(library)
+    inside = inside.as_it_stands()
+    (outside / "Evil.olean").write_bytes(b"compiled")  # a link is followed, as Lean does it
+    assert inside.changed([]) == str(library / "Linked")
+    inside = inside.as_it_stands()
+    assert inside.changed([]) == ""
+    while outside.stat().st_ctime_ns <= library.stat().st_ctime_ns:
+        outside.touch()  # until the clock of the files goes on
+    inside = inside.as_it_stands()
+    aside = library.rename(tmp_path / "aside")
+    library.mkdir()
+    library.rmdir()
+    aside.rename(library)
+    assert inside.changed([]) in (str(library.parent), str(library))
+
+
+def test_modules_that_nothing_rests_on_may_change(inside: NativeHost) -> None:
+    assert inside.project is not None
+    compiled.compiled_host(inside.toolchain)
+    (inside.project / "Foo.lean").write_text("")
+    assert inside.changed([]) == ""
+    assert inside.changed(["Gone"]) == "Gone"
+
+
+def test_certificates_name_modules_by_what_they_are(inside: NativeHost) -> None:
+    (module,) = inside.digests(["Foo"])
+    assert module.text == hashlib.sha256(b"theorem one : 1 = 1 := rfl\n").hexdigest()
+    assert module.compiled == hashlib.sha256(b"compiled").hexdigest()
+
+
+@pytest.mark.parametrize("part", ["olean.private", "olean.server", "ir"])
+def test_all_parts_of_a_module_count(inside: NativeHost, part: str) -> None:
+    """Since Lean 4.22 a module may be compiled to several files."""
+    assert inside.project is not None
+    compiled.compiled_host(inside.toolchain)
+    own = inside.project / ".lake" / "build" / "lib" / f"Foo.{part}"
+    (before,) = inside.digests(["Foo"])
+    own.write_bytes(b"proofs")
+    assert inside.changed(["Foo"]) == str(own)
+    (after,) = inside.digests(["Foo"])
+    assert (before.text, before.compiled != after.compiled) == (after.text, True)
+    believed = inside.toolchain.prefix / "lib" / f"Init.{part}"
+    believed.write_bytes(b"proofs")
+    inside = inside.as_it_stands()
+    assert inside.changed(["Foo"]) == ""
+    believed.write_bytes(b"other proofs")
+    assert inside.changed(["Foo"]) == str(believed)
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> tuple[toolchain.Toolchain, Path]:
+    """A toolchain that compiles anything to nothing, and a file with a line for each time."""
+    log = tmp_path / "compiled"
+    prefix = tmp_path / "lean"
+    script(prefix / "bin" / "lean", f'echo once >> {log}; echo olean > "$2"')
+    return toolchain.Toolchain(prefix, (4, 20, 0), "said"), log
+
+
+def test_a_judges_program_that_was_changed_in_the_cache_is_not_started(
+    counting: tuple[toolchain.Toolchain, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
+    tool, log = counting
+    place = compiled.compiled_host(tool)
+    assert compiled.compiled_host(tool) == place
+    assert log.read_text() == "once\n"
+    poisons = {
+        "TreewrightHost.olean": "evil",
+        "main.lean": "def main : IO Unit := pure ()\n",
+        "Init.olean": "it would be found before the library's",
+    }
+    for number, (name, text) in enumerate(poisons.items(), start=2):
+        (place / name).write_text(text)
+        assert compiled.compiled_host(tool) == place
+        assert log.read_text() == number * "once\n"
+        assert not (place / name).exists() or (place / name).read_text() != text
+    assert "is not what was put there" in caplog.text
+
+
+def test_without_a_key_the_program_is_compiled_for_this_process(
+    counting: tuple[toolchain.Toolchain, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_text("no directory")
+    monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
+    tool, log = counting
+    place = compiled.compiled_host(tool)
+    assert (place / "TreewrightHost.olean").is_file()
+    assert compiled.compiled_host(tool) == place
+    assert log.read_text() == "once\n"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_comparator_is_asked_where_there_is_one(tmp_path: Path) -> None:
+    """By a script in the place of `lake`: no Lean of that age is at hand."""
+    old = NativeHost(toolchain.Toolchain(tmp_path, (4, 34, 1), ""))
+    assert "comes with Lean 4.35" in comparator.unavailable(old)
+    new = NativeHost(toolchain.Toolchain(tmp_path, (4, 35, 0), ""))
+    assert comparator.unavailable(new) == ""
+    asked = tmp_path / "asked"
+    script(new.toolchain.lake, f'cat "$2" Challenge.lean Solution.lean > {asked}; exit 0')
+    assert (
+        comparator.objection(
+            new, "theorem t : p := sorry", "theorem t : p := h", ["t"], ["propext"]
+        )
+        == ""
+    )
+    text = asked.read_text()
+    assert '"theorem_names": ["t"], "permitted_axioms": ["propext"]' in text
+    assert text.endswith("theorem t : p := sorrytheorem t : p := h")
+    script(new.toolchain.lake, "echo 'theorem t has another type' >&2; exit 1")
+    assert "theorem t has another type" in comparator.objection(new, "", "", ["t"], [])
+
+
+@pytest.mark.parametrize(
+    ("lean", "warned"),
+    [("4.14.0", True), ("4.33.0", True), ("4.33.1", False), ("4.34.0", True), ("4.34.1", False)],
+)
+def test_kernels_that_are_known_to_be_unsound_are_named(lean: str, warned: bool) -> None:
+    assert bool(kernel_warnings(lean)) == warned
+
+
+def test_a_host_without_a_hash_function_sends_what_the_hash_is_of() -> None:
+    import hashlib
+
+    goal = Goal("g", "p", hashed="⊢ text")
+    assert goal.hash == hashlib.sha256("⊢ text".encode()).hexdigest()
+    assert goal.hashed == ""

@@ -16,6 +16,7 @@ import pytest
 from tests.lean.conftest import state
 from tests.lean.test_session import SLOW
 from tests.waiting import until
+from treewright.lean.host_session import HostSession
 from treewright.lean.pool import LeanPool, PoolLimits
 from treewright.lean.session import LeanError
 from treewright.lean.types import (
@@ -26,7 +27,6 @@ from treewright.lean.types import (
     Timeout,
 )
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -41,8 +41,8 @@ def started() -> list[int]:
 
 @pytest.fixture(scope="module")
 def pool(home: LeanHome, started: list[int]) -> Iterator[LeanPool]:
-    def start() -> WasmSession:
-        session = WasmSession(home)
+    def start() -> HostSession:
+        session = HostSession(home)
         started.append(session.pid)
         return session
 
@@ -168,7 +168,7 @@ async def _hold(pool: LeanPool) -> None:
 
 
 def test_sessions_are_recycled_by_memory_and_use(home: LeanHome) -> None:
-    with LeanPool(lambda: WasmSession(home), 1, spares=0, limits=PoolLimits(heap_bytes=1)) as pool:
+    with LeanPool(lambda: HostSession(home), 1, spares=0, limits=PoolLimits(heap_bytes=1)) as pool:
         with pool.session() as session:
             session.start("1 = 1")
         assert pool.stats.recycled == 1
@@ -221,7 +221,7 @@ def test_killed_at_random_under_load_every_request_ends(pool: LeanPool) -> None:
 
 
 def test_a_factory_that_fails_is_an_error_not_a_hang() -> None:
-    def broken() -> WasmSession:
+    def broken() -> HostSession:
         raise LeanError("no Lean here")
 
     with (
@@ -233,7 +233,7 @@ def test_a_factory_that_fails_is_an_error_not_a_hang() -> None:
 
 
 def test_a_closed_pool_says_so(home: LeanHome) -> None:
-    pool = LeanPool(lambda: WasmSession(home), 1, spares=0)
+    pool = LeanPool(lambda: HostSession(home), 1, spares=0)
     pool.close()
     with pytest.raises(LeanError, match="closed"), pool.session():
         pass

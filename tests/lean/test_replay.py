@@ -70,6 +70,15 @@ def test_the_axioms_used_are_reported(replayer: Replayer) -> None:
     assert verdict.axioms == ("propext",)
 
 
+def test_a_candidate_that_imports_what_is_not_there_is_wrong_and_not_the_call(
+    replayer: Replayer,
+) -> None:
+    original = "theorem t : 1 = 1 := by\n  sorry\n"
+    verdict = replayer.text(original, f"import Nowhere\n{original.replace('sorry', 'rfl')}", ["t"])
+    assert verdict.reason == "error"
+    assert "Nowhere" in verdict.detail
+
+
 def test_an_original_that_does_not_elaborate_is_said_to_be_the_problem(replayer: Replayer) -> None:
     verdict = replayer.text(
         "theorem t : oops := by\n  sorry\n", "theorem t : oops := by\n  rfl\n", ["t"]
@@ -226,3 +235,55 @@ def test_the_changed_stretches_are_whole_words(
     old: bytes, new: bytes, expected: tuple[tuple[int, int], ...]
 ) -> None:
     assert difference(old, new) == expected
+
+
+_TARGET = "theorem target (a b : Nat) : a + b = b + a := by\n  sorry\n"
+_FALSE = "theorem broken : 1 = 2 := by decide\n"
+_NO_TYPE = 'theorem nowhere : (2 : Nat) = "two" := rfl\n'
+_BAD = "def bad : Nat := undefinedThing + 1\n"
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        _FALSE + _TARGET,
+        _TARGET + _FALSE,
+        _NO_TYPE + _TARGET + _BAD,
+        _BAD + _TARGET,
+        "#eval nope\nexample : 1 = 2 := rfl\n" + _TARGET,
+        "theorem oops : 1 = := by\n" + _TARGET,
+        _TARGET + "open Nowhere\n",
+    ],
+)
+def test_an_error_that_does_not_concern_the_target_does_not_count(
+    replayer: Replayer, original: str
+) -> None:
+    # Of more lines than the original, so that what stands behind it stands elsewhere.
+    candidate = original.replace("sorry", "skip\n  omega")
+    assert replayer.text(original, candidate, ["target"]).proved
+
+
+@pytest.mark.parametrize(
+    ("original", "proof", "reason"),
+    [
+        (_BAD + "theorem target : bad = bad := by\n  sorry\n", "rfl", "original"),
+        ("open Nowhere\n" + _TARGET, "omega", "original"),
+        ("structure P where\ninstance : Add P := nope\n" + _TARGET, "omega", "proved"),
+        (
+            "structure P where\ninstance : Add P := nope\n"
+            "theorem target (a : P) : a + a = a + a := by\n  sorry\n",
+            "rfl",
+            "original",
+        ),
+        ('notation "N" => nope.\n' + _TARGET, "omega", "original"),
+        # An error of the original's words in the target itself, which leaves a `sorry`.
+        ("theorem other : 1 = 2 := by exact nope\n" + _TARGET, "exact nope", "error"),
+        (_TARGET + "theorem other : 1 = 2 := by exact nope\n", "exact nope", "error"),
+        # An error that the original has is used up by hiding the one behind it.
+        (_TARGET + _FALSE + "theorem later : 1 = 1 := rfl\n", "omega /-", "error"),
+        (_FALSE + "theorem target : 1 = 2 := by\n  sorry\n", "exact broken", "sorry"),
+    ],
+)
+def test_an_error_hides_nothing(replayer: Replayer, original: str, proof: str, reason: str) -> None:
+    head, tail = original.split("sorry")
+    assert replayer.text(original, f"{head}{proof}{tail}", ["target"]).reason == reason

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lean.conftest import state
+from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanError, LeanSession, MissingModule
 from treewright.lean.types import (
     AuditReport,
@@ -21,7 +22,6 @@ from treewright.lean.types import (
     Timeout,
 )
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -30,13 +30,13 @@ SLOW = (
 )
 
 
-def test_it_is_a_lean_session(lean: WasmSession) -> None:
+def test_it_is_a_lean_session(lean: HostSession) -> None:
     assert isinstance(lean, LeanSession)
     assert lean.info.backend == "wasm"
     assert lean.info.lean.startswith("4.28.0")
 
 
-def test_a_proof_step_by_step(lean: WasmSession) -> None:
+def test_a_proof_step_by_step(lean: HostSession) -> None:
     start = state(lean.start("∀ p q : Prop, p ∧ q → q ∧ p"))
     opened = state(lean.run_tactic(start, "intro p q h"))
     goal = opened.goals[0]
@@ -56,7 +56,7 @@ def test_a_proof_step_by_step(lean: WasmSession) -> None:
     assert done.ms > 0
 
 
-def test_any_state_can_be_continued_any_number_of_times(lean: WasmSession) -> None:
+def test_any_state_can_be_continued_any_number_of_times(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, n = n ∧ True"))
     opened = state(lean.run_tactic(start, "intro n"))
     first = state(lean.run_tactic(opened, "constructor"))
@@ -68,7 +68,7 @@ def test_any_state_can_be_continued_any_number_of_times(lean: WasmSession) -> No
     assert opened.goals[0].hash == state(lean.run_tactic(start, "intro n")).goals[0].hash
 
 
-def test_let_values_inaccessible_names_and_case_tags(lean: WasmSession) -> None:
+def test_let_values_inaccessible_names_and_case_tags(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, let k := n + 1; k > n"))
     opened = state(lean.run_tactic(start, "intro _ k"))
     hidden, value = opened.goals[0].hypotheses
@@ -77,7 +77,7 @@ def test_let_values_inaccessible_names_and_case_tags(lean: WasmSession) -> None:
     assert (value.name, value.value) == ("k", f"{hidden.name} + 1")
 
 
-def test_goals_that_share_metavariables_form_a_group(lean: WasmSession) -> None:
+def test_goals_that_share_metavariables_form_a_group(lean: HostSession) -> None:
     start = state(lean.start("(∃ x : Nat, x > 3 ∧ x < 5) ∧ True"))
     opened = state(lean.run_tactic(start, "refine ⟨⟨?x, ?_, ?_⟩, ?_⟩"))
     assert opened.groups == ((0, 1, 2), (3,))
@@ -93,7 +93,7 @@ def test_goals_that_share_metavariables_form_a_group(lean: WasmSession) -> None:
     assert isinstance(lean.focus(opened, []), TacticError)
 
 
-def test_the_hash_is_strict(lean: WasmSession) -> None:
+def test_the_hash_is_strict(lean: HostSession) -> None:
     def hash_after(statement: str, tactic: str) -> str:
         return state(lean.run_tactic(state(lean.start(statement)), tactic)).goals[0].hash
 
@@ -111,7 +111,7 @@ def test_the_hash_is_strict(lean: WasmSession) -> None:
     assert len(set(different[:2] + different[2:4] + different[5:])) == 5
 
 
-def test_the_hash_sees_what_printing_hides(lean: WasmSession) -> None:
+def test_the_hash_sees_what_printing_hides(lean: HostSession) -> None:
     """Both print as `x = x`, at different types."""
     nat = state(lean.start("(fun x => x = x) (0 : Nat)")).goals[0]
     integer = state(lean.start("(fun x => x = x) (0 : Int)")).goals[0]
@@ -119,16 +119,16 @@ def test_the_hash_sees_what_printing_hides(lean: WasmSession) -> None:
     assert nat.hash != integer.hash
 
 
-def test_the_hash_is_the_same_in_another_session(lean: WasmSession, home: LeanHome) -> None:
+def test_the_hash_is_the_same_in_another_session(lean: HostSession, home: LeanHome) -> None:
     statement = "∀ xs : List Nat, xs.reverse.reverse = xs"
     here = state(lean.run_tactic(state(lean.start(statement)), "intro xs"))
-    with WasmSession(home) as other:
+    with HostSession(home) as other:
         other.start("1 = 1")
         there = state(other.run_tactic(state(other.start(statement)), "intro xs"))
     assert here.goals[0].hash == there.goals[0].hash
 
 
-def test_errors_are_typed(lean: WasmSession) -> None:
+def test_errors_are_typed(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, n + 0 = n"))
     parse = lean.run_tactic(start, "intro (")
     tactic = lean.run_tactic(start, "exact 5")
@@ -147,19 +147,19 @@ def test_errors_are_typed(lean: WasmSession) -> None:
     assert isinstance(lean.start("(fun x => x) = (fun x => x)"), TacticError)
 
 
-def test_sorry_closes_a_state_without_completing_it(lean: WasmSession) -> None:
+def test_sorry_closes_a_state_without_completing_it(lean: HostSession) -> None:
     given_up = state(lean.run_tactic(state(lean.start("1 = 2")), "sorry"))
     assert given_up.closed
     assert given_up.uses_sorry
     assert not given_up.complete
 
 
-def test_several_lines_are_one_step(lean: WasmSession) -> None:
+def test_several_lines_are_one_step(lean: HostSession) -> None:
     script = "intro a b h\nhave k := h.symm\nexact k -- done"
     assert state(lean.run_tactic(state(lean.start("∀ a b : Nat, a = b → b = a")), script)).complete
 
 
-def test_start_from_a_declaration(lean: WasmSession) -> None:
+def test_start_from_a_declaration(lean: HostSession) -> None:
     by_name = state(lean.start_declaration("Nat.add_comm"))
     assert by_name.goals[0].target == "∀ (n m : Nat), n + m = m + n"
     source = (
@@ -173,22 +173,22 @@ def test_start_from_a_declaration(lean: WasmSession) -> None:
 
 
 def test_imports_and_preamble(home: LeanHome) -> None:
-    with WasmSession(home, ["Lean"], "def seven := 7\nopen Nat") as session:
+    with HostSession(home, ["Lean"], "def seven := 7\nopen Nat") as session:
         assert session.info.imports == ("Lean",)
         start = state(session.start("seven = succ 6"))
         assert state(session.run_tactic(start, "rfl")).complete
         session.reset()
         assert state(session.start("seven = 7"))
     with pytest.raises(LeanError, match="preamble:1:"):
-        WasmSession(home, preamble="def x : Nat := no")
+        HostSession(home, preamble="def x : Nat := no")
 
 
 def test_a_missing_module_is_an_error_that_says_what_to_do(home: LeanHome) -> None:
     with pytest.raises(MissingModule, match=r"Mathlib.*--lean native"):
-        WasmSession(home, ["Mathlib"])
+        HostSession(home, ["Mathlib"])
 
 
-def test_check_reports_positions(lean: WasmSession) -> None:
+def test_check_reports_positions(lean: HostSession) -> None:
     result = lean.check('theorem a : 1 = 1 := rfl\n\ntheorem é : Nat := by\n  exact "x"\n')
     assert isinstance(result, CheckResult)
     assert not result.ok
@@ -202,7 +202,7 @@ def test_check_reports_positions(lean: WasmSession) -> None:
     assert not open_.ok
 
 
-def test_audit(lean: WasmSession) -> None:
+def test_audit(lean: HostSession) -> None:
     result = lean.elaborate(
         "theorem a (p : Prop) : p ∨ ¬p := Classical.em p\n"
         "theorem b (p q : Prop) (h : p ↔ q) : p = q := propext h\n"
@@ -220,7 +220,7 @@ def test_audit(lean: WasmSession) -> None:
     assert isinstance(lean.audit("nothing"), TacticError)
 
 
-def test_declarations(lean: WasmSession) -> None:
+def test_declarations(lean: HostSession) -> None:
     found = {d.name: d for d in lean.declarations("Nat.add_")}
     assert found["Nat.add_comm"].kind == "theorem"
     assert found["Nat.add_comm"].type == "∀ (n m : Nat), n + m = m + n"
@@ -236,7 +236,7 @@ def test_declarations(lean: WasmSession) -> None:
     assert len(axioms) < 20
 
 
-def test_a_time_limit_keeps_the_session(lean: WasmSession) -> None:
+def test_a_time_limit_keeps_the_session(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, n = n"))
     before = time.monotonic()
     result = lean.run_tactic(start, SLOW, timeout=0.5)
@@ -246,7 +246,7 @@ def test_a_time_limit_keeps_the_session(lean: WasmSession) -> None:
     assert state(lean.run_tactic(start, "intro n")).goals
 
 
-def test_cancelling_keeps_the_session(lean: WasmSession) -> None:
+def test_cancelling_keeps_the_session(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, n = n"))
     results: list[object] = []
     begun = threading.Event()
@@ -267,13 +267,13 @@ def test_cancelling_keeps_the_session(lean: WasmSession) -> None:
     assert state(lean.run_tactic(start, "intro n")).goals
 
 
-def test_cancelling_nothing_does_nothing(lean: WasmSession) -> None:
+def test_cancelling_nothing_does_nothing(lean: HostSession) -> None:
     lean.cancel()
     assert state(lean.start("1 = 1")).goals
 
 
 def test_past_the_hard_limit_the_process_is_ended(home: LeanHome) -> None:
-    with WasmSession(home, preamble="partial def loop (n : Nat) : Nat := loop (n + 1)") as session:
+    with HostSession(home, preamble="partial def loop (n : Nat) : Nat := loop (n + 1)") as session:
         # The interpreter in an endless loop does not look at the cancel token. The limit leaves
         # a busy machine the time to get there.
         result = session.elaborate("#eval loop 0", timeout=5.0)
@@ -282,7 +282,7 @@ def test_past_the_hard_limit_the_process_is_ended(home: LeanHome) -> None:
         assert isinstance(session.run_tactic(1, "skip"), SessionLost)
 
 
-def test_states_can_be_freed(lean: WasmSession) -> None:
+def test_states_can_be_freed(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, n = n"))
     states = [state(lean.run_tactic(start, "intro n")) for _ in range(20)]
     assert lean.memory().states == 21
@@ -314,28 +314,28 @@ def test_states_can_be_freed(lean: WasmSession) -> None:
     ],
     ids=lambda text: repr(text[:12]),
 )
-def test_odd_text_gives_a_result(lean: WasmSession, text: str) -> None:
+def test_odd_text_gives_a_result(lean: HostSession, text: str) -> None:
     start = state(lean.start("1 = 1"))
     result = lean.run_tactic(start, text, timeout=20)
     assert not isinstance(result, SessionLost), result
     assert state(lean.run_tactic(start, "rfl")).complete
 
 
-def test_unicode_survives(lean: WasmSession) -> None:
+def test_unicode_survives(lean: HostSession) -> None:
     start = state(lean.start('∀ «α β» : Nat, «α β» = «α β» ∧ "日本語🦀" = "日本語🦀"'))
     opened = state(lean.run_tactic(start, "intro «ж ∀»"))
     assert opened.goals[0].hypotheses[0].name == "«ж ∀»"
     assert "日本語🦀" in opened.goals[0].target
 
 
-def test_a_statement_of_a_megabyte(lean: WasmSession) -> None:
+def test_a_statement_of_a_megabyte(lean: HostSession) -> None:
     string = "x" * 1_000_000
     start = state(lean.start(f'"{string}" = "{string}"', timeout=60))
     assert len(start.goals[0].target) > 1_000_000
     assert state(lean.run_tactic(start, "rfl", timeout=60)).closed
 
 
-def test_deep_nesting_ends_in_a_result(lean: WasmSession) -> None:
+def test_deep_nesting_ends_in_a_result(lean: HostSession) -> None:
     for text in ("(" * 500 + "True" + ")" * 500, "¬" * 2_000 + "True", " ∧ ".join(["True"] * 1000)):
         result = lean.start(text, timeout=30)
         assert not isinstance(result, SessionLost), (text[:10], result)
@@ -343,13 +343,13 @@ def test_deep_nesting_ends_in_a_result(lean: WasmSession) -> None:
 
 
 def test_nesting_beyond_every_limit_is_a_lost_session_at_worst(home: LeanHome) -> None:
-    with WasmSession(home) as session:
+    with HostSession(home) as session:
         result = session.start("¬" * 300_000 + "True", timeout=3)
         assert isinstance(result, TacticError | SessionLost | Timeout), result
         assert session.alive == (not isinstance(result, SessionLost))
 
 
-def test_ten_thousand_goals_at_once(lean: WasmSession) -> None:
+def test_ten_thousand_goals_at_once(lean: HostSession) -> None:
     start = state(lean.start(f"∀ p : Prop, ({'p → ' * 100}p) → p"))
     opened = state(lean.run_tactic(start, "intro p h"))
     split = state(lean.run_tactic(opened, "apply h <;> apply h", timeout=60))
@@ -360,7 +360,7 @@ def test_ten_thousand_goals_at_once(lean: WasmSession) -> None:
 
 
 def test_a_step_that_exhausts_the_heap_is_a_lost_session(home: LeanHome) -> None:
-    with WasmSession(home) as session:
+    with HostSession(home) as session:
         result = session.elaborate("#eval (Array.replicate 600000000 0)[0]!", timeout=60)
         assert isinstance(result, SessionLost), result
         assert "memory" in result.reason
@@ -371,7 +371,7 @@ def test_a_step_that_exhausts_the_heap_is_a_lost_session(home: LeanHome) -> None
 
 
 def test_closing_from_another_thread_ends_a_running_step(home: LeanHome) -> None:
-    session = WasmSession(home)
+    session = HostSession(home)
     start = state(session.start("∀ n : Nat, n = n"))
     results: list[object] = []
     thread = threading.Thread(
@@ -392,8 +392,8 @@ def test_closing_from_another_thread_ends_a_running_step(home: LeanHome) -> None
 def test_a_program_that_forgets_to_close_leaves_nothing_behind(home: LeanHome) -> None:
     program = (
         "from treewright.lean.wasm.install import ensure_installed\n"
-        "from treewright.lean.wasm.session import WasmSession\n"
-        "session = WasmSession(ensure_installed())\n"
+        "from treewright.lean.host_session import HostSession\n"
+        "session = HostSession(ensure_installed())\n"
         "print(session.pid)\n"
     )
     done = subprocess.run(
@@ -407,8 +407,8 @@ def test_killing_the_program_ends_its_sessions(home: LeanHome) -> None:
     program = (
         "import time\n"
         "from treewright.lean.wasm.install import ensure_installed\n"
-        "from treewright.lean.wasm.session import WasmSession\n"
-        "session = WasmSession(ensure_installed())\n"
+        "from treewright.lean.host_session import HostSession\n"
+        "session = HostSession(ensure_installed())\n"
         "print(session.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -422,3 +422,35 @@ def test_killing_the_program_ends_its_sessions(home: LeanHome) -> None:
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_big_numbers_in_names_and_statements(lean: HostSession) -> None:
+    text = """def x.«2147483648» : Nat := 4294967296
+theorem big : 2 ^ 31 < x.«2147483648» := by sorry
+"""
+    found = lean.check(text, sorries=True)
+    assert isinstance(found, CheckResult)
+    assert not found.errors
+    assert found.sorries[0].declaration == "big"
+    assert "2 ^ 31" in found.sorries[0].states[0].goals[0].target
+    assert state(lean.run_tactic(found.sorries[0].states[0], "decide")).complete
+
+
+def test_a_text_that_says_module_is_one(lean: HostSession) -> None:
+    text = 'def f := 1\nnotation "one" => f\n'
+    private, plain = lean.check(f"module\n{text}"), lean.check(text)
+    assert isinstance(private, CheckResult)
+    assert isinstance(plain, CheckResult)
+    assert private.errors
+    assert not plain.errors
+
+
+def test_what_print_axioms_does_not_see_it_says(lean: HostSession) -> None:
+    text = """axiom magic : ∀ n : Nat, n = 0
+theorem rests : 3 + 4 = 0 := (Nat.add_comm 3 4).trans (magic (4 + 3))
+#print axioms rests
+"""
+    done = lean.check(text)
+    assert isinstance(done, CheckResult)
+    (said,) = done.diagnostics
+    assert said.text.startswith("'rests' depends on axioms: [magic] and on those of the library's")

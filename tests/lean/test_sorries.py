@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.here import Lent
 from tests.lean.conftest import state
 from treewright.kernel.errors import UsageError
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
-from treewright.lean.sorries import extract, extract_project, lean_files, replace
+from treewright.lean.sorries import extract, extract_files, lean_files, replace
 from treewright.lean.types import CheckResult
-from treewright.lean.wasm.session import WasmSession
 
 pytestmark = pytest.mark.xdist_group("lean-sandbox")
 
@@ -43,7 +44,7 @@ end Α
 """
 
 
-def test_every_sorry_is_found_where_it_stands(lean: WasmSession) -> None:
+def test_every_sorry_is_found_where_it_stands(lean: HostSession) -> None:
     found = extract(lean, SOURCE)
     data = SOURCE.encode()
     assert [data[s.start : s.end].decode() for s in found] == [
@@ -61,7 +62,7 @@ def test_every_sorry_is_found_where_it_stands(lean: WasmSession) -> None:
     assert found[5].goal.pretty == "β : Type\nn : Nat\n⊢ n = n"
 
 
-def test_the_states_of_a_sorry_can_be_proved(lean: WasmSession) -> None:
+def test_the_states_of_a_sorry_can_be_proved(lean: HostSession) -> None:
     found = extract(lean, SOURCE)
     assert state(lean.run_tactic(found[0].states[0], "simpa using h")).complete
     used_instance = "have : β := default\nrfl"
@@ -72,7 +73,7 @@ def test_the_states_of_a_sorry_can_be_proved(lean: WasmSession) -> None:
 PROOFS = ["simpa using h", "rfl", "trivial", "trivial", "assumption", "rfl"]
 
 
-def test_one_replacement_changes_nothing_else(lean: WasmSession) -> None:
+def test_one_replacement_changes_nothing_else(lean: HostSession) -> None:
     for index, proof in enumerate(PROOFS):
         found = extract(lean, SOURCE)
         changed = replace(SOURCE, found[index], proof)
@@ -82,7 +83,7 @@ def test_one_replacement_changes_nothing_else(lean: WasmSession) -> None:
         assert len(extract(lean, changed)) == len(found) - 1
 
 
-def test_all_of_them_replaced_make_a_checked_file(lean: WasmSession, replayer: Replayer) -> None:
+def test_all_of_them_replaced_make_a_checked_file(lean: HostSession, replayer: Replayer) -> None:
     text = SOURCE
     for proof in reversed(PROOFS):
         text = replace(text, extract(lean, text)[-1], proof)
@@ -106,7 +107,7 @@ def test_all_of_them_replaced_make_a_checked_file(lean: WasmSession, replayer: R
         "theorem t (a b : Nat) : a + b = b + a := by\r\n  sorry\r\n",
     ],
 )
-def test_scripts_of_several_lines_fit_wherever_they_stand(lean: WasmSession, source: str) -> None:
+def test_scripts_of_several_lines_fit_wherever_they_stand(lean: HostSession, source: str) -> None:
     script = "have h : 1 = 1 := by\n  rfl\nomega"
     text = replace(source, extract(lean, source)[0], script)
     result = lean.check(text)
@@ -114,13 +115,41 @@ def test_scripts_of_several_lines_fit_wherever_they_stand(lean: WasmSession, sou
     assert result.ok, (text, result.diagnostics)
 
 
-def test_a_project_is_walked_and_bad_files_are_named(lean: WasmSession, tmp_path: Path) -> None:
+INLINE = """\
+theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by sorry -- a note
+theorem u (p q : Prop) (h : p ∧ q) : q ∧ p := by
+  have k : q ∧ p := by sorry
+  exact k
+theorem v (p q : Prop) (h : p ∧ q) : (q ∧ p) ∧ True := by
+  constructor
+  · exact (by sorry)
+  · trivial
+"""
+
+
+def test_behind_a_by_a_script_begins_a_line_of_its_own(lean: HostSession) -> None:
+    text = INLINE
+    for sorry in reversed(extract(lean, INLINE)):
+        text = replace(text, sorry, "constructor\n· exact h.2\n· exact h.1")
+    result = lean.check(text)
+    assert isinstance(result, CheckResult)
+    assert not result.errors, text
+    lines = text.splitlines()
+    assert lines[0].endswith(":= by")
+    assert lines[1:4] == ["  constructor", "  · exact h.2", "  · exact h.1 -- a note"]
+    assert lines[5:9] == [
+        "  have k : q ∧ p := by", "    constructor", "    · exact h.2", "    · exact h.1",
+    ]  # fmt: skip
+
+
+def test_a_project_is_walked_and_bad_files_are_named(lean: HostSession, tmp_path: Path) -> None:
     (tmp_path / "A.lean").write_text("theorem a : 1 = 1 := by sorry\n")
     (tmp_path / "B.lean").write_text("import Mathlib\ntheorem b : 1 = 1 := by sorry\n")
     (tmp_path / "C.lean").write_bytes(b"\xff\xfe")
     (tmp_path / ".lake").mkdir()
     (tmp_path / ".lake" / "D.lean").write_text("theorem d : 1 = 1 := by sorry\n")
-    reports = {r.path.name: r for r in extract_project(lean, tmp_path)}
+    found = extract_files(lambda: Lent(lean), lean_files(tmp_path), timeout=60)
+    reports = {r.path.name: r for r in found}
     assert list(reports) == ["A.lean", "B.lean", "C.lean"]
     assert len(reports["A.lean"].sorries) == 1
     assert "Mathlib" in reports["B.lean"].error
@@ -129,5 +158,5 @@ def test_a_project_is_walked_and_bad_files_are_named(lean: WasmSession, tmp_path
         lean_files(tmp_path / "nothing")
 
 
-def test_a_file_without_sorries_has_none(lean: WasmSession) -> None:
+def test_a_file_without_sorries_has_none(lean: HostSession) -> None:
     assert extract(lean, "theorem a : 1 = 1 := rfl\nexample := `(sorry)\n") == ()

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from treewright.lean.host_session import HostSession, hard_limit
 from treewright.lean.types import CheckResult, SessionLost, Timeout
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession, hard_limit
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 QUIET = "set_option warn.sorry false\n"
 
 
-def checked(lean: WasmSession, text: str) -> CheckResult:
+def checked(lean: HostSession, text: str) -> CheckResult:
     result = lean.check(text)
     assert isinstance(result, CheckResult), result
     assert not result.errors, result.errors
@@ -35,7 +35,7 @@ def checked(lean: WasmSession, text: str) -> CheckResult:
         ("theorem fine : 1 = 1 := rfl\n" + QUIET, ()),
     ],
 )
-def test_what_rests_on_sorry_is_named(lean: WasmSession, text: str, names: tuple[str, ...]) -> None:
+def test_what_rests_on_sorry_is_named(lean: HostSession, text: str, names: tuple[str, ...]) -> None:
     result = checked(lean, text)
     assert result.unproved == names
     assert result.ok == (not names)
@@ -52,13 +52,13 @@ def test_what_rests_on_sorry_is_named(lean: WasmSession, text: str, names: tuple
         "section\nopen Nat in\nset_option warn.sorry false in\nexample : 1 = 2 := by sorry\nend",
     ],
 )
-def test_an_example_leaves_nothing_but_its_warning(lean: WasmSession, text: str) -> None:
+def test_an_example_leaves_nothing_but_its_warning(lean: HostSession, text: str) -> None:
     result = checked(lean, text)
     assert result.has_sorry
     assert not result.ok
 
 
-def test_a_text_that_ends_early_is_not_fine(lean: WasmSession) -> None:
+def test_a_text_that_ends_early_is_not_fine(lean: HostSession) -> None:
     result = lean.check("theorem a : 1 = 1 := rfl\n#exit\ntheorem b : 1 = 2 := sorry")
     assert isinstance(result, CheckResult)
     assert "ends early" in result.stopped
@@ -67,7 +67,7 @@ def test_a_text_that_ends_early_is_not_fine(lean: WasmSession) -> None:
 
 def test_the_limit_is_the_text_s_own_and_not_the_imports(home: LeanHome) -> None:
     """What Lean cannot interrupt ends with its process, soon after the limit."""
-    with WasmSession(home) as session:
+    with HostSession(home) as session:
         asked: list[tuple[str, float]] = []
         request = session._process.request
 
@@ -76,7 +76,7 @@ def test_the_limit_is_the_text_s_own_and_not_the_imports(home: LeanHome) -> None
             return request(op, **details)
 
         session._process.request = noting
-        loop = "def f : IO Unit := do\n  while true do\n    pure ()\n#eval f"
+        loop = "partial def f (n : Nat) : IO Unit := f (n + 1)\n#eval f 0"
         result = session.check(f"import Init\n{loop}", timeout=0.5)
         assert isinstance(result, SessionLost | Timeout), result
     assert asked[-1] == ("elaborate", hard_limit(0.5))

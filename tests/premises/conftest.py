@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from treewright.lean.host_session import HostSession
 from treewright.lean.types import Declaration
-from treewright.lean.wasm.session import WasmSession
 from treewright.premises.building import build_lexical, index_words
 from treewright.premises.store import PremiseStore
 
 
 @pytest.fixture(scope="session")
 def nat_index(
-    lean_session: Callable[[], WasmSession], tmp_path_factory: pytest.TempPathFactory
+    lean_session: Callable[[], HostSession], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     path = tmp_path_factory.mktemp("index") / "nat.db"
     build_lexical(lean_session(), path, module="Init.Data.Nat.Basic")

@@ -10,10 +10,14 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.here import Program
 from tests.premises.conftest import SMALL
 from treewright.kernel.errors import StorageError, UsageError
+from treewright.lean.backend import Choice, choose
+from treewright.lean.host_session import HostSession
+from treewright.lean.native import toolchain
 from treewright.lean.types import Declaration
-from treewright.lean.wasm.session import WasmSession
+from treewright.premises import building
 from treewright.premises.building import build_lexical, default_path
 from treewright.premises.declarations import is_premise
 from treewright.premises.index import PremiseIndex
@@ -37,13 +41,13 @@ def test_goals_find_their_lemmas_in_the_library(nat_index: Path) -> None:
     assert best.kind == "theorem"
 
 
-def test_a_second_build_changes_nothing(lean: WasmSession, nat_index: Path) -> None:
+def test_a_second_build_changes_nothing(lean: HostSession, nat_index: Path) -> None:
     report = build_lexical(lean, nat_index, module=MODULE)
     assert (report.added, report.changed, report.removed) == (0, 0, 0)
 
 
 def test_new_changed_and_gone_premises_are_noticed(
-    lean: WasmSession, nat_index: Path, tmp_path: Path
+    lean: HostSession, nat_index: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
     copy.write_bytes(nat_index.read_bytes())
@@ -64,7 +68,7 @@ def test_new_changed_and_gone_premises_are_noticed(
         assert "Nat.no_longer" not in names
 
 
-def test_a_limit_takes_so_many_more_each_time(lean: WasmSession, tmp_path: Path) -> None:
+def test_a_limit_takes_so_many_more_each_time(lean: HostSession, tmp_path: Path) -> None:
     path = tmp_path / "some.db"
     for expected in (10, 20):
         report = build_lexical(lean, path, module=MODULE, limit=10)
@@ -87,6 +91,43 @@ def test_an_index_per_imports_in_the_user_s_cache(
     assert default_path(["Init"]).parent == tmp_path / "premises"
     assert default_path(["Init", "Std"]) == default_path(["Std", "Init"])
     assert default_path(["Init"]) != default_path(["Std"])
+
+
+def test_an_index_per_lean_and_project(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, treewright_here: Program
+) -> None:
+    """The toolchain is a script that says a version."""
+    cache, lean = tmp_path / "cache", tmp_path / "own" / "bin" / "lean"
+    monkeypatch.setattr(building, "cache_directory", lambda: cache)
+    lean.parent.mkdir(parents=True)
+    lean.write_text("#!/bin/sh\necho 'Lean (version 4.22.1, Release)'\n")
+    lean.chmod(0o755)
+    monkeypatch.setenv(toolchain.VARIABLE, str(lean.parent.parent))
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+        (root / "lakefile.toml").write_text('name = "same"\n')
+    bundled, library = Choice("wasm", "asked for"), default_path(["Init"])
+    assert default_path(["Init"], bundled, roots[0]) == library  # of no project
+    natives = [choose("native", root) for root in roots]
+    paths = {
+        default_path(imports, choice, root)
+        for imports in (["Init"], ["Foo"])
+        for root, native in zip(roots, natives, strict=True)
+        for choice in (bundled, native)
+    }
+    assert len(paths) == 2 + 4  # Init of either Lean; Foo of either Lean and project
+
+    # `search --lean native` does not answer from the bundled Lean's index.
+    with PremiseStore(library, write=True) as store:
+        store.put(SMALL)
+        building.index_words(store)
+    assert treewright_here("premises", "search", "--lean", "wasm", "Nat").returncode == 0
+    with PremiseStore(default_path(["Init"], natives[0]), write=True) as store:
+        store.put([Declaration("Only.native", "theorem", "M", "True")])
+        building.index_words(store)
+    found = treewright_here("premises", "search", "--lean", "native", "native")
+    assert "Only.native" in found.stdout
 
 
 def test_what_is_no_index_is_said_so(tmp_path: Path) -> None:

@@ -74,10 +74,15 @@ class AsyncLeanSession:
         return await self._call(lambda: self._session.focus(state, goals))
 
     async def check(
-        self, source: str, *, sorries: bool = False, timeout: float = DEFAULT_CHECK_SECONDS
+        self,
+        source: str,
+        *,
+        sorries: bool = False,
+        until: str = "",
+        timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
         return await self._call(
-            lambda: self._session.check(source, sorries=sorries, timeout=timeout)
+            lambda: self._session.check(source, sorries=sorries, until=until, timeout=timeout)
         )
 
     async def audit(self, name: str) -> AuditReport | TacticError:

@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from treewright.kernel.errors import MissingExtra, UsageError
-from treewright.lean.session import LeanSession
+from treewright.kernel.errors import UsageError
+from treewright.lean.host import Host
+from treewright.lean.host_session import HostSession
+from treewright.lean.native.host import native_host
+from treewright.lean.native.toolchain import (
+    find_project,
+    find_toolchain,
+    require_toolchain,
+    too_old,
+)
 from treewright.lean.wasm.install import Progress, ensure_installed, silent
-from treewright.lean.wasm.session import WasmSession
+from treewright.lean.workspace.project import Project
 
 Backend = Literal["wasm", "native"]
 BACKENDS = ("auto", "wasm", "native")
-_PROJECT_FILES = ("lakefile.toml", "lakefile.lean", "lean-toolchain")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A backend, the reason in words, and the Lake project for `native`."""
+    """A backend, the reason in words, and the Lake project for `native`, if there is one."""
 
     backend: Backend
     reason: str
     project: Path | None = None
+    sandbox: bool = False
 
     def __str__(self) -> str:
         return f"{self.backend} ({self.reason})"
 
 
-def find_project(start: Path) -> Path | None:
-    """The Lake project that `start` is in."""
-    here = start.resolve()
-    for directory in (here, *here.parents):
-        if any((directory / name).is_file() for name in _PROJECT_FILES):
-            return directory
-    return None
+def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool = False) -> Choice:
+    """`auto`: native inside a Lake project whose toolchain is installed, else wasm.
 
-
-def find_lake() -> str | None:
-    return shutil.which("lake") or shutil.which("lake", path=str(Path.home() / ".elan" / "bin"))
-
-
-def choose(requested: str = "auto", start: Path | None = None) -> Choice:
-    """`auto`: native inside a Lake project whose toolchain is installed, else wasm."""
+    The bundled Lean is a sandbox of its own; `sandbox` is about native code.
+    """
     if requested not in BACKENDS:
         raise UsageError(
             f"there is no Lean backend '{requested}'; choose from {', '.join(BACKENDS)}"
@@ -53,27 +49,27 @@ def choose(requested: str = "auto", start: Path | None = None) -> Choice:
     if requested == "wasm":
         return Choice("wasm", "asked for")
     project = find_project(start or Path.cwd())
-    lake = find_lake()
-    library = importlib.util.find_spec("lean_interact") is not None
     if requested == "native":
-        if project is None:
-            raise UsageError("--lean native works inside a Lake project; there is no lakefile here")
-        if lake is None:
-            raise UsageError(
-                "--lean native needs a Lean toolchain: install elan, then run lake once"
-            )
-        if not library:
-            raise MissingExtra("--lean native", "lean-native")
-        return Choice("native", "asked for", project)
+        require_toolchain(project)
+        return Choice("native", _asked_for(project), project, sandbox)
     if project is None:
         return Choice("wasm", "not inside a Lake project")
-    if lake is None:
-        return Choice("wasm", f"the Lake project {project.name} has no toolchain installed here")
-    if not library:
-        return Choice(
-            "wasm", "a Lake project with a toolchain, but treewright[lean-native] is not installed"
-        )
-    return Choice("native", f"inside the Lake project {project.name}", project)
+    toolchain = find_toolchain(project)
+    problem = toolchain if isinstance(toolchain, str) else too_old(toolchain)
+    if problem:
+        return Choice("wasm", f"inside the Lake project {project.name}, but {problem}")
+    return Choice("native", f"inside the Lake project {project.name}", project, sandbox)
+
+
+def _asked_for(project: Path | None) -> str:
+    return "asked for, without a Lake project" if project is None else "asked for"
+
+
+def open_host(choice: Choice, progress: Progress = silent) -> Host:
+    """The chosen Lean; the bundled one is installed first if it is not there."""
+    if choice.backend == "native":
+        return native_host(choice.project, sandbox=choice.sandbox)
+    return ensure_installed(progress)
 
 
 def open_session(
@@ -81,11 +77,6 @@ def open_session(
     imports: Sequence[str] = ("Init",),
     preamble: str = "",
     progress: Progress = silent,
-) -> LeanSession:
-    """Opens a session; the bundled Lean is installed first if it is not there."""
-    if choice.backend == "native":
-        from treewright.lean.native.session import open_native
-
-        assert choice.project is not None
-        return open_native(choice.project, imports, preamble)
-    return WasmSession(ensure_installed(progress), imports, preamble)
+    project: Project | None = None,
+) -> HostSession:
+    return HostSession(open_host(choice, progress), imports, preamble, project)

@@ -17,13 +17,29 @@ CHECKS = (
     "everything the original declares is declared, and means the same",
     "no sorry, no axiom outside the allow-list, nothing unsafe or implemented elsewhere",
     "nothing makes the kernel run compiled code, imported definitions included",
-    "the kernel took every declaration the targets rest on, on top of the bare imports",
+    "the kernel took every declaration the targets rest on, those of imported project modules "
+    "included, on top of the bare library",
+)
+NATIVE_CHECKS = (
+    *CHECKS[:-1],
+    "the kernel took every declaration the targets rest on, those of the project's own modules "
+    "included, on top of the library and the packages; these count as they are compiled, and "
+    "their axioms were looked for",
 )
 _FIRST_SOUND = (4, 33, 1)
+_ALSO_UNSOUND = frozenset({(4, 34, 0)})  # the repair of 4.33.1 came to it with 4.34.1
 _UNSOUND = (
-    "kernels before Lean 4.33 have known soundness bugs (lean4#14577, lean4#14613); "
-    "this is one of them"
+    "kernels before Lean 4.33.1, and that of 4.34.0, have known soundness bugs (lean4#14577, "
+    "lean4#14613); this is one of them"
 )
+
+
+class ModuleDigest(msgspec.Struct, frozen=True):
+    """A module of the project that the original imports: sha256 of its text and compiled form."""
+
+    name: str
+    text: str
+    compiled: str
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -42,10 +58,16 @@ class Certificate(msgspec.Struct, frozen=True):
     constants: int
     checks: tuple[str, ...] = CHECKS
     warnings: tuple[str, ...] = ()
+    modules: tuple[ModuleDigest, ...] = ()
     format_version: int = FORMAT_VERSION
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+def checks_of(backend: str) -> tuple[str, ...]:
+    """What was checked, by the kind of Lean that did."""
+    return NATIVE_CHECKS if backend == "native" else CHECKS
 
 
 def digest(text: str) -> str:
@@ -55,5 +77,5 @@ def digest(text: str) -> str:
 def kernel_warnings(lean: str) -> tuple[str, ...]:
     """What is known against the kernel of a Lean version."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", lean)
-    sound = found is not None and tuple(map(int, found.groups())) >= _FIRST_SOUND
-    return () if sound else (_UNSOUND,)
+    version = tuple(map(int, found.groups() if found is not None else ()))
+    return () if version >= _FIRST_SOUND and version not in _ALSO_UNSOUND else (_UNSOUND,)

@@ -1,33 +1,67 @@
-"""What `treewright doctor` says about the bundled Lean: is it there, and is it unchanged."""
+"""What `treewright doctor` says about both Leans: the bundled one, and the project's own."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError
+from treewright.lean.native.toolchain import find_project, find_toolchain, too_old
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.install import find_installed, installed_path, is_installed
 from treewright.lean.wasm.manifest import verify_home
 
 _GROUP = "lean"
 _NAME = "bundled Lean"
+_NATIVE = "native Lean"
+_PROJECT_HINT = "--repo DIR looks elsewhere"
 _HINT = "treewright lean install (or the first run) fetches it"
 
 
-def checks(_repo: Path | None) -> Iterator[Check]:
+def checks(repo: Path | None) -> Iterator[Check]:
     """Reads every file of the home; starts and fetches nothing."""
+    yield _bundled()
+    yield from _native(repo or Path.cwd())
+
+
+def _bundled() -> Check:
     if not is_installed():
-        yield Check(_GROUP, _NAME, "absent", "not installed yet", _HINT)
-        return
+        return Check(_GROUP, _NAME, "absent", "not installed yet", _HINT)
     path = installed_path()
     try:
         count = verify_home(LeanHome(path, path), full=True)
     except TreewrightError as error:
-        yield Check(_GROUP, _NAME, "failed", str(error))
+        return Check(_GROUP, _NAME, "failed", str(error))
+    return bundled_lean(_GROUP, _NAME, f"{count} files verified in {path}")
+
+
+def _native(start: Path) -> Iterator[Check]:
+    """The Lake project around `start`, its toolchain, and what keeps native Lean in bounds."""
+    project = find_project(start)
+    if project is None:
+        yield Check(_GROUP, "Lake project", "absent", "not inside one", _PROJECT_HINT)
     else:
-        yield bundled_lean(_GROUP, _NAME, f"{count} files verified in {path}")
+        compiled = sum(1 for _ in (project / ".lake" / "build").rglob("*.olean"))
+        yield Check(_GROUP, "Lake project", "ok", f"{project}, {compiled} modules compiled")
+    try:
+        toolchain = find_toolchain(project)
+    except TreewrightError as error:
+        yield Check(_GROUP, _NATIVE, "failed", str(error))
+        return
+    if isinstance(toolchain, str):
+        yield Check(_GROUP, _NATIVE, "absent", toolchain, "--lean native needs one; wasm does not")
+        return
+    if problem := too_old(toolchain):
+        yield Check(_GROUP, _NATIVE, "warning", problem)
+        return
+    yield Check(_GROUP, _NATIVE, "ok", f"Lean {toolchain.name} in {toolchain.prefix}")
+    if shutil.which("bwrap") is None:
+        hint = "install bubblewrap for --sandbox"
+        yield Check(_GROUP, "sandbox", "absent", "native Lean runs with your rights", hint)
+    else:
+        yield Check(_GROUP, "sandbox", "ok", "bubblewrap; used with --sandbox")
 
 
 def bundled_lean(group: str, name: str, ready: str) -> Check:

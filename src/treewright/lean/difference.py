@@ -1,11 +1,16 @@
-"""What a candidate text has that the original has not, in bytes."""
+"""What a candidate text has that the original has not: bytes, and errors."""
 
 from __future__ import annotations
 
 import difflib
 import itertools
 import re
+from collections import Counter
+from collections.abc import Sequence
 
+from treewright.lean.types import Diagnostic
+
+_NUMBERED = re.compile(r"(\?[mu]|_uniq|_fvar|_mvar|_hyg)\.\d+")
 _SPACE = re.compile(rb"\s")
 _HOLE = re.compile(rb"\b(?:sorry|admit)\b")
 
@@ -69,3 +74,22 @@ def _common(first: list[bytes] | bytes, second: list[bytes] | bytes) -> int:
     """How many items two sequences begin with in common."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def new_errors(
+    candidate: Sequence[Diagnostic], original: Sequence[Diagnostic]
+) -> tuple[Diagnostic, ...]:
+    """The errors of a candidate that are not the original's, wherever they stand now."""
+    known = Counter(_said(error) for error in original)
+    fresh = []
+    for error in candidate:
+        if known[_said(error)] > 0:
+            known[_said(error)] -= 1
+        else:
+            fresh.append(error)
+    return tuple(fresh)
+
+
+def _said(error: Diagnostic) -> str:
+    """What an error says, without the numbers that Lean gives as it goes along."""
+    return _NUMBERED.sub(r"\1", error.text)

@@ -6,6 +6,7 @@ import statistics
 import time
 from dataclasses import dataclass
 
+from treewright.lean.host import Host
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import ProofState
@@ -38,12 +39,12 @@ class DoctorReport:
     home_files_verified: int = 0
 
 
-def examine(session: LeanSession, reason: str, home: LeanHome | None) -> DoctorReport:
+def examine(session: LeanSession, reason: str, host: Host) -> DoctorReport:
     """Proves a theorem step by step, repeatedly, and once through the replay check.
 
     Every file of the bundled Lean is read and compared with what was installed.
     """
-    files = verify_home(home, full=True) if home is not None else 0
+    files = verify_home(host, full=True) if isinstance(host, LeanHome) else 0
     times: list[float] = []
     for _ in range(_ROUNDS):
         state = session.start(STATEMENT)
@@ -55,13 +56,10 @@ def examine(session: LeanSession, reason: str, home: LeanHome | None) -> DoctorR
             times.append(time.perf_counter() - begun)
         if not (isinstance(state, ProofState) and state.complete):
             raise LeanError(f"Lean did not close a simple goal: {state}")
-    replay = "not available for this backend"
-    if home is not None:
-        with Replayer(home) as replayer:
-            verdict = replayer.theorem(STATEMENT, "\n".join(SCRIPT))
-        if not verdict.proved:
-            raise LeanError(f"the replay check did not accept a correct proof: {verdict.detail}")
-        replay = "proved"
+    with Replayer(host) as replayer:
+        verdict = replayer.theorem(STATEMENT, "\n".join(SCRIPT))
+    if not verdict.proved:
+        raise LeanError(f"the replay check did not accept a correct proof: {verdict.detail}")
     info = session.info
     return DoctorReport(
         info.backend,
@@ -71,7 +69,7 @@ def examine(session: LeanSession, reason: str, home: LeanHome | None) -> DoctorR
         round(info.startup_seconds, 2),
         round(len(times) / sum(times), 1),
         round(statistics.median(times) * 1000, 2),
-        replay,
+        "proved",
         STATEMENT,
         files,
     )

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanError
-from treewright.lean.wasm.session import WasmSession
 
 DEFAULT_HEAP_BYTES = 1_200_000_000
 DEFAULT_AGE_SECONDS = 3600.0
@@ -51,7 +51,7 @@ class PoolStats:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    session: WasmSession
+    session: HostSession
     born: float
     uses: int = 0
 
@@ -68,7 +68,7 @@ class LeanPool:
 
     def __init__(
         self,
-        factory: Callable[[], WasmSession],
+        factory: Callable[[], HostSession],
         size: int,
         *,
         spares: int = 1,
@@ -119,7 +119,7 @@ class LeanPool:
     # -- borrowing ------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def session(self, timeout: float | None = None) -> Iterator[WasmSession]:
+    def session(self, timeout: float | None = None) -> Iterator[HostSession]:
         """Lends a session for the length of a `with` block."""
         entry = self._acquire(timeout)
         try:

@@ -1,17 +1,20 @@
 """The replay check: the only thing in treewright that may say "proved".
 
 Given the original text, in which the theorem still has its `sorry`, and a candidate in which
-something else stands in its place, two Lean processes work side by side:
+something else stands in its place, three Lean processes work:
 
 - One reads the candidate. Lean's parser applies the policy of `escapes` to what the original has
-  not, before anything of it is elaborated; the whole text must elaborate without an error. What it
-  declares is exported as data: terms, and nothing else.
-- The judge has never seen the candidate's text. It elaborates the original, and decides on the
-  data: everything the original declares is there and means the same; what a target rests on has
-  no `sorry`, no axiom outside the allow-list, nothing that is unsafe or runs code; and the kernel
-  takes all of it on top of the bare imports.
+  not, before anything of it is elaborated; the whole text must elaborate, with no error that the
+  original has not. What it declares is exported as data: terms, and nothing else.
+- One reads the original, whose errors must not concern a target or what it mentions, and exports
+  what it says.
+- The judge has seen neither text. It decides on the data: everything the original declares is
+  there and means the same; what a target rests on has no `sorry`, no axiom outside the allow-list,
+  nothing that is unsafe or runs code; and the kernel takes all of it on top of the bare library.
+  What modules of a project declare is part of the data like the text's own: no proof in them is
+  believed.
 
-Whatever a candidate does to the first process, the second decides.
+Whatever a text does to the process that reads it, the judge decides.
 """
 
 from __future__ import annotations
@@ -21,20 +24,35 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from treewright import __version__
 from treewright.lean import escapes
-from treewright.lean.certificate import Certificate, digest, kernel_warnings
-from treewright.lean.difference import difference
+from treewright.lean.certificate import (
+    Certificate,
+    ModuleDigest,
+    checks_of,
+    digest,
+    kernel_warnings,
+)
+from treewright.lean.difference import difference, new_errors
+from treewright.lean.host import Host, Lending
+from treewright.lean.host_session import HostSession, header_of
+from treewright.lean.judge import (
+    Judge,
+    JudgeTimeout,
+    OriginalError,
+    OriginalReader,
+    Reference,
+)
+from treewright.lean.kept import Kept
+from treewright.lean.originals import Originals
+from treewright.lean.process import NO_CODE
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.types import CheckResult, Ruling, SessionLost, Timeout
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.judge import Judge, JudgeTimeout, OriginalError, Reference
-from treewright.lean.wasm.manifest import home_digest
-from treewright.lean.wasm.session import WasmSession, header_of
+from treewright.lean.workspace.project import Project
 
 DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
 GOAL_NAME = "treewright_goal"
@@ -57,9 +75,10 @@ Reason = Literal[
     "data",
     "timeout",
     "lost",
+    "stale",
     "original",
 ]
-FAULTS = frozenset({"timeout", "lost"})
+FAULTS = frozenset({"timeout", "lost", "stale"})
 """Reasons that say nothing about the candidate: the same check may end otherwise."""
 
 
@@ -109,15 +128,28 @@ class _Ended(Exception):
 
 
 class Replayer:
-    """Runs replay checks in two Lean processes of its own. Not for use by two threads at once."""
+    """Runs replay checks in Lean processes of its own. Not for use by two threads at once."""
 
-    def __init__(self, home: LeanHome, *, axioms: frozenset[str] = DEFAULT_AXIOMS) -> None:
+    def __init__(
+        self,
+        home: Host,
+        *,
+        axioms: frozenset[str] = DEFAULT_AXIOMS,
+        project: Project | None = None,
+    ) -> None:
+        if isinstance(home, Lending):
+            home = home.started_here()  # whoever reads for the judge could lie to it as well
         self._home = home
         self._axioms = axioms
-        self._reader = _Kept(lambda: WasmSession(home))
-        self._judge = _Kept(lambda: Judge(home))
-        self._side = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._project = project
+        self._reader = Kept(lambda: HostSession(home, project=project))
+        self._original = Kept(lambda: OriginalReader(home, project))
+        self._originals = Originals(self._original)
+        self._judge = Kept(lambda: Judge(home.judging()))
+        self._side = _threads()
         self._runs = 0
+        self.stale = False
+        """Whether a verdict was: then so are the next, since the host knows what was before."""
 
     def __enter__(self) -> Replayer:
         return self
@@ -126,20 +158,39 @@ class Replayer:
         self.close()
 
     def close(self) -> None:
-        """Ends both processes. A check that runs in another thread ends as lost."""
-        self._reader.close()
-        self._judge.close()
+        """Ends them. A check that runs in another thread ends as lost."""
+        self._end_processes()
+        self._side.shutdown(wait=True, cancel_futures=True)  # one may be starting aside
+        self._side = _threads()
+        self._end_processes()
+
+    def _end_processes(self) -> None:
+        """All at once: each takes a while to give its memory back."""
+        ending = [threading.Thread(target=kept.close) for kept in self._processes()]
+        for thread in ending:
+            thread.start()
+        for thread in ending:
+            thread.join()
 
     @property
     def pids(self) -> tuple[int, ...]:
         """Of the processes that run now."""
-        return tuple(pid for kept in (self._reader, self._judge) if (pid := kept.pid) is not None)
+        return tuple(pid for kept in self._processes() if (pid := kept.pid) is not None)
+
+    def _processes(self) -> tuple[Kept[Any], ...]:
+        return (self._reader, self._original, self._judge)
+
+    def starts(self) -> tuple[Callable[[], object], ...]:
+        """What starts each process if it is not there, in the order in which a check needs them."""
+        return (self._original.get, self._reader.get, self._judge.get)
 
     def warm_up(self) -> None:
-        """Starts both processes, side by side, if they are not there."""
-        judge = self._side.submit(self._judge.get)
-        self._reader.get()
-        judge.result()
+        """Starts the processes, side by side."""
+        first, *rest = self.starts()
+        others = [self._side.submit(start) for start in rest]
+        first()
+        for other in others:
+            other.result()
 
     def theorem(
         self,
@@ -179,22 +230,35 @@ class Replayer:
         policy = escapes.policy(changed, commands=declarations)
 
         def work() -> Verdict:
-            prepared = self._side.submit(self._reference, original, targets, timeout)
+            prepared = self._side.submit(self._originals.get, original, targets, timeout)
             try:
                 read = self._read(candidate, policy, timeout)
             except _Ended:
                 prepared.result()  # what is wrong with the original comes first
                 raise
-            reference = prepared.result()
+            except MissingModule as missing:
+                prepared.result()
+                raise _Ended("error", str(missing)) from missing
+            known = prepared.result()
+            reference = known.reference
+            if more := set(read.imports) - set(reference.imports):
+                return Verdict(
+                    "escape", f"the candidate imports {min(more)}; the original does not"
+                )
             if reference.unknown:
                 name = reference.unknown[0]
                 return Verdict("original", f"the original has no declaration {name}")
+            if fresh := new_errors(read.errors, reference.errors):
+                return Verdict("error", fresh[0].format("candidate"), ms=read.ms)
             if not reference.open:
                 return Verdict("original", "nothing in the original is left to prove")
-            data = self._export(read, reference.targets, reference.stated, timeout)
-            judge = reference.judge
-            ruling = judge.rule(reference, data, self._axioms, timeout)
-            return _verdict(ruling, read.ms, self._certificate(judge, original, candidate, ruling))
+            data, imported = self._export(read, reference.targets, reference.stated, timeout)
+            original_data = self._originals.meaning(known, imported, timeout)
+            judge = self._judge.get()
+            ruling = judge.rule(reference, original_data, data, self._axioms, timeout)
+            modules = self._modules(reference)
+            certificate = self._certificate(judge, original, candidate, ruling, modules)
+            return _verdict(ruling, read.ms, certificate)
 
         return self._guarded(work)
 
@@ -208,11 +272,15 @@ class Replayer:
         verdicts: dict[str, Verdict] = {}
 
         def work() -> Verdict:
-            read = self._read(text, None, timeout, with_errors=True)
-            prepared = self._side.submit(self._reference, header_of(read.imports), (), timeout)
-            data = self._export(read, msgspec.Raw(msgspec.json.encode(names)), _NOTHING, timeout)
+            read = self._read(text, None, timeout)
+            header = header_of(read.imports)
+            prepared = self._side.submit(self._originals.get, header, (), timeout)
+            whole = msgspec.Raw(msgspec.json.encode(names))
+            data, imported = self._export(read, whole, _NOTHING, timeout)
             bare = prepared.result()
-            rulings = bare.judge.rule_each(bare, data, self._axioms, timeout, names)
+            original = self._originals.meaning(bare, imported, timeout)
+            rulings = self._judge.get().rule_each(original, data, self._axioms, timeout, names)
+            self._modules(bare.reference)
             verdicts.update({n: _verdict(r, read.ms) for n, r in zip(names, rulings, strict=True)})
             return Verdict("proved")
 
@@ -239,14 +307,31 @@ class Replayer:
             raise
         except LeanError as error:
             verdict = Verdict("lost", str(error))
+        self.stale = self.stale or verdict.reason == "stale"
         if verdict.is_fault:
-            self.close()  # the processes may be in any state: the next check gets others
-        elif self._judge.is_spent:
-            self._side.submit(self._judge.get)  # another one is there when it is needed
+            self._end_processes()  # they may be in any state: the next check gets others
+        elif self._originals.needs_another_reader:
+            self._side.submit(self._original.get)  # another one is there when it is needed
         return verdict
 
+    def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
+        """What of the project the original rests on. It must be what it was when it was read."""
+        if changed := self._home.changed(reference.own):
+            raise _Ended("stale", f"{changed} was changed since it was read: begin again")
+        if self._project is None:
+            return self._home.digests(reference.own)
+        modules = self._project.modules_for(reference.imports)
+        if edited := self._project.changed(module.name for module in modules):
+            raise _Ended("stale", f"{edited} was edited since it was read: begin again")
+        return tuple(ModuleDigest(m.name, m.source, m.digest) for m in modules)
+
     def _certificate(
-        self, judge: Judge, original: str, candidate: str, ruling: Ruling
+        self,
+        judge: Judge,
+        original: str,
+        candidate: str,
+        ruling: Ruling,
+        modules: tuple[ModuleDigest, ...],
     ) -> Certificate:
         return Certificate(
             lean=judge.lean,
@@ -254,89 +339,52 @@ class Replayer:
             treewright=__version__,
             original=digest(original),
             candidate=digest(candidate),
-            home=home_digest(self._home),
+            home=self._home.digest(),
             targets=ruling.names,
             axioms=ruling.axioms,
             allowed_axioms=tuple(sorted(self._axioms)),
             filled=ruling.filled,
             constants=ruling.constants,
+            checks=checks_of(self._home.backend),
             warnings=kernel_warnings(judge.lean),
+            modules=modules,
         )
 
-    def _reference(self, original: str, targets: Sequence[str], timeout: float) -> Reference:
-        return self._judge.get().reference(original, targets, timeout)
-
     def _read(
-        self,
-        candidate: str,
-        policy: dict[str, object] | None,
-        timeout: float,
-        *,
-        with_errors: bool = False,
+        self, candidate: str, policy: dict[str, object] | None, timeout: float
     ) -> CheckResult:
         """The candidate, elaborated under the policy in the process that is for that."""
         result = self._reader.get().check_file(candidate, keep=True, policy=policy, timeout=timeout)
         if isinstance(result, Timeout):
             raise _Ended("timeout", f"the candidate did not elaborate in {timeout:g} s", result.ms)
+        if isinstance(result, SessionLost) and result.reason.startswith(NO_CODE):
+            raise _Ended("error", f"the candidate: {result.reason}")
         if isinstance(result, SessionLost):
             raise _Ended("lost", f"the candidate: {result.reason}")
         if result.stopped:
             raise _stopped(result)
-        if result.env is None or (result.errors and not with_errors):
-            raise _Ended("error", result.errors[0].format("candidate"), result.ms)
+        if result.env is None:
+            raise _Ended("error", "the candidate did not elaborate", result.ms)
         return result
 
     def _export(
         self, read: CheckResult, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
-    ) -> msgspec.Raw:
-        """The terms that are handed over to the judge."""
+    ) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """The terms that are handed over to the judge, and what of them is imported."""
         assert read.env is not None
         reader = self._reader.get()
-        data = reader.export(read.env, whole, stated, timeout)
+        data, imported = reader.export(read.env, whole, stated, timeout)
         reader.free_environment(read.env)
         if len(data) > LONGEST_DATA:
             raise _Ended("data", f"what it rests on is more than {LONGEST_DATA >> 20} MB of terms")
-        return data
+        return data, imported
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=2, thread_name_prefix="judge")
 
 
 _NOTHING = msgspec.Raw(b"[]")
-_Process = TypeVar("_Process", WasmSession, Judge)
-
-
-class _Kept(Generic[_Process]):
-    """A process that is started when it is first needed, and again when it was lost."""
-
-    def __init__(self, start: Callable[[], _Process]) -> None:
-        self._start = start
-        self._lock = threading.Lock()
-        self._process: _Process | None = None
-
-    def get(self) -> _Process:
-        with self._lock:
-            if self._process is not None and not self._process.alive:
-                self._process.close()
-                self._process = None
-            if self._process is None:
-                self._process = self._start()
-            return self._process
-
-    def close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.close()
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether there is a process, and it cannot be used again."""
-        return self._process is not None and not self._process.alive
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
-
-    @property
-    def heap_bytes(self) -> int:
-        return self._process.heap_bytes if self._process is not None else 0
 
 
 def _verdict(ruling: Ruling, ms: float, certificate: Certificate | None = None) -> Verdict:

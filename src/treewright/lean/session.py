@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean.knowledge import Knowledge
 from treewright.lean.types import (
     AuditReport,
     CheckResult,
@@ -67,10 +68,23 @@ class LeanSession(Protocol):
         """The same state with some of its goals only: how an AND node gives its parts away."""
         ...
 
+    def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
+        """What may help with the first goal of a state; nothing is tried."""
+        ...
+
     def check(
-        self, source: str, *, sorries: bool = False, timeout: float = DEFAULT_CHECK_SECONDS
+        self,
+        source: str,
+        *,
+        sorries: bool = False,
+        until: str = "",
+        timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
-        """Elaborates a whole text, kernel included. A header in it counts."""
+        """Elaborates a whole text, kernel included. A header in it counts.
+
+        With `sorries` and `until`, the name of a declaration, a backend may end behind the last
+        declaration of that name that has a `sorry`.
+        """
         ...
 
     def audit(self, name: str) -> AuditReport | TacticError:
@@ -78,8 +92,10 @@ class LeanSession(Protocol):
         ...
 
     def declarations(
-        self, prefix: str = "", module: str = "", *, types: bool = True
-    ) -> Iterator[Declaration]: ...
+        self, prefix: str = "", module: str = "", *, types: bool = True, plain: bool = False
+    ) -> Iterator[Declaration]:
+        """What is imported, by name. `plain`: types soon, not just as Lean prints them."""
+        ...
 
     def free(self, states: Sequence[ProofState | int]) -> None: ...
 

@@ -7,17 +7,21 @@ offsets, and replacing leaves every other byte of the file as it was.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, LeanSession
 from treewright.lean.types import CheckResult, Diagnostic, Goal, ProofState
+from treewright.lean.workspace.ordering import written_imports
 
-_IMPORT = re.compile(r"^\s*(?:public\s+)?(?:meta\s+)?import\s+(?:all\s+)?([\w.«»]+)", re.MULTILINE)
+_BY = re.compile(r"(?:^|\n)(?P<line>[^\n]*[^\n\w.]by)(?P<space>[ \t]+)$")
+USUAL_INDENT = 2
+_WIDEST_INDENT = 8
 _SKIPPED_DIRECTORIES = frozenset({".lake", ".git", ".treewright", "build", "node_modules"})
 
 
@@ -37,6 +41,7 @@ class Sorry:
     tactic: bool
     imports: tuple[str, ...]
     states: tuple[ProofState, ...]
+    trouble: Diagnostic | None = None  # an error of the text that concerns its declaration
 
     @property
     def goals(self) -> tuple[Goal, ...]:
@@ -59,10 +64,10 @@ class FileSorries:
 
 
 def extract(
-    session: LeanSession, source: str, *, timeout: float = DEFAULT_CHECK_SECONDS
+    session: LeanSession, source: str, *, until: str = "", timeout: float = DEFAULT_CHECK_SECONDS
 ) -> tuple[Sorry, ...]:
-    """Every `sorry` of a text, in order of position."""
-    result = session.check(source, sorries=True, timeout=timeout)
+    """Every `sorry` of a text, in order of position; all up to a declaration's, with `until`."""
+    result = session.check(source, sorries=True, until=until, timeout=timeout)
     if not isinstance(result, CheckResult):
         raise LeanError(f"the text could not be elaborated: {result}")
     return from_check(source, result)
@@ -70,7 +75,7 @@ def extract(
 
 def from_check(source: str, result: CheckResult) -> tuple[Sorry, ...]:
     data = source.encode()
-    imports = tuple(_IMPORT.findall(source)) or ("Init",)
+    imports = written_imports(source) or ("Init",)
     found = []
     for place in sorted(result.sorries, key=lambda p: (p.start, p.end)):
         start, end = _offset(data, place.start), _offset(data, place.end)
@@ -86,6 +91,7 @@ def from_check(source: str, result: CheckResult) -> tuple[Sorry, ...]:
                 place.tactic,
                 imports,
                 place.states,
+                place.trouble,
             )
         )
     return tuple(found)
@@ -109,6 +115,11 @@ def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSor
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError:
         return FileSorries(path, "", (), error="the file is not UTF-8")
+    return extract_source(session, path, source, timeout=timeout)
+
+
+def extract_source(session: LeanSession, path: Path, source: str, *, timeout: float) -> FileSorries:
+    """The same for a file whose text is at hand."""
     try:
         result = session.check(source, sorries=True, timeout=timeout)
     except TreewrightError as error:
@@ -118,12 +129,25 @@ def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSor
     return FileSorries(path, source, from_check(source, result), result.diagnostics)
 
 
-def extract_project(
-    session: LeanSession, root: Path, *, timeout: float = DEFAULT_CHECK_SECONDS
+def extract_files(
+    sessions: Callable[[], LeanSession], paths: Iterable[Path], *, timeout: float
 ) -> Iterator[FileSorries]:
-    """Every Lean file below `root`, build output left out, in order of path."""
-    for path in lean_files(root):
-        yield extract_file(session, path, timeout=timeout)
+    """File after file in a session of its own, in another one when that was lost.
+
+    The states of a file live until the next one is asked for.
+    """
+    session = None
+    try:
+        for path in paths:
+            if session is None or not session.alive:
+                session = sessions()
+            found = extract_file(session, path, timeout=timeout)
+            yield found
+            if session.alive:
+                session.free([state for sorry in found.sorries for state in sorry.states])
+    finally:
+        if session is not None:
+            session.close()
 
 
 def lean_files(root: Path) -> list[Path]:
@@ -138,10 +162,25 @@ def lean_files(root: Path) -> list[Path]:
     return sorted(found)
 
 
-def replace(source: str, sorry: Sorry, proof: str) -> str:
+def indentation(source: str, sorry: Sorry) -> int:
+    """How far a block stands in, where the `sorry` is: as far as its own line, if it has one."""
+    *above, line = source.encode()[: sorry.start].decode().split("\n")
+    if line.strip():
+        return USUAL_INDENT
+    outer = next((x for x in reversed(above) if x.strip() and _margin(x) < len(line)), line)
+    step = len(line) - _margin(outer)
+    return step if 0 < step <= _WIDEST_INDENT else USUAL_INDENT
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip(" ·"))
+
+
+def replace(source: str, sorry: Sorry, proof: str, *, aligned: bool = False) -> str:
     """The text with a tactic script in the place of `sorry`; nothing else changes.
 
-    A script of several lines is laid out so that Lean reads it as one block where it stands.
+    A script of several lines is laid out so that Lean reads it as one block where it stands. Behind
+    a `by` it begins a line of its own; `aligned`, it stands under its first line, as it used to.
     """
     data = source.encode()
     if data[sorry.start : sorry.end].strip() == b"":
@@ -152,11 +191,26 @@ def replace(source: str, sorry: Sorry, proof: str) -> str:
         text = _block("(by ", lines, ")", sorry.column + len("(by "), newline)
     elif len(lines) == 1:
         text = lines[0].strip()
+    elif not aligned and (begun := _last_on_its_line(data, sorry)):
+        column = _margin(begun["line"]) + USUAL_INDENT
+        text = newline + " " * column + _block("", lines, "", column, newline)
+        start = sorry.start - len(begun["space"])
+        return (data[:start] + text.encode() + data[sorry.end :]).decode()
     elif _begins_block(data[: sorry.start].decode()):
         text = _block("", lines, "", sorry.column, newline)
     else:
         text = _block("(", lines, ")", sorry.column + 1, newline)
     return (data[: sorry.start] + text.encode() + data[sorry.end :]).decode()
+
+
+def _last_on_its_line(data: bytes, sorry: Sorry) -> re.Match[str] | None:
+    """The line up to a `by` whose block ends with the line, so that it may stand below it."""
+    begun = _BY.search(data[: sorry.start].decode())
+    rest, *below = data[sorry.end :].decode().splitlines() or [""]
+    if begun is None or not (rest.strip() == "" or rest.lstrip().startswith("--")):
+        return None
+    following = next((line for line in below if line.strip()), "")
+    return begun if _margin(following) <= _margin(begun["line"]) else None
 
 
 def _begins_block(before: str) -> bool:
@@ -168,3 +222,13 @@ def _begins_block(before: str) -> bool:
 def _block(opening: str, lines: list[str], closing: str, column: int, newline: str) -> str:
     rest = [f"{' ' * column}{line}" if line.strip() else "" for line in lines[1:]]
     return newline.join([f"{opening}{lines[0]}", *rest]) + closing
+
+
+def patch_of(name: str, before: str, after: str) -> str:
+    """The change of a file as a unified diff, for `git apply` and `patch -p1`."""
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    # One without a newline at the end of its file is marked as `diff` does.
+    ended = (x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n" for x in lines)
+    return "".join(ended)

@@ -48,15 +48,22 @@ class Goal(msgspec.Struct, frozen=True):
 
     `hash` is strict: hypotheses by name, type and value in order, and the target, as terms and
     not as printed. In one environment, equal hashes mean the same goal. The case name and the
-    goal's own identity do not enter.
+    goal's own identity do not enter. A host without a hash function sends what it is of, `hashed`.
     """
 
     id: str
     target: str
-    hash: str
+    hash: str = ""
     hypotheses: tuple[Hypothesis, ...] = ()
     case: str | None = None
     metavariables: tuple[str, ...] = ()
+    hashed: str = ""
+
+    def __post_init__(self) -> None:
+        if self.hashed:
+            digest = hashlib.sha256(self.hashed.encode()).hexdigest()
+            msgspec.structs.force_setattr(self, "hash", digest)
+            msgspec.structs.force_setattr(self, "hashed", "")
 
     @property
     def pretty(self) -> str:
@@ -196,13 +203,17 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 class SorryPlace(msgspec.Struct, frozen=True):
-    """A `sorry` that elaboration met: its bytes [start, end), and a state for each of its goals."""
+    """A `sorry` that elaboration met: its bytes [start, end), and a state for each of its goals.
+
+    `trouble` is an error of its text that concerns its declaration, so that it cannot be proved.
+    """
 
     start: int
     end: int
     tactic: bool
     declaration: str
     states: tuple[ProofState, ...]
+    trouble: Diagnostic | None = None
 
 
 class AuditReport(msgspec.Struct, frozen=True):

@@ -10,18 +10,25 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from treewright.kernel.cache import cache_directory
+from treewright.lean.native.compiled import digest
+from treewright.lean.native.toolchain import require_toolchain
 from treewright.lean.session import LeanSession
 from treewright.lean.types import Declaration
 from treewright.lean.wasm.install import installed_path
+from treewright.lean.workspace.discovery import find_root, is_library
 from treewright.premises import lexical, phrasing
 from treewright.premises.declarations import is_premise, listed
 from treewright.premises.encoder import SentenceEncoder
 from treewright.premises.store import VECTOR_INDEX, PremiseStore, digest_of
 from treewright.premises.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from treewright.lean.backend import Choice
 
 _PAGE = 2000
 _VECTORS_AT_ONCE = 500
@@ -45,11 +52,27 @@ class BuildReport(msgspec.Struct, frozen=True):
     embedded: int | None = None
 
 
-def default_path(imports: Sequence[str] = ("Init",)) -> Path:
-    """Where the index of the bundled Lean with these imports lives, in the user's cache."""
-    key = "\n".join([installed_path().name, *sorted(set(imports))])
-    name = hashlib.sha256(key.encode()).hexdigest()[:16]
+def default_path(
+    imports: Sequence[str] = ("Init",), choice: Choice | None = None, start: Path | None = None
+) -> Path:
+    """Where the index of a Lean (the bundled one) with these imports lives, in the user's cache.
+
+    Imports from outside Lean's library are those of the choice's Lake project, or of that around
+    `start`.
+    """
+    parts = [_lean_name(choice), *sorted(set(imports))]
+    if not all(map(is_library, imports)):
+        own = choice.project if choice is not None else None
+        root = own or (find_root(start) if start is not None else None)
+        parts += [str(root)] if root is not None else []
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return cache_directory() / "premises" / f"{name}.db"
+
+
+def _lean_name(choice: Choice | None) -> str:
+    if choice is None or choice.backend == "wasm":
+        return installed_path().name
+    return f"native {digest(require_toolchain(choice.project))}"
 
 
 def build_lexical(
@@ -101,6 +124,7 @@ def index_words(store: PremiseStore, progress: Progress = silent) -> None:
     progress("lexical index", 0, len(documents))
     index = lexical.build((name, type_text) for _, name, type_text in documents)
     store.put_lexical([identifier for identifier, _, _ in documents], index)
+    store.set_facts(digest=store.digest())
     progress("lexical index", len(documents), len(documents))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from treewright.kernel.errors import UsageError
 from treewright.lean.session import LeanSession
 from treewright.lean.types import Declaration
 
@@ -29,9 +28,9 @@ def is_premise(declaration: Declaration) -> bool:
 
 
 def listed(session: LeanSession, module: str = "") -> Iterator[Declaration]:
-    """Every declaration with its type, also those that are no premises, for progress' sake."""
-    if session.info.backend != "wasm":
-        raise UsageError(
-            "a native Lean session cannot list declarations; give one of the bundled Lean"
-        )
-    return session.declarations(module=module, types=True)
+    """Every declaration with its type, also those that are no premises, for progress' sake.
+
+    Types come from the terms and not from Lean's printer, which is twenty times slower; they read
+    nearly the same.
+    """
+    return session.declarations(module=module, types=True, plain=True)

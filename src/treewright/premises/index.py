@@ -75,6 +75,20 @@ class PremiseIndex:
         found = self._store.fact("imports")
         return tuple(found) if isinstance(found, list) else ()
 
+    @property
+    def is_searchable(self) -> bool:
+        """Whether the ranking by words was made: a build that was interrupted has none yet."""
+        return self._store.array("ids") is not None
+
+    @property
+    def has_embeddings(self) -> bool:
+        return self._store.array(VECTOR_INDEX) is not None
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of all names and types in their order: what an answer depends on."""
+        return str(self._store.fact("digest") or self._store.digest())
+
     @cached_property
     def _lexical(self) -> tuple[npt.NDArray[np.int64], LexicalIndex]:
         return self._store.lexical()

@@ -157,6 +157,13 @@ class PremiseStore:
         """(id, name, type) in order of id."""
         return self._rows("SELECT id, name, type FROM premises ORDER BY id")
 
+    def digest(self) -> str:
+        """Of everything that a ranking by words is made from."""
+        found = hashlib.sha256()
+        for row in self._rows("SELECT digest FROM premises ORDER BY id"):
+            found.update(row[0])
+        return found.hexdigest()
+
     def premise(self, identifier: int) -> StoredPremise:
         rows = self._rows(
             "SELECT id, name, kind, module, type, digest FROM premises WHERE id = ?", (identifier,)

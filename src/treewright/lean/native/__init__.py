@@ -1,1 +1,1 @@
-"""The user's own toolchain, through the maintained library `lean-interact`."""
+"""The project's own toolchain, serving the protocol with one Lean file of ours."""

@@ -48,12 +48,13 @@ function createAudit(heap, calls, names, environment) {
   const recursorParent = (arena, name) => (name !== 0 && /^rec(_\d+)?$/.test(arena.names[name][1]) ? arena.names[name][0] : -1);
 
   /** The axioms that the targets rest on, all of them allowed; a Refusal otherwise. */
-  function audit({ env, base, builder, original, comparison, allowed, plain }, rests) {
+  function audit(matter, rests) {
+    const { base, builder, original, elsewhere, comparison, allowed, plain } = matter;
     const permitted = new Set(allowed);
     const found = new Set();
     const outside = new Set();
     const shown = [...rests.imported].map((n) => names.show(builder.name(n)));
-    if (shown.includes('sorryAx')) throw new Refusal('sorry', 'it rests on sorry');
+    if (shown.includes('sorryAx')) throw new Refusal('sorry', `it rests on ${whoseSorry(matter, rests)}`);
     for (const name of shown) if (RUNS_CODE.includes(name)) throw new Refusal('unsafe', `it rests on ${name}, which runs compiled code`);
     for (const declaration of rests.declarations) {
       const name = nameOf(declaration);
@@ -66,7 +67,7 @@ function createAudit(heap, calls, names, environment) {
       if (declaration.kind === 'opaque' && !(original.has(name) && comparison.sameConstant(name, name))) {
         throw new Refusal('unsafe', `it rests on ${plain(name)}, which is opaque and not the original's`);
       }
-      if (original.has(name) && isImplementedElsewhere(env, builder.name(name))) {
+      if (elsewhere.has(name)) {
         throw new Refusal('unsafe', `it rests on ${plain(name)}, which has another implementation`);
       }
     }
@@ -78,9 +79,12 @@ function createAudit(heap, calls, names, environment) {
     return [...found].sort();
   }
 
-  function isImplementedElsewhere(env, name) {
-    const result = calls.call('l_Lean_Compiler_getImplementedBy_x3f', inc(env), inc(name));
-    return !heap.isBox(result) || calls.truth('l_Lean_isExtern', inc(env), inc(name));
+  /** Whose it is, if it is not the text's own. */
+  function whoseSorry({ arena, everything, plain }, { declarations }) {
+    const sorryAx = arena.nameOf(['sorryAx']);
+    const left = declarations.find((d) => arena.constantsOf(termsOf(d)).has(sorryAx));
+    const name = left && nameOf(left);
+    return left === undefined || everything.has(name) ? 'sorry' : `the sorry of ${plain(name)}, which is not in this text`;
   }
 
   /**

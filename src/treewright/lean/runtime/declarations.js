@@ -1,7 +1,7 @@
 'use strict';
 /**
  * Declarations of a text as data: read from an environment into an arena, with everything they
- * rest on beyond the imports, what is needed before what needs it.
+ * rest on beyond the library, what is needed before what needs it.
  *
  *   { kind: 'axiom' | 'def' | 'theorem' | 'opaque', name, params, type, value, hints, unsafe }
  *   { kind: 'inductive', params, count, unsafe, types: [{ name, type, constructors: [{ name, type }] }] }
@@ -128,8 +128,8 @@ function createDeclarations(heap, environment, terms) {
   }
 
   /**
-   * Everything of this text that some (borrowed) names rest on, in an order in which the kernel can
-   * take it. What is imported, or not there, is left out. Of `whole` names everything counts, of
+   * Everything of this text and its project that some (borrowed) names rest on, in an order in which the
+   * kernel can take it. What is the library's, or not there, is left out. Of `whole` names everything counts, of
    * `stated` ones what they say: a theorem then comes without its proof.
    */
   function collect(env, arena, whole, stated = []) {
@@ -159,7 +159,7 @@ function createDeclarations(heap, environment, terms) {
         const number = reader.name(top.name);
         if (done.has(number)) { stack.pop(); continue; }
         done.add(number);
-        const info = environment.isImported(env, top.name) ? 0 : environment.find(env, top.name);
+        const info = environment.isLibrary(env, top.name) ? 0 : environment.find(env, top.name);
         if (!info) { stack.pop(); continue; }
         kept.push(info);
         const needs = [];

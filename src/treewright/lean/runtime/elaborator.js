@@ -9,7 +9,12 @@
 const COMMAND_STATE = { env: 0, messages: 1, scopes: 2, infoState: 8 };
 const SCOPE = { opts: 1, currNamespace: 2, openDecls: 3 };
 const CORE_STATE = { env: 0, ngen: 2, messages: 6 };
-const CORE_CONTEXT = { initHeartbeats: 8 };
+const CORE_CONTEXT = { currNamespace: 6, initHeartbeats: 8 };
+const ALL_LEVELS = 2; // of what a module exports: to everybody, to servers, to itself
+const ENVIRONMENT = { base: 0 }; // { private, public }: two kernel environments
+const KERNEL_ENVIRONMENT = { header: 5 };
+const HEADER_IS_MODULE = 4; // scalar byte of EnvironmentHeader, behind the trust level
+const SYNTAX_ARGS = 2; // of a node
 const INFO_ENABLED = 0; // scalar byte of InfoState
 const INFO_TREES = 2;
 
@@ -21,6 +26,7 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   const emptyOptions = heap.global('l_Lean_Options_empty');
   let noTrees = 0; // the empty array of info trees, once an environment is there to take it from
   const FILE = '<input>';
+  let options = [];
 
   const inputContext = (text) => call(
     'l_Lean_Parser_mkInputContext___redArg',
@@ -46,27 +52,74 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
       module: names.show(field(i, 0)), all: heap.scalar8(i, 0) === 1, meta: heap.scalar8(i, 2) === 1,
     }));
     dec(array);
-    return { input, header, parserState, log, imports };
+    const [moduleToken] = heap.readArray(field(header, SYNTAX_ARGS));
+    const isModule = heap.arraySize(field(moduleToken, SYNTAX_ARGS)) > 0;
+    return { input, header, parserState, log, imports, isModule };
   }
 
-  /** Imports what a parsed header asks for: { state } or { messages } that say why not. */
-  function importHeader({ input, header, log }) {
-    // Called unboxed for its UInt32 trust level, so borrowed arguments are kept alive here.
-    const fn = calls.raw('l_Lean_Elab_processHeader');
-    const args = [inc(header), inc(emptyOptions), inc(log), inc(input), 0, heap.array([]), 1, names.make(['_input'])];
-    args.forEach((a, i) => { if (i !== 4 && i !== 6) inc(a); });
-    if (fn.length === args.length + 1) args.push(box(0));
-    const result = calls.unwrap(fn(...args) >>> 0);
-    const notes = messages.read(field(result, 1));
+  function releaseHeader({ input, header, parserState, log }) {
+    [input, header, parserState, log].forEach(dec);
+  }
+
+  /** What the parser says about a header. */
+  const notes = (parsed) => messages.read(parsed.log);
+
+  /** Options for every text whose header is imported from now on: [name, value as text]. */
+  function setOptions(given) {
+    options = given;
+  }
+  const givenOptions = () => JSON.stringify(options);
+
+  /**
+   * Imports what a parsed header asks for: { state } or { messages } that say why not. `compiled` is the
+   * name of the module that the text is compiled as, with `more` options: then everything in it is for
+   * everybody, even if it begins with `module`.
+   *
+   * Not by Lean's `processHeader`: in this Lean it takes whoever imports for a `module`, in which all is
+   * private that is not said to be public, and which can import none but `module`s. With all levels
+   * asked for, a text is a plain file, unless it says that it is none.
+   */
+  function importHeader({ header, log, isModule }, compiled = '', more = []) {
+    const notes = messages.read(log);
     if (notes.some((m) => m.severity === 'error')) return { messages: notes };
-    const fresh = call('l_Lean_Elab_Command_mkState', inc(field(result, 0)), inc(messages.empty), inc(emptyOptions));
+    const env = importModules(call('l_Lean_Elab_headerToImports', inc(header), box(1)), notes);
+    if (!env) return { messages: notes };
+    if (isModule && !compiled) markModule(env);
+    const named = call('l_Lean_Environment_setMainModule', env, names.parse(compiled || '_input'));
+    const fresh = call('l_Lean_Elab_Command_mkState', named, inc(messages.empty), inc(emptyOptions));
     if (!noTrees) noTrees = inc(field(field(fresh, COMMAND_STATE.infoState), INFO_TREES));
     const silent = withInfo(fresh, false);
     dec(fresh);
-    const { state } = commands(silent, SETUP, {});
+    const lines = [...options, ...more].map(([name, value]) => `set_option ${name} ${value}\n`);
+    const { state } = commands(silent, SETUP + lines.join(''), {});
     dec(silent);
-    dec(result);
     return { state, messages: notes };
+  }
+
+  /** The environment of some imports (taken), or 0 and a note. */
+  function importModules(imports, notes) {
+    // Called unboxed for its UInt32 trust level, so borrowed arguments are kept alive here.
+    const fn = calls.raw('l_Lean_importModules');
+    const [trust, leak, extensions, level] = [0, 1, 1, ALL_LEVELS];
+    const args = [imports, inc(emptyOptions), trust, heap.array([]), leak, extensions, level, box(1)];
+    for (const owned of [0, 1, 3]) inc(args[owned]);
+    if (fn.length === args.length + 1) args.push(box(0));
+    try {
+      return calls.unwrap(fn(...args) >>> 0);
+    } catch (error) {
+      if (!(error instanceof LeanException)) throw error;
+      const text = heap.takeString(call('lean_io_error_to_string', error.object));
+      notes.push({ severity: 'error', text, line: 1, column: 0, kind: '' });
+      return 0;
+    }
+  }
+
+  /** The environment was made a moment ago: nobody else has seen its headers. */
+  function markModule(env) {
+    const base = field(env, ENVIRONMENT.base);
+    for (const side of [0, 1]) {
+      heap.setScalar8(field(field(base, side), KERNEL_ENVIRONMENT.header), HEADER_IS_MODULE, 1);
+    }
   }
 
   /** A copy of a command state that collects info trees, or does not. */
@@ -82,20 +135,23 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
    *   inspect(stx)             looks at a command before it runs; a string it returns stops everything
    *   isGenerated(stx)         whether a command gets no code; see codegen.js
    *   after(trees, before)     looks at a command's info trees and the state before it
+   *   passed({ command, before, state, parser, notes, error, generated })    is told of each command, with
+   *                            what was said of it and the first error; all ends if it returns true
    * Returns { state, messages, stopped }.
    */
-  function commands(start, text, { input = inputContext(text), parserState, inspect, isGenerated, after }) {
+  function commands(start, text, { input = inputContext(text), parserState, inspect, isGenerated, after, passed }) {
     let parser = parserState || constructor(0, [box(0)], 1);
     let state = inc(start);
     const notes = [];
     let stopped = '';
-    let mode = codegen.MODE.all;
-    while (!stopped) {
+    let isOver = false;
+    while (!stopped && !isOver) {
       const scope = field(field(state, COMMAND_STATE.scopes), 0);
       const context = constructor(0, [
         inc(field(state, COMMAND_STATE.env)), inc(field(scope, SCOPE.opts)),
         inc(field(scope, SCOPE.currNamespace)), inc(field(scope, SCOPE.openDecls)),
       ]);
+      const said = notes.length;
       const parsed = call('l_Lean_Parser_parseCommand', inc(input), context, parser, inc(messages.empty));
       const command = inc(field(parsed, 0));
       parser = inc(field(field(parsed, 1), 0));
@@ -114,14 +170,21 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
         break;
       }
       const before = state;
-      if (isGenerated && isGenerated(command)) mode = codegen.MODE.data;
-      else if (mode === codegen.MODE.data) mode = codegen.MODE.quiet;
+      const generated = Boolean(isGenerated && isGenerated(command));
+      const mode = generated ? codegen.MODE.data : codegen.MODE.all;
+      inc(command);
       state = codegen.during(mode, () => elaborate(command, before, input, notes));
       if (after) {
         after(heap.readPersistentArray(field(field(state, COMMAND_STATE.infoState), INFO_TREES)), before, notes);
       }
-      dec(before);
       if (watchdog.isSet()) stopped = 'interrupted';
+      else if (passed) {
+        const own = notes.slice(said);
+        const error = own.find((m) => m.severity === 'error');
+        isOver = passed({ command, before, state, parser, notes: own, error, generated }) === true;
+      }
+      dec(command);
+      dec(before);
     }
     dec(input);
     dec(parser);
@@ -137,6 +200,7 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
       changes[COMMAND_STATE.infoState] = copyWith(info, { [INFO_TREES]: inc(noTrees) });
     }
     const ref = makeRef(copyWith(before, changes));
+    const at = place(command, input);
     call('lean_io_set_heartbeats', box(0));
     let failure = '';
     try {
@@ -149,8 +213,18 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
     const state = inc(refValue(ref));
     dec(ref);
     notes.push(...messages.read(field(state, COMMAND_STATE.messages)));
-    if (failure && !watchdog.isSet()) notes.push({ severity: 'error', text: failure, line: 1, column: 0, kind: '' });
+    if (failure && !watchdog.isSet()) notes.push({ severity: 'error', text: failure, ...at, kind: '' });
+    notes.push(...codegen.remarks().map((remark) => ({ ...remark, ...at, kind: '' })));
     return state;
+  }
+
+  /** Where a borrowed command begins, as messages say it: { line, column }. */
+  function place(command, input) {
+    const start = syntax.range(command)?.start ?? 0;
+    const position = call('l_Lean_FileMap_toPosition', inc(field(input, 2)), box(start));
+    const at = { line: heap.unbox(field(position, 0)), column: heap.unbox(field(position, 1)) };
+    dec(position);
+    return at;
   }
 
   // One closure for every visit to TermElabM; what it does is in `visitor`. Its arity counts
@@ -230,8 +304,13 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
     return failed ? { error: heap.takeString(value) } : { syntax: value };
   }
 
+  // What this module remembers of Lean's memory, to be found again in a copy of it.
+  const roots = () => ({ noTrees });
+  const adopt = (found) => { noTrees = found.noTrees; };
+
   return {
-    parseHeader, importHeader, commands, withInfo, inTermElab, withLocalInstances, parse,
+    parseHeader, releaseHeader, notes, setOptions, givenOptions, importHeader, roots, adopt, commands, withInfo, inTermElab,
+    withLocalInstances, parse,
   };
 }
 

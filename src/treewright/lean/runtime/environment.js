@@ -3,6 +3,7 @@
  * What an environment contains: declarations, and what they rest on.
  */
 const { createLookup } = require('./lookup.js');
+const { createPlainTypes } = require('./plain_types.js');
 
 const KINDS = ['axiom', 'def', 'theorem', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
 const ORIGINAL_KINDS = ['def', 'theorem', 'axiom', 'opaque', 'quot', 'inductive', 'constructor', 'recursor'];
@@ -10,7 +11,8 @@ const CONSTANT_VAL = { name: 0, levelParams: 1, type: 2 };
 const HEADER = { modules: 3, moduleData: 5 };
 const MODULE_DATA = { constNames: 1, constants: 2 };
 
-function createEnvironment(heap, calls, names, messages, terms, goals, elaborator) {
+/** `given`: the names of the modules that are a project's and not the library's. */
+function createEnvironment(heap, calls, names, messages, terms, goals, elaborator, given) {
   const { box, inc, dec, field, tag, isBox, readArray, readList } = heap;
   const { call, truth, makeRef } = calls;
   const { find, isImported } = createLookup(heap, calls);
@@ -21,6 +23,34 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     const kind = isBox(result) ? 'axiom' : ORIGINAL_KINDS[heap.unbox(field(result, 0))];
     dec(result);
     return kind;
+  }
+
+  /** The name of the module that declares a borrowed name, or null. */
+  function moduleOf(env, name) {
+    const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
+    const index = heap.option(result);
+    const at = index === null ? -1 : heap.unbox(index);
+    dec(result);
+    if (at < 0) return null;
+    const header = call('l_Lean_Environment_header', inc(env));
+    const module = names.show(field(field(heap.arrayItem(field(header, HEADER.modules), at), 0), 0));
+    dec(header);
+    return module;
+  }
+
+  /** Whether a borrowed name comes from the library: neither from this text nor from its project. */
+  function isLibrary(env, name) {
+    if (given.size === 0) return isImported(env, name);
+    const module = moduleOf(env, name);
+    return module !== null && !given.has(module);
+  }
+
+  /** Whether compiled code takes another definition for a (borrowed) name. */
+  function isImplementedElsewhere(env, name) {
+    const result = call('l_Lean_Compiler_getImplementedBy_x3f', inc(env), inc(name));
+    const other = !isBox(result);
+    dec(result);
+    return other || truth('l_Lean_isExtern', inc(env), inc(name));
   }
 
   const constantVal = (info) => field(field(info, 0), 0);
@@ -58,15 +88,15 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   }
 
   /**
-   * What a declaration rests on. Constants of this session are followed; imported ones are
-   * leaves, and count as axioms unless they were theorems where they were declared.
+   * What a declaration rests on. Constants of this session and of its project are followed; the
+   * library's are leaves, and count as axioms unless they were theorems where they were declared.
    */
   function audit(env, text) {
     const target = resolve(env, text);
-    return target && restingOn(env, target);
+    return target && restingOn(env, target, isLibrary);
   }
 
-  function restingOn(env, target) {
+  function restingOn(env, target, isLeaf) {
     const axioms = new Set();
     const local = [];
     const missing = [];
@@ -90,8 +120,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
       const imported = isImported(env, name);
       if (tag(info) === 0 && (!imported || originalKind(env, name) === 'axiom')) axioms.add(shown);
       if (isUnsafe(info)) unsafe.push(shown);
-      if (!imported) {
-        local.push(shown);
+      if (!imported) local.push(shown);
+      if (!imported || !isLeaf(env, name)) {
         eachDependency(info, (n) => todo.push(inc(n)));
       }
       dec(info);
@@ -104,15 +134,16 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   }
 
   /** Whether a declaration (its borrowed name) rests on an axiom, directly or not. */
-  function restsOn(env, name, axiom) {
+  function restsOn(env, name, axiom, isLeaf = isImported) {
     const info = find(env, name);
-    const { axioms } = restingOn(env, { name, info });
+    if (!info) return false;
+    const { axioms } = restingOn(env, { name, info }, isLeaf);
     dec(info);
     return axioms.includes(axiom);
   }
 
   /**
-   * The names of what a text leaves open: declarations that rest on `sorry`. Auxiliary ones only if
+   * The names of what a text leaves open: declarations that rest on a `sorry` of its own. Auxiliary ones only if
    * nothing else mentions them: then somebody wrote them under such a name.
    */
   function openNames(env) {
@@ -120,7 +151,7 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     const known = new Set();
     const open = declared.filter((name) => {
       const info = find(env, name);
-      const { axioms, local } = restingOn(env, { name, info });
+      const { axioms, local } = restingOn(env, { name, info }, isImported);
       dec(info);
       local.forEach((shown) => known.add(shown));
       return axioms.includes('sorryAx');
@@ -177,8 +208,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     return rows.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
   }
 
-  /** Declarations of the imported modules and of this session: { items, total }. */
-  function declarations(commandState, env, { prefix, module, offset, limit, types }) {
+  /** Declarations of the imported modules and of this session: { items, total }; `plain`: types are not printed by Lean. */
+  function declarations(commandState, env, { prefix, module, offset, limit, types, plain }) {
     const key = JSON.stringify([env, prefix, module]);
     const session = sessionConstants(env);
     const header = call('l_Lean_Environment_header', inc(env));
@@ -188,7 +219,7 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     }
     const { rows: shown } = listing;
     const page = shown.slice(offset, offset + limit);
-    const printer = types ? typePrinter(commandState) : null;
+    const printer = !types ? null : plain ? { print: plainTypes(env), release: () => {} } : typePrinter(commandState);
     const items = page.map(({ name, info, owner, text }) => ({
       name: text,
       kind: tag(info) === 0 && owner !== null ? originalKind(env, name) : KINDS[tag(info)],
@@ -200,6 +231,17 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
     dec(header);
     return { items, total: shown.length };
   }
+
+  /** Prints closed types of an environment from their terms alone. */
+  const plainTypes = (env) => createPlainTypes(heap, names, terms, (shown, ask, otherwise) => {
+    const name = names.parse(shown);
+    const info = find(env, name);
+    dec(name);
+    if (!info) return otherwise;
+    const answer = ask(typeOf(info));
+    dec(info);
+    return answer;
+  });
 
   /** Prints closed types in an environment. */
   function typePrinter(commandState) {
@@ -214,7 +256,8 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
   }
 
   return {
-    find, resolve, typeOf, isImported, isUnsafe, originalKind, eachDependency, audit, sessionConstants, declaredNames, openNames,
+    find, resolve, typeOf, isImported, isLibrary, isImplementedElsewhere, moduleOf, restsOn, restingOn, isUnsafe, originalKind, eachDependency, audit,
+    sessionConstants, declaredNames, openNames,
     declarations, KINDS,
   };
 }

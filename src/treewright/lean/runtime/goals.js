@@ -191,7 +191,46 @@ function createGoals(heap, calls, names, terms) {
     };
   }
 
-  return { describeAll, instantiate, print, declarations };
+  /**
+   * The first goal of a state by its terms: { target, hypotheses: [{ name, fvar, type, isLet }], unfold, release }. Terms are
+   * without assigned metavariables and live until `release`; `unfold` gives what a type says when its head is unfolded.
+   */
+  function firstOf(state) {
+    const [mvarId] = heap.readList(state.goals);
+    const mctx = field(state.meta, META_STATE.mctx);
+    const decl = findDecl(mctx, mvarId);
+    const lctx = sanitize(field(decl, MVAR_DECL.lctx), field(state.coreContext, CORE_CONTEXT.options));
+    const kept = [lctx];
+    const whole = (e) => {
+      kept.push(instantiate(mctx, e));
+      return kept[kept.length - 1];
+    };
+    const hypotheses = declarations(lctx).filter((d) => heap.scalar8(d, DECL_KIND) === 0).map((d) => ({
+      name: names.show(field(d, LOCAL_DECL.userName)), fvar: names.show(field(d, LOCAL_DECL.fvarId)),
+      type: whole(field(d, LOCAL_DECL.type)), isLet: tag(d) === 1,
+    }));
+    const monad = [
+      copyWith(state.metaContext, {
+        [META_CONTEXT.lctx]: inc(lctx), [META_CONTEXT.localInstances]: inc(field(decl, MVAR_DECL.localInstances)),
+      }),
+      makeRef(inc(state.meta)), inc(state.coreContext), makeRef(inc(state.core)),
+    ];
+    kept.push(...monad);
+    const unfold = (e) => {
+      try {
+        const found = run('l_Lean_Meta_whnf', inc(e), ...monad.map(inc));
+        kept.push(found);
+        return found;
+      } catch (error) {
+        if (!(error instanceof calls.LeanException)) throw error;
+        dec(error.object);
+        return e;
+      }
+    };
+    return { target: whole(field(decl, MVAR_DECL.type)), hypotheses, unfold, release: () => kept.forEach(dec) };
+  }
+
+  return { describeAll, firstOf, instantiate, print, declarations };
 }
 
 module.exports = { createGoals, META_STATE, META_CONTEXT, MVAR_DECL };

@@ -1,8 +1,10 @@
 'use strict';
 /**
- * Rulings on data that another process hands over, one that has read a candidate. This process
- * has not: it has imported the libraries and elaborated the original. Nothing of the data is run. It
- * is decoded, compared with the original, audited, and given to the kernel on the bare imports.
+ * Rulings on data that other processes hand over: of one that has read a candidate, and of one that has
+ * read the original. This process has read no text at all, so that no code of anybody's has run in its
+ * memory; it has imported the library. Nothing of the data is run. It is decoded, compared, audited, and
+ * given to the kernel on the bare library. What a project's modules declare is part of the data, like the
+ * text's own.
  */
 const { createArena, DataError, EXPR, LEVEL } = require('./arena.js');
 const { createAudit, nameOf, termsOf, RUNS_CODE } = require('./audit.js');
@@ -29,7 +31,8 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
   const auditor = createAudit(heap, calls, names, environment);
 
   /**
-   *   env, base     the original's environment and that of its imports (borrowed)
+   *   base          the environment of the library that the original imports (borrowed)
+   *   original      what the original declares, as data; `implemented`: which of it has another implementation
    *   targets       what is to be proved: names as lists of components, or as text if nothing is compared
    *   stated        what the candidate must declare as the original does, besides the targets; null if
    *                 there is nothing to compare with
@@ -37,10 +40,10 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
    *   separately    whether each target gets a ruling of its own
    * Returns rulings { reason, detail, names, axioms, filled, constants }.
    */
-  function judge(env, base, { targets, separately, stated, ...request }) {
+  function judge(base, { targets, separately, stated, ...request }) {
     let matter = null;
     const early = ruling(() => {
-      matter = prepare(env, base, { ...request, compared: stated === null ? [] : [...targets, ...stated] });
+      matter = prepare(base, { ...request, compared: stated === null ? [] : [...targets, ...stated] });
       return {};
     });
     const groups = separately ? targets.map((target) => [target]) : [targets];
@@ -62,7 +65,7 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
   }
 
   /** Decodes the data and compares it with the original. */
-  function prepare(env, base, { data, compared, allowed }) {
+  function prepare(base, { data, original: stated, implemented, compared, allowed }) {
     const arena = createArena();
     const builder = createBuilder(heap, calls, arena);
     const bareBase = kernel.bare(base);
@@ -72,16 +75,16 @@ function createJudge(heap, calls, names, environment, declarations, kernel) {
     const given = arena.decode(data, LIMITS);
     refuseComputedUniverses(arena, given);
     const candidate = indexOf(given);
-    const original = indexOf(declarations.collect(env, arena, [], [...everything].map(builder.name)).declarations);
-    const isProof = createProofTest(arena, builder, {
-      original: () => env,
-      candidate: () => kernel.wrap(given.reduce((soFar, d) => addIfPossible(soFar, d, builder), inc(bareBase))),
-    });
+    const meant = arena.decode(stated, LIMITS);
+    const original = indexOf(meant);
+    const environmentOf = (list) => () => kernel.wrap(list.reduce((soFar, d) => addIfPossible(soFar, d, builder), inc(bareBase)));
+    const isProof = createProofTest(arena, builder, { original: environmentOf(meant), candidate: environmentOf(given) });
     const comparison = createComparison(arena, original, candidate, {
       isImported: imports.has, isOwn: (name) => everything.has(name), isProof,
     });
     const plain = (name) => comparison.userComponents(name).map((p) => (typeof p === 'string' ? p : p.num)).join('.');
-    const matter = { env, base, bareBase, arena, builder, candidate, original, imports, comparison, allowed, plain };
+    const elsewhere = new Set(implemented.map(arena.nameOf));
+    const matter = { base, bareBase, arena, builder, candidate, original, elsewhere, everything, imports, comparison, allowed, plain };
     for (const name of everything) compareOne(name, matter);
     return matter;
   }

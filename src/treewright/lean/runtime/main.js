@@ -1,15 +1,24 @@
 'use strict';
 /**
- * Called from the patched lean.js when Lean's own main opens the file it was told to compile:
- * the runtime, the search path and the task manager are up by then. Never returns.
+ * Called from the patched lean.js, and never returns: when Lean's own main opens the file it was told to
+ * compile (the runtime, the search path and the task manager are up by then), or before that main, with
+ * the image of what it would have done.
  */
 const { createServer } = require('./server.js');
 const { createReader, write } = require('./pipes.js');
 const { lockFileSystem } = require('./sandbox.js');
+const { saveImage, loadImage } = require('./image.js');
 
-function serve(host) {
-  lockFileSystem(host.FS);
-  const server = createServer(host);
+function serve(bare, image) {
+  const files = lockFileSystem(bare.FS);
+  const host = { ...bare, files };
+  const roots = image === '' ? null : loadImage(host, image);
+  if (process.env.TREEWRIGHT_IMAGE_FD) {
+    const table = host.tableSize(); // before the server adds its functions
+    saveImage(host, createServer(host).imported(), table, Number(process.env.TREEWRIGHT_IMAGE_FD));
+    process.exit(0);
+  }
+  const server = createServer(host, roots);
   // Not stdout: whatever Lean's C++ prints there by itself must never look like a reply.
   const replies = Number(process.env.TREEWRIGHT_REPLY_FD);
   write(replies, `${JSON.stringify({ ready: true, ms: Math.round(performance.now()) })}\n`);

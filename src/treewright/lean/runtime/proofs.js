@@ -55,6 +55,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
       coreContext: inc(monad.core),
       root: goal,
       environment,
+      origin: { declaration: '' }, // stands for where the proof began, in all states that come of it
     };
   }
 
@@ -96,7 +97,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
   const startType = (environment, commandState, type) => open(environment, commandState, () => inc(type));
 
   /** A state at a place inside a declaration: see sorries.js. `place` is borrowed. */
-  function startAt(environment, commandState, place) {
+  function startAt(environment, commandState, place, declaration) {
     const state = elaborator.inTermElab(commandState, (monad) => {
       let core = copyWith(refValue(monad.coreRef), {
         [CORE_STATE.env]: inc(place.env), [CORE_STATE.ngen]: inc(place.ngen),
@@ -120,6 +121,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
       return {
         core, meta, term: inc(refValue(monad.termRef)), goals: heap.list([inc(field(root, 0))]),
         termContext: inc(monad.term), metaContext: inc(monad.meta), coreContext: inc(monad.core), root, environment,
+        origin: { declaration },
       };
     });
     return keep(state);
@@ -212,7 +214,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
   }
 
   return {
-    startStatement, startType, startAt, focus, runTactic, completeness, report, free, states, watchdog,
+    startStatement, startType, startAt, focus, runTactic, completeness, report, find, free, states, watchdog,
   };
 }
 

@@ -26,24 +26,30 @@ function createUnproved(heap, { truth }, names, terms, environment, syntax) {
     });
   }
 
-  /** The names of this session's constants that rest on sorry, as their author wrote them. */
+  /** The names of this session's constants that rest on sorry, their project's included. */
   function unproved(env) {
     const { found, release } = environment.sessionConstants(env);
     const users = new Map(); // shown name -> shown names of those that mention it
+    const own = new Set(found.map(([shown]) => shown));
+    const imported = new Map(); // shown name -> name, of what is not this session's
     for (const [shown, info] of found) {
       const visit = (name) => {
         const used = names.show(name);
         if (!users.has(used)) users.set(used, new Set());
+        if (!own.has(used)) imported.set(used, name);
         users.get(used).add(shown);
       };
       terms.eachConstant(environment.typeOf(info), visit);
       if (VALUED.has(tag(info))) terms.eachConstant(field(field(info, 0), 1), visit);
     }
     const resting = new Set([SORRY]);
+    for (const [used, name] of imported) {
+      if (!environment.isLibrary(env, name) && environment.restsOn(env, name, SORRY, environment.isLibrary)) resting.add(used);
+    }
     for (const name of resting) users.get(name)?.forEach((user) => resting.add(user));
-    const own = found.filter(([shown]) => resting.has(shown));
-    const plain = own.filter(([, , name]) => !truth('l_Lean_Name_isInternalDetail', inc(name)));
-    const list = (plain.length > 0 ? plain : own).map(([, , name]) => names.showUser(name));
+    const open = found.filter(([shown]) => resting.has(shown));
+    const plain = open.filter(([, , name]) => !truth('l_Lean_Name_isInternalDetail', inc(name)));
+    const list = (plain.length > 0 ? plain : open).map(([, , name]) => names.showUser(name));
     release();
     return [...new Set(list)].sort();
   }

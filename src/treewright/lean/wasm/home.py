@@ -3,23 +3,70 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.lean.certificate import ModuleDigest
+from treewright.lean.host import Launch
+from treewright.lean.wasm import launch
 
 MINIMUM_NODE = 24
 NODE_VARIABLE = "TREEWRIGHT_NODE"
+# The judge makes imports of them: what is not plainly the library's is nobody's.
+_LIBRARY_MODULE = re.compile(r"(Init|Std|Lean|Lake)(\.[A-Za-z_]\w*)*\Z", re.ASCII)
+IMAGE_FILE = "init.image"  # the memory that Lean starts with
 
 
 @dataclass(frozen=True, slots=True)
 class LeanHome:
-    """An unpacked, patched Lean: `lean.js`, `lean.wasm`, `lib/`; and a Node for it."""
+    """An unpacked, patched Lean: `lean.js`, `lean.wasm`, `lib/`, and so on; and a Node for it."""
 
     path: Path
     node: Path
+
+    @property
+    def backend(self) -> str:
+        return "wasm"
+
+    @property
+    def detail(self) -> str:
+        return f"Node {node_version(self.node)}"
+
+    def launch(self) -> Launch:
+        from treewright.lean.wasm.manifest import verify_home
+
+        # A cache may be a link; Node's permissions are about where it leads.
+        real = replace(self, path=self.path.resolve())
+        verify_home(real)  # it may be long since it was handed out
+        return Launch(launch.command(real), "/", launch.environment(real.path / IMAGE_FILE))
+
+    def judging(self) -> LeanHome:
+        return self  # it is given no modules of a project
+
+    def is_library(self, module: str) -> bool:
+        return _LIBRARY_MODULE.match(module) is not None
+
+    def digest(self) -> str:
+        from treewright.lean.wasm.manifest import home_digest
+
+        return home_digest(self)
+
+    def changed(self, modules: Iterable[str]) -> str:
+        return ""  # its files are compared at every start, and a project says it of its own
+
+    def digests(self, modules: Iterable[str]) -> tuple[ModuleDigest, ...]:
+        return ()
+
+    def lacking(self, problem: str) -> str:
+        return (
+            f"the bundled Lean has Init, Std and Lean, and no other library: {problem}; with a "
+            "Lean toolchain, a call with --lean native reads such files in their Lake project"
+        )
 
 
 def find_node() -> Path:

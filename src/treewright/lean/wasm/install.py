@@ -25,15 +25,15 @@ from pathlib import Path
 from treewright.kernel import atomic
 from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
-from treewright.lean.wasm import manifest, module, patcher, wasm_patcher
-from treewright.lean.wasm.home import LeanHome, find_node
+from treewright.lean.wasm import image, launch, manifest, module, patcher, symbols, wasm_patcher
+from treewright.lean.wasm.home import IMAGE_FILE, LeanHome, find_node
 
 INTEGRITY = (
     "sha512-fwsXryqKhZjiebUFqqXghk2kDgZynYYB2KyEr3HJ"
     "1p5Z2y7iq7QKzOkKVGY5UKqqHb3jjBs0j69HdC657ORfCQ=="
 )
 TARBALL = f"{patcher.PACKAGE}-{patcher.VERSION}.tgz"
-_PATCHERS = (patcher, wasm_patcher, module)  # what decides what the installed files are
+_PATCHERS = (patcher, wasm_patcher, symbols, module)  # what decides what the installed files are
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _ATTEMPTS = 4
@@ -53,8 +53,9 @@ def silent(_what: str, _done: int, _total: int) -> None:
 def _layout() -> str:
     """Names the patched form, so that another set of patches makes another directory."""
     digest = hashlib.sha256(manifest.CONTENTS.encode())
-    for code in _PATCHERS:
-        digest.update(Path(str(code.__file__)).read_bytes())
+    sources = [Path(str(code.__file__)) for code in _PATCHERS]
+    for source in [*sources, *sorted(launch.RUNTIME.glob("*.js"))]:  # the image is made by these
+        digest.update(source.read_bytes())
     return f"{patcher.PACKAGE}-{patcher.VERSION}-{digest.hexdigest()[:12]}"
 
 
@@ -112,7 +113,7 @@ def _install(
         if needed():
             tarball = from_file or _download(home.path.parent / TARBALL, home.node, progress)
             verify(tarball, progress)
-            _unpack(tarball, home.path, progress)
+            _unpack(tarball, home, progress)
             if from_file is None:
                 tarball.unlink(missing_ok=True)
 
@@ -229,7 +230,8 @@ def verify(tarball: Path, progress: Progress = silent) -> None:
         )
 
 
-def _unpack(tarball: Path, target: Path, progress: Progress) -> None:
+def _unpack(tarball: Path, home: LeanHome, progress: Progress) -> None:
+    target = home.path
     staging = target.with_name(f".{target.name}.{os.getpid()}")
     _sweep(target)  # what a process that was killed left: we hold the lock
     try:
@@ -243,10 +245,14 @@ def _unpack(tarball: Path, target: Path, progress: Progress) -> None:
         (staging / "lean-lib.tar.gz").unlink()
         progress("patching lean.js", 0, 0)
         source = (staging / "lean.js").read_text(encoding="utf-8")
-        atomic.write_text(staging / "lean.js", patcher.patch(source))
+        script = patcher.patch(source)
+        atomic.write_text(staging / "lean.js", script)
         progress("patching lean.wasm", 0, 0)
-        patched = wasm_patcher.patch((staging / "lean.wasm").read_bytes())
+        patched, index = wasm_patcher.patch((staging / "lean.wasm").read_bytes(), script)
         atomic.write_bytes(staging / "lean.wasm", patched)
+        atomic.write_bytes(staging / patcher.SYMBOLS_FILE, index)
+        progress("starting Lean once, to keep its memory", 0, 0)
+        image.make_image(LeanHome(staging, home.node), staging / IMAGE_FILE)
         progress("recording the files", 0, 0)
         digest = manifest.contents_digest(manifest.write_manifest(staging))
         if digest != manifest.CONTENTS:

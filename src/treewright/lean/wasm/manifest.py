@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "5e809afa5a202f656ff984b23c4980f013e932b5a16aba1fe7fca4dfadee6afe"
+CONTENTS = "b6bcf04795d6071f425102ce03a583c67823da36be67394ac6e61c5b4cd8f906"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

@@ -7,12 +7,17 @@ of code can be replaced by another of the same length everywhere. Nothing is dis
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 from treewright.kernel.errors import TreewrightError
 
 I32, I64 = 0x7F, 0x7E
-_TYPE, _IMPORT, _FUNCTION, _GLOBAL, _EXPORT, _CODE = 1, 2, 3, 6, 7, 10
+_TYPE, _IMPORT, _FUNCTION, _TABLE, _GLOBAL, _EXPORT, _ELEMENT, _CODE = 1, 2, 3, 4, 6, 7, 9, 10
 _HEADER = b"\0asm\1\0\0\0"
-_FUNCTION_KIND = 0
+_FUNCTION_KIND, _GLOBAL_KIND = 0, 3
+_ONE_TABLE_OF_FUNCTIONS = b"\1\x70\0"  # without an upper limit
+_I32_CONST, _END = 0x41, 0x0B
 
 
 class ModuleError(TreewrightError):
@@ -54,6 +59,31 @@ def read_unsigned(data: bytes, at: int) -> tuple[int, int]:
             return result, at
 
 
+def read_signed(data: bytes, at: int) -> tuple[int, int]:
+    """A signed LEB128 number and where it ends."""
+    value, end = read_unsigned(data, at)
+    bits = 7 * (end - at)
+    return (value - (1 << bits) if value >> (bits - 1) else value), end
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """One entry of the export section; `entry` is how it is written there."""
+
+    name: bytes
+    kind: int
+    index: int
+    entry: bytes
+
+    @property
+    def is_function(self) -> bool:
+        return self.kind == _FUNCTION_KIND
+
+    @property
+    def is_global(self) -> bool:
+        return self.kind == _GLOBAL_KIND
+
+
 class Module:
     """A module whose functions can be exchanged."""
 
@@ -68,8 +98,10 @@ class Module:
                 size, start = read_unsigned(data, at + 1)
                 self._sections.append((kind, data[start : start + size]))
                 at = start + size
-            self._imported = self._count_imports(_FUNCTION_KIND)
-            self._imported_globals = self._count_imports(3)
+            self._imports = self._read_imports()
+            kinds = [kind for _, kind in self._imports]
+            self._imported = kinds.count(_FUNCTION_KIND)
+            self._imported_globals = kinds.count(_GLOBAL_KIND)
             self._bodies = self._find_bodies()
         except (IndexError, StopIteration):
             raise ModuleError("this WebAssembly module is cut short") from None
@@ -84,20 +116,23 @@ class Module:
             (found, content if found == kind else old) for found, old in self._sections
         ]
 
-    def _count_imports(self, wanted: int) -> int:
+    def _read_imports(self) -> list[tuple[bytes, int]]:
+        """The name and the kind of each import."""
         data = self._section(_IMPORT)
         count, at = read_unsigned(data, 0)
-        found = 0
+        found = []
         for _ in range(count):
-            for _name in range(2):
+            name = b""
+            for _part in range(2):  # the module it comes from, and its name there
                 length, at = read_unsigned(data, at)
+                name = data[at : at + length]
                 at += length
             kind = data[at]
-            found += kind == wanted
+            found.append((name, kind))
             at += 1
             if kind == _FUNCTION_KIND:
                 _, at = read_unsigned(data, at)
-            elif kind == 3:  # a global: its type and whether it can change
+            elif kind == _GLOBAL_KIND:  # its type and whether it can change
                 at += 2
             else:  # a table (with its element type first) or a memory: limits
                 at += kind == 1
@@ -170,6 +205,64 @@ class Module:
         count, at = read_unsigned(self._section(_EXPORT), 0)
         entry = unsigned(len(name)) + name.encode() + bytes([_FUNCTION_KIND]) + unsigned(function)
         self._replace_section(_EXPORT, unsigned(count + 1) + self._section(_EXPORT)[at:] + entry)
+
+    @property
+    def import_names(self) -> set[bytes]:
+        return {name for name, _ in self._imports}
+
+    def exports(self) -> list[Export]:
+        data = self._section(_EXPORT)
+        count, at = read_unsigned(data, 0)
+        found = []
+        for _ in range(count):
+            start = at
+            length, at = read_unsigned(data, at)
+            name = data[at : at + length]
+            kind = data[at + length]
+            index, at = read_unsigned(data, at + length + 1)
+            found.append(Export(name, kind, index, data[start:at]))
+        return found
+
+    def set_exports(self, exports: Sequence[Export]) -> None:
+        entries = b"".join(export.entry for export in exports)
+        self._replace_section(_EXPORT, unsigned(len(exports)) + entries)
+
+    def constant_globals(self) -> dict[int, int]:
+        """The values of the globals that begin as an i32 constant, by index."""
+        data = self._section(_GLOBAL)
+        count, at = read_unsigned(data, 0)
+        values = {}
+        for number in range(count):
+            at += 2  # its type and whether it can change
+            if data[at] == _I32_CONST:
+                value, end = read_signed(data, at + 1)
+                values[self._imported_globals + number] = value & 0xFFFFFFFF
+            else:
+                end = data.index(_END, at)
+            if data[end] != _END:
+                raise ModuleError("a global begins with something that is computed")
+            at = end + 1
+        return values
+
+    @property
+    def table_size(self) -> int:
+        data = self._section(_TABLE)
+        if not data.startswith(_ONE_TABLE_OF_FUNCTIONS):
+            raise ModuleError("there is not one table of functions without a limit")
+        return read_unsigned(data, len(_ONE_TABLE_OF_FUNCTIONS))[0]
+
+    def extend_table(self, functions: Iterable[int]) -> int:
+        """Puts functions at the end of the table; where the first of them is."""
+        first = self.table_size
+        indices = [unsigned(function) for function in functions]
+        size = unsigned(first + len(indices))
+        self._replace_section(_TABLE, _ONE_TABLE_OF_FUNCTIONS + size)
+        count, at = read_unsigned(self._section(_ELEMENT), 0)
+        place = bytes([0, _I32_CONST]) + signed(first) + bytes([_END])
+        segment = place + unsigned(len(indices)) + b"".join(indices)
+        rest = self._section(_ELEMENT)[at:]
+        self._replace_section(_ELEMENT, unsigned(count + 1) + rest + segment)
+        return first
 
     def type_of(self, parameters: list[int], results: list[int]) -> int:
         """The index of a type of functions, which some function of the module must have."""

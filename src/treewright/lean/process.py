@@ -1,7 +1,6 @@
-"""One Node process with Lean inside: starting it, one request at a time, ending it hard.
+"""One Lean process: starting it as its host says, one request at a time, ending it hard.
 
-The process runs in its own session with a scrubbed environment, under Node's permission
-model: it may read the Lean home and the runtime, start its watchdog thread, and nothing else.
+The process runs in its own session, with nothing but what its host gives it.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import secrets
 import selectors
 import subprocess
@@ -16,98 +16,34 @@ import tempfile
 import threading
 import time
 import weakref
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from treewright.kernel import jsontext, proctree
 from treewright.kernel.watchdog import watchdog
+from treewright.lean.adopted import Adopted
+from treewright.lean.host import Host, Lending, Started
+from treewright.lean.protocol import Reply, message
 from treewright.lean.session import LeanError
-from treewright.lean.types import (
-    Declaration,
-    Diagnostic,
-    Goal,
-    Ruling,
-    SorryPlace,
-    SyntaxNode,
-)
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.manifest import verify_home
 
-RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
 STARTUP_SECONDS = 120.0
-STACK_KILOBYTES = 512 * 1024
-JS_HEAP_MEGABYTES = 512
-_NODE_STACK_KILOBYTES = 240_000
 _CHUNK = 1 << 20
 _LONGEST_REPLY = 256 << 20
 _STDERR_TAIL = 2000
-# The stack limit has to be in force before the program is loaded, hence the shell.
-_LAUNCH = 'ulimit -c 0; ulimit -s "$1" 2>/dev/null || ulimit -s "$(ulimit -H -s)"; shift; exec "$@"'
-
-
-def node_flags(home: LeanHome) -> list[str]:
-    """What Node may use and reach; with the permission model on, nothing else is allowed."""
-    return [
-        f"--stack-size={_NODE_STACK_KILOBYTES}",
-        f"--max-old-space-size={JS_HEAP_MEGABYTES}",
-        "--no-warnings",
-        "--wasm-lazy-validation",  # of a file whose hash is known: only what is called
-        "--permission",
-        "--allow-worker",
-        f"--allow-fs-read={home.path}",
-        f"--allow-fs-read={RUNTIME}",
-    ]
-
-
-class Reply(msgspec.Struct):
-    """Every field any reply may have; see runtime/server.js."""
-
-    id: int | None
-    ok: bool
-    ms: float = 0.0
-    heap: int = 0
-    kind: str = ""
-    error: str = ""
-    state: int = 0
-    goals: tuple[Goal, ...] = ()
-    messages: tuple[Diagnostic, ...] = ()
-    complete: bool = False
-    uses_sorry: bool = False
-    env: int | None = None
-    stopped: str = ""
-    imports: tuple[str, ...] = ()
-    sorries: tuple[SorryPlace, ...] = ()
-    name: str = ""
-    axioms: tuple[str, ...] = ()
-    local: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    unsafe: tuple[str, ...] = ()
-    data: msgspec.Raw = msgspec.Raw(b"null")
-    targets: msgspec.Raw = msgspec.Raw(b"[]")
-    stated: msgspec.Raw = msgspec.Raw(b"[]")
-    unknown: tuple[str, ...] = ()
-    rulings: tuple[Ruling, ...] = ()
-    spent: bool = False
-    items: tuple[Declaration, ...] = ()
-    total: int = 0
-    rss: int = 0
-    states: int = 0
-    envs: int = 0
-    lean: str = ""
-    commit: str = ""
-    node: str = ""
-    unproved: tuple[str, ...] = ()
-    root: SyntaxNode | None = None
-    problem: str = ""
-    known: bool = False
 
 
 class ProcessLost(Exception):
     """The process ended, or was ended because it did not answer."""
 
 
+class LacksCode(ProcessLost):
+    """It ended because a text runs code that this Lean has not got: it always will."""
+
+
+NO_CODE = "it runs code that the bundled Lean has not got"
+_UNKNOWN_CODE = re.compile(r"\(interpreter\) unknown declaration '([^']+)'")
 _decode = jsontext.decoder(Reply)
 _encode = msgspec.json.Encoder().encode
 
@@ -115,11 +51,11 @@ _encode = msgspec.json.Encoder().encode
 class LeanProcess:
     """Requests are answered in order; a second thread waits until the first has its reply."""
 
-    def __init__(self, home: LeanHome, *, startup_seconds: float = STARTUP_SECONDS) -> None:
+    def __init__(self, host: Host, *, startup_seconds: float = STARTUP_SECONDS) -> None:
         self._lock = threading.Lock()
         self._cancelling = threading.Lock()
         self._cancel_fd = -1
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: subprocess.Popen[bytes] | Adopted | None = None
         self._marker = f"lean:{secrets.token_hex(8)}"
         self._next_id = 1
         self._running_id: int | None = None
@@ -129,16 +65,20 @@ class LeanProcess:
         self._stack = contextlib.ExitStack()
         started = time.monotonic()
         try:
-            self._spawn(home)
-            self._await_ready(started + startup_seconds)
+            taken = host.take() if isinstance(host, Lending) else None
+            if taken is not None:
+                self._adopt(taken)
+            else:
+                self._spawn(host)
+                self._await_ready(started + startup_seconds)
         except BaseException:
             self.kill("did not start")
             raise
         self.startup_seconds = time.monotonic() - started
         _living.add(self)
 
-    def _spawn(self, home: LeanHome) -> None:
-        verify_home(home)  # it may be long since it was handed out
+    def _spawn(self, host: Host) -> None:
+        launch = host.launch()
         cancel_read, self._cancel_fd = os.pipe()
         self._stack.callback(os.close, self._cancel_fd)
         os.set_blocking(cancel_read, False)
@@ -147,21 +87,10 @@ class LeanProcess:
         self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         try:
             child = self._child = subprocess.Popen(
-                [
-                    "/bin/sh",
-                    "-c",
-                    _LAUNCH,
-                    "sh",
-                    str(STACK_KILOBYTES),
-                    str(home.node),
-                    *node_flags(home),
-                    str(home.path / "lean.js"),
-                    "treewright-session.lean",
-                ],
-                cwd="/",
+                launch.command,
+                cwd=launch.directory,
                 env={
-                    "PATH": "/usr/bin:/bin",
-                    "TREEWRIGHT_RUNTIME": str(RUNTIME),
+                    **launch.environment,
                     "TREEWRIGHT_CANCEL_FD": str(cancel_read),
                     "TREEWRIGHT_REPLY_FD": str(replies_write),
                     proctree.MARKER: self._marker,
@@ -175,9 +104,53 @@ class LeanProcess:
         finally:
             os.close(cancel_read)
             os.close(replies_write)
-        self._stack.enter_context(watchdog.guarding(child.pid, self._marker))
         assert child.stdin is not None
         self._stdin = child.stdin.fileno()
+        self._watch()
+
+    def _adopt(self, taken: Started) -> None:
+        """A process that another of the user's started for us: it is ours from here on."""
+        self._marker = taken.marker
+        self._cancel_fd, self._replies = taken.cancel, taken.replies
+        self._stack.callback(os.close, taken.cancel)
+        self._stack.callback(os.close, taken.replies)
+        self._stderr = self._stack.enter_context(os.fdopen(taken.printed, "rb"))
+        self._child = Adopted(taken.pid, taken.stdin)
+        self._stdin = taken.stdin
+        self._watch()
+
+    @contextlib.contextmanager
+    def given_away(self) -> Iterator[Started]:
+        """Descriptors for whoever is to have the process, who ends it from then on.
+
+        Only before it was asked anything. If the block fails, the process is ended.
+        """
+        with self._lock:
+            if self._lost or self._next_id != 1 or self._child is None:
+                raise LeanError("only a process that was asked nothing can be given away")
+            self._lost = "given away"
+            try:
+                yield Started(
+                    self._child.pid,
+                    self._marker,
+                    self._stdin,
+                    self._replies,
+                    self._cancel_fd,
+                    self._stderr.fileno(),
+                )
+            except BaseException:
+                self._end("could not be given away")
+                raise
+            self._let_go()
+
+    def wait_for_end(self) -> None:
+        """Until a process that was given away is over, so that nothing is left of it."""
+        if self._child is not None:
+            self._child.wait()
+
+    def _watch(self) -> None:
+        assert self._child is not None
+        self._stack.enter_context(watchdog.guarding(self._child.pid, self._marker))
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._replies, False)
         self._reader = self._stack.enter_context(selectors.DefaultSelector())
@@ -217,13 +190,11 @@ class LeanProcess:
                 raise ProcessLost(self._lost)
             request_id = self._next_id
             self._next_id += 1
-            message = {"id": request_id, "op": op, **(fields or {})}
-            if soft is not None:
-                message["max_ms"] = max(1, round(soft * 1000))
+            sent = message(op, request_id, soft, fields or {})
             deadline = time.monotonic() + hard
             self._running_id = request_id
             try:
-                self._write(_encode(message) + b"\n", deadline)
+                self._write(_encode(sent) + b"\n", deadline)
                 reply = _decode(self._read_line(deadline))
                 if reply.id != request_id:
                     raise ProcessLost("the Lean process answered another request")
@@ -239,7 +210,8 @@ class LeanProcess:
             self.heap_bytes = reply.heap
             if reply.kind == "fatal":
                 self._end(_explain_fatal(reply.error))
-                raise ProcessLost(self._lost)
+                kind = LacksCode if self._lost.startswith(NO_CODE) else ProcessLost
+                raise kind(self._lost)
             return reply
 
     def cancel(self) -> None:
@@ -324,9 +296,14 @@ class LeanProcess:
             self._cancel_fd = -1
         if self._child is not None:
             self._child.wait()
-            if self._child.stdin is not None:
-                with contextlib.suppress(OSError):
-                    self._child.stdin.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._cancelling:
+            self._cancel_fd = -1
+        if self._child is not None and self._child.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
         self._stack.close()
         _living.discard(self)
 
@@ -341,6 +318,8 @@ def _end_all() -> None:
 
 
 def _explain_fatal(error: str) -> str:
+    if found := _UNKNOWN_CODE.search(error):
+        return f"{NO_CODE}: {found[1]}"
     if "bad_alloc" in error or "memory" in error.lower():
         return "Lean ran out of its 2 GB of memory"
     return f"Lean crashed: {error.splitlines()[0][:200] if error else 'unknown'}"

@@ -1,4 +1,4 @@
-"""A session on the bundled Lean."""
+"""A session on a Lean, whichever host it has: the protocol as Python methods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any, Self
 
 import msgspec
 
+from treewright.lean.host import Host
 from treewright.lean.inputs import header_of
+from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.process import LeanProcess, ProcessLost, Reply
 from treewright.lean.session import (
     DEFAULT_CHECK_SECONDS,
     DEFAULT_STEP_SECONDS,
@@ -20,6 +23,7 @@ from treewright.lean.types import (
     Cancelled,
     CheckResult,
     Declaration,
+    Diagnostic,
     Parsed,
     ProofState,
     SessionInfo,
@@ -28,8 +32,8 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.process import LeanProcess, ProcessLost, Reply
+from treewright.lean.wasm.feeding import ModuleFeed
+from treewright.lean.workspace.project import Project
 
 # How much longer than its limit a request may take before the process is killed.
 GRACE_SECONDS = 3.0
@@ -38,23 +42,31 @@ IMPORT_SECONDS = 60.0
 _PAGE = 2000
 
 
-class WasmSession:
+class HostSession:
     """Implements `LeanSession`. Opens with imports and a preamble of commands."""
 
     def __init__(
-        self, home: LeanHome, imports: Sequence[str] = ("Init",), preamble: str = ""
+        self,
+        home: Host,
+        imports: Sequence[str] = ("Init",),
+        preamble: str = "",
+        project: Project | None = None,
     ) -> None:
+        self._host = home
         self._process = LeanProcess(home)
         try:
+            self._feed = ModuleFeed(self._process, project)
             self._open(tuple(imports), preamble)
         except BaseException:
             self.close()
             raise
 
     def _open(self, imports: tuple[str, ...], preamble: str) -> None:
-        opened = self._ask("open", soft=None, hard=IMPORT_SECONDS, text=header_of(imports))
+        header = header_of(imports)
+        self._prepare(header)
+        opened = self._ask("open", soft=None, hard=IMPORT_SECONDS, text=header)
         if opened.env is None:
-            raise missing_module([d.text for d in opened.messages])
+            raise missing_module(self._host, opened.messages)
         self.environment = opened.env
         version = self._ask("version", soft=None, hard=10.0)
         if preamble.strip():
@@ -66,11 +78,11 @@ class WasmSession:
                 raise LeanError(f"the preamble does not elaborate: {problem}")
             self.environment = result.env
         self._info = SessionInfo(
-            backend="wasm",
+            backend=self._host.backend,
             lean=version.lean,
             imports=imports,
             startup_seconds=self._process.startup_seconds,
-            detail=f"Node {version.node}",
+            detail=self._host.detail,
         )
 
     def __enter__(self) -> Self:
@@ -82,6 +94,10 @@ class WasmSession:
     @property
     def info(self) -> SessionInfo:
         return self._info
+
+    @property
+    def host(self) -> Host:
+        return self._host
 
     @property
     def alive(self) -> bool:
@@ -124,15 +140,32 @@ class WasmSession:
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
         return self._step("focus", DEFAULT_STEP_SECONDS, state=state_id(state), goals=list(goals))
 
+    def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
+        """What may help with the first goal of a state. Raises LeanError if the session is lost."""
+        reply = self._ask(
+            "survey",
+            soft=DEFAULT_STEP_SECONDS,
+            hard=hard_limit(DEFAULT_STEP_SECONDS),
+            state=state_id(state),
+            library=library,
+        )
+        return reply.survey or NOTHING_KNOWN
+
     def free(self, states: Sequence[ProofState | int]) -> None:
         self._ask("free", soft=None, hard=30.0, states=[state_id(s) for s in states])
 
     # -- texts ----------------------------------------------------------------------------
 
     def check(
-        self, source: str, *, sorries: bool = False, timeout: float = DEFAULT_CHECK_SECONDS
+        self,
+        source: str,
+        *,
+        sorries: bool = False,
+        until: str = "",
+        timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
-        return self._elaborate(timeout, text=source, sorries=sorries, audit=True)
+        extra = {"until": until} if until and sorries else {}
+        return self._elaborate(timeout, text=source, sorries=sorries, audit=True, **extra)
 
     def check_file(
         self,
@@ -169,6 +202,7 @@ class WasmSession:
             if "env" not in fields:
                 # What the header names is imported first: that takes its own time, and the limit
                 # for the text, which may loop where Lean cannot be interrupted, stays the text's.
+                self._feed.prepare(fields["text"])
                 text = {"text": fields["text"]}
                 self._process.request("open", soft=None, hard=IMPORT_SECONDS, fields=text)
             reply = self._process.request(
@@ -181,7 +215,7 @@ class WasmSession:
         if not reply.ok:
             raise LeanError(f"Lean could not elaborate the text: {reply.error}")
         if reply.stopped == "header":
-            raise missing_module([d.text for d in reply.messages])
+            raise missing_module(self._host, reply.messages)
         return CheckResult(
             reply.messages,
             reply.stopped,
@@ -194,6 +228,7 @@ class WasmSession:
 
     def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:
         """What the parser makes of a text behind another; see `inputs`. Nothing of it is run."""
+        self._prepare(after)
         reply = self._ask(
             "parse",
             soft=DEFAULT_CHECK_SECONDS,
@@ -211,6 +246,7 @@ class WasmSession:
 
     def command_within(self, text: str, start: int, end: int) -> str:
         """The kind of a command that begins in these bytes of a file, or ''. It is not run."""
+        self._prepare(text)
         reply = self._ask(
             "begins",
             soft=DEFAULT_CHECK_SECONDS,
@@ -236,8 +272,11 @@ class WasmSession:
 
     def export(
         self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
-    ) -> msgspec.Raw:
-        """What declarations of a text rest on, as data for the judge; a proof only of `whole`."""
+    ) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """What declarations of a text rest on, as data for the judge; a proof only of `whole`.
+
+        And the names of what of it is imported from a project.
+        """
         reply = self._ask(
             "export",
             soft=timeout,
@@ -248,10 +287,10 @@ class WasmSession:
         )
         if not reply.ok:
             raise LeanError(f"what the text declares could not be exported: {reply.error}")
-        return reply.data
+        return reply.data, reply.imported
 
     def declarations(
-        self, prefix: str = "", module: str = "", *, types: bool = True
+        self, prefix: str = "", module: str = "", *, types: bool = True, plain: bool = False
     ) -> Iterator[Declaration]:
         offset, total = 0, 1
         while offset < total:
@@ -265,6 +304,7 @@ class WasmSession:
                 offset=offset,
                 limit=_PAGE,
                 types=types,
+                plain=plain,
             )
             yield from reply.items
             offset, total = offset + _PAGE, reply.total
@@ -290,6 +330,12 @@ class WasmSession:
 
     def close(self) -> None:
         self._process.kill()
+
+    def _prepare(self, text: str) -> None:
+        try:
+            self._feed.prepare(text)
+        except ProcessLost as lost:
+            raise SessionLostError(f"the Lean session is lost: {lost}") from lost
 
     def _ask(self, op: str, *, soft: float | None, hard: float, **fields: Any) -> Reply:
         try:
@@ -330,9 +376,6 @@ def state_id(state: ProofState | int) -> int:
     return state if isinstance(state, int) else state.state
 
 
-def missing_module(messages: Sequence[str]) -> MissingModule:
-    text = messages[0].splitlines()[0] if messages else "the header cannot be imported"
-    return MissingModule(
-        f"the bundled Lean has Init, Std and Lean, and no other library: {text}; with a Lean "
-        "toolchain, `treewright lean check --lean native` reads such files in their Lake project"
-    )
+def missing_module(host: Host, messages: Sequence[Diagnostic]) -> MissingModule:
+    said = messages[0].text.splitlines() if messages else []
+    return MissingModule(host.lacking(said[0] if said else "the header cannot be imported"))

@@ -1,0 +1,116 @@
+'use strict';
+/**
+ * Modules of a project: reading headers, compiling a module to bytes, importing from bytes.
+ *
+ * A process is handed compiled modules over its pipe and keeps them in a file system in memory, where
+ * Lean finds them and nothing of Lean can write. They are imported like the library's, and are not
+ * trusted like it: `isLibrary` is what the judge asks.
+ */
+const { COMMAND_STATE } = require('./elaborator.js');
+const { RequestError } = require('./proofs.js');
+
+const ROOT = '/project';
+const OUTPUT = '/compiled';
+// Lean makes a path of it.
+const MODULE_NAME = /^(«[^«»/\\.\0]+»|[^«»/\\.\0\s]+)(\.(«[^«»/\\.\0]+»|[^«»/\\.\0\s]+))*$/;
+const LIBRARY_ROOTS = new Set(['Init', 'Std', 'Lean', 'Lake']);
+// They become text of commands: nothing but a name and a value may be in them.
+const OPTION_NAME = /^[A-Za-z_][\w!?']*(\.[A-Za-z_][\w!?']*)*$/;
+const OPTION_VALUE = /^(true|false|\d+|"[^"\\\n\r]*")$/;
+const EVERYTHING = 2; // of the levels of an olean: exported, server, private
+const HEADER = { modules: 3, moduleData: 5 };
+const MODULE_DATA = { imports: 0 };
+// The interpreter finds code of imported modules by the names of constants only, so that none may be
+// taken out into names of its own.
+const COMPILING = [['compiler.extract_closed', 'false']];
+
+/** `given`: the names of the modules that were handed over, known to others too. */
+function createProjects(host, heap, calls, names, elaborator, given) {
+  const { box, inc, dec, field, readArray } = heap;
+  const { call, run } = calls;
+  const { files } = host;
+
+  const pathOf = (name) => `${ROOT}/${name.replace(/[«»]/g, '').split('.').join('/')}.olean`;
+
+  /** What texts import, by Lean's own parser. */
+  function headers({ texts }) {
+    return {
+      headers: texts.map((text) => {
+        const parsed = elaborator.parseHeader(text);
+        const problem = elaborator.notes(parsed).find((m) => m.severity === 'error')?.text ?? '';
+        elaborator.releaseHeader(parsed);
+        return { imports: [...new Set(parsed.imports.map((i) => i.module))], problem };
+      }),
+    };
+  }
+
+  /** Takes compiled modules, [{ name, olean: base64 }], and the options that texts are elaborated with. */
+  function provide({ modules, options }) {
+    for (const { name, olean } of modules) {
+      if (!MODULE_NAME.test(name)) throw new RequestError(`${name.slice(0, 60)} is no name for a module`);
+      if (LIBRARY_ROOTS.has(name.split('.')[0])) throw new RequestError(`${name} is a module of Lean itself`);
+      if (given.has(name)) continue;
+      files.store(pathOf(name), Buffer.from(olean, 'base64'));
+      given.add(name);
+    }
+    const odd = (options ?? []).find(([name, value]) => !OPTION_NAME.test(name) || !OPTION_VALUE.test(value));
+    if (odd) throw new RequestError(`${odd[0].slice(0, 40)} is no option with a plain value`);
+    if (options !== undefined) elaborator.setOptions(options);
+    return {};
+  }
+
+  /** Lean looks for modules there too. Said again before each import: memory may have been put back. */
+  function lookThere() {
+    if (given.size === 0) return;
+    const reference = heap.global('l_Lean_searchPathRef');
+    const roots = heap.readList(heap.refValue(reference));
+    if (roots.some((root) => heap.readString(root) === ROOT)) return;
+    const more = heap.list([...roots.map(inc), heap.string(ROOT)]);
+    dec(calls.raw('lean_st_ref_set')(reference, more) >>> 0);
+  }
+
+  /** Elaborates a module under its own name: its compiled form as `olean`, or null and the messages. */
+  function compile({ module, text }) {
+    lookThere();
+    const parsed = elaborator.parseHeader(text);
+    const { state, messages } = elaborator.importHeader(parsed, module, COMPILING);
+    if (!state) return { messages, stopped: 'header', olean: null };
+    const result = elaborator.commands(state, text, { input: parsed.input, parserState: parsed.parserState });
+    dec(state);
+    const reply = { messages: messages.concat(result.messages), stopped: result.stopped, olean: null };
+    if (!result.stopped && !reply.messages.some((m) => m.severity === 'error')) {
+      reply.olean = save(heap.field(result.state, COMMAND_STATE.env), module);
+    }
+    dec(result.state);
+    return reply;
+  }
+
+  /** The bytes of a module. Nothing but Lean's serialiser runs while there is a place to write to. */
+  function save(env, module) {
+    const path = `${OUTPUT}/module.olean`;
+    const data = run('l_Lean_mkModuleData', inc(env), box(EVERYTHING));
+    const parts = heap.array([heap.constructor(0, [heap.string(path), data])]);
+    const write = () => dec(run('lean_save_module_data_parts', names.parse(module), parts));
+    return files.collect(OUTPUT, write, (read) => Buffer.from(read(path)).toString('base64'));
+  }
+
+  const nameOfImport = (o) => names.show(field(o, 0));
+
+  /** The modules of the library that an environment (borrowed) imports, itself or through its project. */
+  function libraryImports(env, direct) {
+    const found = new Set(direct.filter((module) => !given.has(module)));
+    const header = call('l_Lean_Environment_header', inc(env));
+    const data = readArray(field(header, HEADER.moduleData));
+    readArray(field(header, HEADER.modules)).forEach((module, i) => {
+      if (!given.has(nameOfImport(field(module, 0)))) return;
+      const imports = readArray(field(data[i], MODULE_DATA.imports)).map(nameOfImport);
+      imports.filter((name) => !given.has(name)).forEach((name) => found.add(name));
+    });
+    dec(header);
+    return [...found].sort();
+  }
+
+  return { headers, provide, lookThere, compile, libraryImports };
+}
+
+module.exports = { createProjects };

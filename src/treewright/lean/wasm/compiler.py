@@ -1,0 +1,117 @@
+"""Compiling modules of a project with the bundled Lean, in processes that read nothing else.
+
+Each module gets a process of its own, with the compiled modules that it imports and no others. Code
+of a module runs where it is compiled or imported and can change that process in any way: what comes
+out is then the matter of this module and of those that import it, which have it in their keys.
+Headers are read by a process that elaborates and imports nothing. Of what a search or a model wrote
+it may see the header, and nobody here sees more.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+
+from treewright.lean.process import NO_CODE, LeanProcess, ProcessLost, Reply
+from treewright.lean.session import LeanError
+from treewright.lean.types import Diagnostic
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm.launch import RUNTIME
+from treewright.lean.wasm.manifest import CONTENTS
+from treewright.lean.workspace.lakefile import Options
+from treewright.lean.workspace.project import Compiled, CompileError
+from treewright.lean.workspace.store import Header
+
+COMPILE_SECONDS = 300.0
+_NO_CODE = (
+    *("(interpreter)", "no executable code", "has no IR", "could not evaluate", "_redArg"),
+    "has not been implemented",  # what a metaprogram that got no code was to do
+)
+
+
+class WasmCompiler:
+    """Not for use by two threads at once; `Project` sees to that."""
+
+    def __init__(self, home: Callable[[], LeanHome]) -> None:
+        self._home = home
+        self._header_reader: LeanProcess | None = None
+
+    @property
+    def version(self) -> str:
+        return f"{CONTENTS} {_runtime_digest()}"
+
+    def has(self, module: str) -> bool:
+        root = self._home().path / "lib" / module.split(".", 1)[0].strip("«»")
+        return root.is_dir() or root.with_name(f"{root.name}.olean").is_file()
+
+    def headers(self, texts: Sequence[str]) -> list[Header]:
+        if self._header_reader is None or not self._header_reader.alive:
+            self.close()
+            self._header_reader = LeanProcess(self._home())
+        return list(_ask(self._header_reader, "headers", 60.0, texts=list(texts)).headers)
+
+    def compile(
+        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
+    ) -> bytes:
+        given = [as_given(c) for c in imports]
+        try:
+            process = LeanProcess(self._home())
+            try:
+                _ask(process, "provide", 60.0, modules=given, options=list(options))
+                reply = _ask(process, "compile", COMPILE_SECONDS, module=module, text=text)
+            finally:
+                process.kill()
+        except LeanError as error:
+            if str(error).startswith(NO_CODE):
+                raise CompileError(str(error)) from error
+            raise CompileError(f"the bundled Lean failed at it: {error}") from error
+        if reply.olean is None:
+            raise CompileError(_reason(reply))
+        return base64.b64decode(reply.olean)
+
+    def close(self) -> None:
+        if self._header_reader is not None:
+            self._header_reader.kill()
+        self._header_reader = None
+
+
+def _ask(process: LeanProcess, op: str, seconds: float, **fields: object) -> Reply:
+    try:
+        reply = process.request(op, soft=seconds, hard=seconds + 30.0, fields=fields)
+    except ProcessLost as lost:
+        raise LeanError(str(lost)) from lost
+    if not reply.ok:
+        raise LeanError(f"not done after {seconds:g} s" if reply.kind == "timeout" else reply.error)
+    return reply
+
+
+def as_given(module: Compiled) -> dict[str, str]:
+    """A compiled module as a process is handed it."""
+    return {"name": module.name, "olean": base64.b64encode(module.data).decode()}
+
+
+def _reason(reply: Reply) -> str:
+    """The first error, on one line; what the bundled Lean lacks is named as such."""
+    errors = [d for d in reply.messages if d.severity == "error"]
+    if not errors:
+        return reply.stopped or "it was not finished"
+    first = _one_line(errors[0])
+    if any(sign in d.text for d in errors for sign in _NO_CODE):
+        return f"{NO_CODE}: {first}"
+    return first
+
+
+def _one_line(error: Diagnostic) -> str:
+    text = error.text.splitlines()[0] if error.text else ""
+    return f"line {error.line}: {text}"
+
+
+@cache
+def _runtime_digest() -> str:
+    """Of our own half of the host: what is compiled depends on it too."""
+    total = hashlib.sha256()
+    for path in sorted(RUNTIME.glob("*.js")):
+        total.update(path.name.encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,53 @@
+"""How Node is started with Lean inside.
+
+With a scrubbed environment, under Node's permission model: it may read the Lean home and the
+runtime, start its watchdog thread, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treewright.lean.host import with_stack
+
+if TYPE_CHECKING:
+    from treewright.lean.wasm.home import LeanHome
+
+RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+JS_HEAP_MEGABYTES = 512
+_NODE_STACK_KILOBYTES = 240_000
+_TIERING_BUDGET = 1_000_000_000
+"""How much of a function is run before Node compiles it once more, for speed: about a second of it.
+By default it is a hundredth of that, and half of the processor time of a first check is such
+compiling, of functions that are hardly used again."""
+
+
+def node_flags(home: LeanHome) -> list[str]:
+    """What Node may use and reach; with the permission model on, nothing else is allowed."""
+    return [
+        f"--stack-size={_NODE_STACK_KILOBYTES}",
+        f"--max-old-space-size={JS_HEAP_MEGABYTES}",
+        "--no-warnings",
+        "--wasm-lazy-validation",  # of a file whose hash is known: only what is called
+        f"--wasm-tiering-budget={_TIERING_BUDGET}",
+        "--permission",
+        "--allow-worker",
+        f"--allow-fs-read={home.path}",
+        f"--allow-fs-read={RUNTIME}",
+    ]
+
+
+def command(home: LeanHome, more_flags: Sequence[str] = ()) -> list[str]:
+    node = [str(home.node), *node_flags(home), *more_flags]
+    return with_stack([*node, str(home.path / "lean.js"), "treewright-session.lean"])
+
+
+def environment(image: Path | None) -> dict[str, str]:
+    """All that Lean's process knows of its surroundings; `image` is what it starts from."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "TREEWRIGHT_RUNTIME": str(RUNTIME),
+        "TREEWRIGHT_IMAGE": "" if image is None else str(image),
+    }

@@ -1,0 +1,68 @@
+"""The lexical index of a Lean's library, made when it is first needed: seconds, once.
+
+It lies in the user's cache, one for each Lean and set of imports. Two processes that need it at the
+same time make it once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from treewright.kernel import atomic
+from treewright.lean.session import LeanSession
+from treewright.premises.building import Progress, build_lexical, default_path, silent
+from treewright.premises.index import PremiseIndex
+
+DEFAULT_IMPORTS = ("Init",)
+
+
+def library_path() -> Path:
+    """Where the index of what every file imports is, or will be."""
+    return default_path(DEFAULT_IMPORTS)
+
+
+def ensure_index(
+    sessions: Callable[[], LeanSession],
+    imports: Sequence[str] = DEFAULT_IMPORTS,
+    *,
+    path: Path | None = None,
+    announce: Callable[[str], None] = lambda text: None,
+    progress: Progress = silent,
+) -> Path:
+    """The index of these imports, made first if it is not there, by a session that has them.
+
+    `path` is where it lies if it is not of the bundled Lean alone.
+    """
+    path = path or default_path(imports)
+    if is_finished(path):
+        return path
+    atomic.make_directory(path.parent)
+    lock = path.with_suffix(".lock")
+    with atomic.storage_errors(lock), lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not is_finished(path):
+            announce("listing what the library declares, for the premise index (once)")
+            session = sessions()
+            try:
+                build_lexical(session, path, progress=progress)
+            finally:
+                session.close()
+    return path
+
+
+def is_finished(path: Path) -> bool:
+    """Whether there is an index that can be searched by words."""
+    if not path.is_file():
+        return False
+    with PremiseIndex.open(path) as index:
+        return index.is_searchable
+
+
+def library_digest() -> str | None:
+    """Of the index of the library, if it is there."""
+    if not is_finished(library_path()):
+        return None
+    with PremiseIndex.open(library_path()) as index:
+        return index.digest

@@ -1,0 +1,2 @@
+import Sample.Top
+import Sample.Late

@@ -1,0 +1,3 @@
+import Sample.Basic
+
+theorem Sample.broken : Sample.Even 3 := rfl

@@ -1,0 +1,5 @@
+module
+
+public import Sample.Basic
+
+public theorem Sample.modular : Sample.Even 2 := Sample.Even.two

@@ -1,0 +1,22 @@
+"""Every level of bench/levels has a proof, which is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from treewright.lean.host_session import HostSession
+from treewright.lean.types import CheckResult
+
+LEVELS = Path(__file__).parents[2] / "bench" / "levels"
+
+
+@pytest.mark.parametrize("name", ["natural_numbers", "structures"])
+def test_every_level_can_be_proved(lean: HostSession, name: str) -> None:
+    text = (LEVELS / f"{name}.lean").read_text("utf-8")
+    result = lean.check_file(text, timeout=200)
+    assert isinstance(result, CheckResult)
+    assert not result.errors
+    assert "sorry" not in text
+    assert text.count("\ntheorem ") >= 74

@@ -1,0 +1,89 @@
+"""The commands in a Lake project, on one small project that is compiled once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.here import Program
+from tests.lean.projects import BASIC, EVEN, small_project
+from treewright.lean.workspace import store
+from treewright.orchestrator.types import Goal
+from treewright.orchestrator.workers.lean_access import LeanAccess
+
+pytestmark = pytest.mark.xdist_group("lean-projects")
+
+ON_BAD = "import Foo.Bad\ntheorem Foo.one : 1 = 1 := by\n  sorry\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(store, "cache_directory", lambda: compiled)
+    texts = {"Basic": BASIC, "Even": EVEN, "Bad": "theorem bad : 1 = 2 := rfl\n", "A": ON_BAD}
+    return small_project(tmp_path / "foo", **texts)
+
+
+def test_every_sorry_of_a_project_is_worked_on_in_order(
+    root: Path, treewright_here: Program, git_binary: str
+) -> None:
+    (root / "tactics.txt").write_text("exact Foo.Even.add h h\n")
+    arguments = ["prove", ".", "--tactics", "tactics.txt", "--simulations", "2", "--json"]
+    done = treewright_here(*arguments, cwd=root)
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert (document["proved"], document["total"]) == (1, 1)
+    assert [Path(p["file"]).name for p in document["problems"]] == ["A.lean"]
+    assert "Foo.Bad does not compile" in document["problems"][0]["error"]
+    (file,) = document["files"]
+    certificate = json.loads(Path(file["certificate"]).read_text())
+    assert [module["name"] for module in certificate["modules"]] == ["Foo.Basic"]
+    patch = Path(file["directory"]) / "proved.patch"
+    subprocess.run([git_binary, "apply", str(patch)], cwd=root, check=True)
+    assert (root / "Foo" / "Even.lean").read_text() == EVEN.replace(
+        "sorry", "exact Foo.Even.add h h"
+    )
+    # A run whose project has changed is not continued.
+    (root / "Foo" / "Basic.lean").write_text(f"{BASIC}-- edited\n")
+    again = treewright_here("prove", "--resume", file["run_id"], cwd=root)
+    assert again.returncode == 2
+    assert "Foo.Basic was edited since this run began" in again.stderr
+
+
+def test_files_of_a_project_are_listed_and_checked(root: Path, treewright_here: Program) -> None:
+    listed = treewright_here("sorries", str(root), "--lean", "wasm", "--json")
+    document = json.loads(listed.stdout)
+    assert [s["declaration"] for s in document["sorries"]] == ["Foo.Even.double"]
+    assert [Path(p["file"]).name for p in document["problems"]] == ["A.lean"]
+    files = [str(root / "Foo" / f"{name}.lean") for name in ("A", "Basic")]
+    checked = treewright_here("lean", "check", "--lean", "wasm", *files)
+    assert checked.returncode == 1
+    assert "Foo.Bad does not compile: line 1" in checked.stdout
+
+
+def test_a_verdict_without_the_cache_is_the_same(root: Path, treewright_here: Program) -> None:
+    candidate = root / "candidate.lean"
+    candidate.write_text(EVEN.replace("sorry", "exact Foo.Even.add h h"))
+    original = str(root / "Foo" / "Even.lean")
+    done = treewright_here("lean", "verify", original, str(candidate), "--paranoid")
+    assert done.returncode == 0, done.stderr
+    assert "compiling Foo.Basic" in done.stderr
+
+
+def test_goals_of_a_bank_may_import_modules(root: Path) -> None:
+    goal = Goal(id="g", text="Foo.Even 2", imports=("Foo.Basic",))
+
+    async def verdicts() -> list[str]:
+        lean = LeanAccess(1, start=root)
+        try:
+            first = await lean.verify(goal, ["exact .step .zero"], 120.0)
+            (root / "Foo" / "Basic.lean").write_text(BASIC.replace("n + 2)", "n + 3)"))
+            await lean.refresh()
+            return [first.reason, (await lean.verify(goal, ["exact .step .zero"], 120.0)).reason]
+        finally:
+            await lean.close()
+
+    assert asyncio.run(verdicts()) == ["proved", "error"]

@@ -1,0 +1,204 @@
+"""A Lake project with the bundled Lean: compiled, imported, proved, and lied about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lean import lying_module
+from tests.lean.projects import BASIC, EVEN, SAMPLE, opened, small_project
+from treewright.lean.host_session import HostSession
+from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.session import MissingModule
+from treewright.lean.types import CheckResult
+from treewright.lean.wasm.home import LeanHome
+from treewright.lean.workspace.project import Project
+
+pytestmark = pytest.mark.xdist_group("lean-projects")
+
+
+@pytest.fixture(scope="module")
+def sample(compiled: Path) -> Project:
+    return opened(SAMPLE, compiled)
+
+
+@pytest.fixture(scope="module")
+def session(home: LeanHome, sample: Project) -> Iterator[HostSession]:
+    with HostSession(home, project=sample) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def checker(home: LeanHome, sample: Project) -> Iterator[Replayer]:
+    with Replayer(home, project=sample) as shared:
+        yield shared
+
+
+def source(name: str) -> str:
+    return (SAMPLE / f"{name}.lean").read_text()
+
+
+def proved(checker: Replayer, name: str, target: str, proof: str) -> Verdict:
+    """What the check says of a proof in the place of the target's `sorry`."""
+    text = source(name)
+    start = text.index("sorry", text.index(target))
+    candidate = text[:start] + proof + text[start + len("sorry") :]
+    return checker.text(text, candidate, [f"Sample.{target}"])
+
+
+def test_every_module_that_can_be_compiled_is_and_the_others_say_why(sample: Project) -> None:
+    with sample.compiling():
+        problems = {
+            name: sample.problem_of(name)
+            for name in (
+                *("Sample", "Main", "Sample.Lists", "Sample.Modular", "Helper"),
+                *(
+                    "Sample.Broken",
+                    "Sample.OnBroken",
+                    "Sample.Absent",
+                    "Sample.RingA",
+                    "Sample.Meta",
+                ),
+            )
+        }
+    assert [name for name, why in problems.items() if not why] == [
+        *("Sample", "Main", "Sample.Lists", "Sample.Modular", "Helper")
+    ]
+    assert problems["Sample.Broken"] == "Sample.Broken does not compile: line 3: Type mismatch"
+    assert problems["Sample.OnBroken"].endswith("Type mismatch (imported by Sample.OnBroken)")
+    assert "the package mathlib is not in" in problems["Sample.Absent"]
+    assert problems["Sample.RingA"].startswith("a cycle of imports")
+    no_code = "Sample.Meta does not compile: it runs code that the bundled Lean has not got: line 7"
+    assert problems["Sample.Meta"].startswith(no_code)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "proof"),
+    [
+        ("Sample/Left", "Even.double", "exact Even.add h h"),
+        ("Sample/Right", "seed_is", "even_step; even_step; exact .zero"),
+        ("Sample/Shapes", "Point.add_x_comm", "simp [Nat.add_comm]"),
+        ("Sample/Top", "top", "exact Even.add left right"),
+        ("Sample/Late", "swapped", "exact Helper.swap_swap p"),
+        ("Sample/Lists", "append_nil_length", "simp"),
+    ],
+)
+def test_proofs_on_top_of_project_modules_are_certified(
+    checker: Replayer, sample: Project, name: str, target: str, proof: str
+) -> None:
+    verdict = proved(checker, name, target, proof)
+    assert verdict.proved, verdict
+    assert verdict.certificate is not None
+    modules = sample.modules_for(sample.imports_of(source(name)))
+    assert [(m.name, m.text, m.compiled) for m in verdict.certificate.modules] == [
+        (m.name, m.source, m.digest) for m in modules
+    ]
+
+
+def test_an_imported_sorry_is_nobodys_proof(checker: Replayer) -> None:
+    verdict = proved(checker, "Sample/Top", "top_double", "exact Even.double right")
+    assert verdict.reason == "sorry"
+    assert (
+        verdict.detail == "it rests on the sorry of Sample.Even.double, which is not in this text"
+    )
+
+
+def test_a_check_says_what_rests_on_an_imported_sorry(session: HostSession) -> None:
+    text = "import Sample.Left\ntheorem a : Sample.Even 4 := Sample.Even.double Sample.left\n"
+    result = session.check(f"{text}theorem b : Sample.Even 2 := Sample.left\n")
+    assert isinstance(result, CheckResult)
+    assert not result.errors
+    assert result.unproved == ("a",)
+
+
+def test_private_names_stay_private_and_options_are_the_projects(session: HostSession) -> None:
+    result = session.check("import Sample.Top\n#check Sample.seed\n")
+    assert isinstance(result, CheckResult)
+    assert "Sample.seed" in result.errors[0].text
+    result = session.check("import Sample.Top\ntheorem t (x : Fin k) : x = x := rfl\n")
+    assert isinstance(result, CheckResult)
+    assert "autoImplicit" in result.errors[0].text
+
+
+def test_what_a_text_cannot_import_is_one_line(session: HostSession) -> None:
+    for module in ("Sample.OnBroken", "Mathlib.Data.Nat.Basic", "Sample.RingB"):
+        with pytest.raises(MissingModule) as error:
+            session.check(f"import {module}\n")
+        assert "\n" not in str(error.value)
+    assert isinstance(session.check("import Sample.Basic\n"), CheckResult)
+
+
+# -- lies -----------------------------------------------------------------------------------
+
+Small = Callable[..., tuple[Path, Replayer]]
+
+
+@pytest.fixture
+def small(tmp_path: Path, home: LeanHome, compiled: Path) -> Iterator[Small]:
+    """A project of some modules, and a replay check for it."""
+    started: list[Replayer] = []
+
+    def make(**modules: str) -> tuple[Path, Replayer]:
+        root = small_project(tmp_path / "foo", **modules)
+        started.append(Replayer(home, project=opened(root, compiled)))
+        return root, started[-1]
+
+    yield make
+    for checker in started:
+        checker.close()
+
+
+def test_modules_that_change_what_a_statement_means_are_noticed(small: Small) -> None:
+    _, checker = small(Evil=lying_module.EVIL + lying_module.WRONG, Basic=BASIC)
+    lying_module.assert_nothing_is_believed(checker)
+
+
+def test_a_module_edited_between_search_and_check_is_noticed(small: Small) -> None:
+    root, checker = small(Basic=BASIC)
+    candidate = EVEN.replace("sorry", "exact Foo.Even.add h h")
+    assert checker.text(EVEN, candidate).proved
+    (root / "Foo" / "Basic.lean").write_text(BASIC.replace("Even 0", "Even 1"))
+    verdict = checker.text(EVEN, candidate)
+    assert verdict.is_fault
+    assert checker.stale
+    assert (verdict.reason, verdict.detail) == (
+        "stale",
+        "Foo.Basic was edited since it was read: begin again",
+    )
+
+
+HIJACK = """import Lean.Parser.Command
+import Lean.Util.Path
+import Lake.Util.Exit
+import Foo.Fake.Lake.Util.Exit
+open Lean Parser
+@[inline] unsafe def now (act : BaseIO α) : α := match act (unsafeCast ()) with | .mk a _ => a
+@[noinline] unsafe def hijack (path : List System.FilePath) : List System.FilePath :=
+  now (ST.Prim.Ref.swap Lean.searchPathRef path)
+@[command_parser] unsafe def boom : ParserDescr :=
+  match hijack ["/project/Foo/Fake", "/lean/lib"] with
+  | [] => ParserDescr.node `boom 1024 (ParserDescr.symbol "boom")
+  | _ => ParserDescr.node `boom 1024 (ParserDescr.symbol "bang")
+"""
+HONEST = "import Lake.Util.Exit\ndef P : Prop := 1 = 2\n"
+
+
+def test_code_of_one_module_changes_no_other_that_does_not_import_it(
+    tmp_path: Path, home: LeanHome
+) -> None:
+    """It runs in the process that compiles it, and could tell that where to find the library."""
+    hostile = small_project(tmp_path / "hostile", Evil=HIJACK, Honest=HONEST)
+    fake = hostile / "Foo" / "Fake" / "Lake" / "Util" / "Exit.lean"
+    fake.parent.mkdir(parents=True)
+    fake.write_text("macro_rules | `($_ = $_) => `(True)\n")
+    poisoned = opened(hostile, tmp_path / "cache")
+    assert len(poisoned.modules_for(["Foo.Evil", "Foo.Honest"])) == 3
+    said: list[str] = []
+    innocent = opened(small_project(tmp_path / "foo", Honest=HONEST), tmp_path / "cache", said)
+    with HostSession(home, project=innocent) as session:
+        result = session.check("import Foo.Honest\nexample : P := trivial\n")
+    assert isinstance(result, CheckResult)
+    assert said == []  # it was compiled for the other project
+    assert "Type mismatch" in result.errors[0].text
