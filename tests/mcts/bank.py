@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts import extraction
 from treewright.mcts.centralized import CentralizedEngine
 from treewright.mcts.environment import LeanEnvironment
@@ -23,7 +23,7 @@ from treewright.search.andor import policies
 from treewright.search.andor.policies import Mcts
 
 BANK = Path(__file__).parents[2] / "bench" / "bank.jsonl"
-_HEAP = 1_200_000_000
+LARGEST_HEAP = 1_200_000_000
 
 
 class BankGoal(msgspec.Struct, frozen=True, rename={"kind": "class"}):
@@ -41,13 +41,13 @@ def bank(path: Path = BANK) -> list[BankGoal]:
     return [msgspec.json.decode(line, type=BankGoal) for line in path.read_bytes().splitlines()]
 
 
-class LastingSession(WasmSession):
+class LastingSession(HostSession):
     """One Lean for many goals: an environment that closes it only empties it."""
 
     lasting = False
 
     def close(self) -> None:
-        if not self.lasting or not self.alive or self.heap_bytes > _HEAP:
+        if not self.lasting or not self.alive or self.heap_bytes > LARGEST_HEAP:
             super().close()
         else:
             self.reset()
@@ -58,11 +58,12 @@ class Sessions:
     """Hands out the session at hand, or a new one if that is gone."""
 
     home: LeanHome
+    kind: type[LastingSession] = LastingSession
     session: LastingSession | None = None
 
     def __call__(self) -> LastingSession:
         if self.session is None or not self.session.alive:
-            self.session = LastingSession(self.home)
+            self.session = self.kind(self.home)
             self.session.lasting = True
         return self.session
 
@@ -105,7 +106,7 @@ def search(
     try:
         sessions()  # its start is not part of the search
         begun = time.perf_counter()
-        expander = Expander(environment, CoreTactics(), estimate)
+        expander = Expander(environment, CoreTactics(), estimate, known=environment.knowledge)
         engine = runner(expander)
         done = 0
         while not engine.finished and done < simulations:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.here import Lent
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts import run as runs
 from treewright.mcts.prove import Prover, SessionFactory
 from treewright.mcts.run import RunResult
@@ -22,7 +22,7 @@ Proving = Callable[..., tuple[RunResult, Path]]
 
 
 @pytest.fixture(scope="session")
-def sessions(lean_session: Callable[[], WasmSession]) -> SessionFactory:
+def sessions(lean_session: Callable[[], HostSession]) -> SessionFactory:
     """Lends the worker's session to all runs, one after the other."""
     return lambda: Lent(lean_session())  # pyright: ignore[reportReturnType]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.mcts.environment import Outcome, Subgoal
 from treewright.mcts.expansion import Expander
 from treewright.mcts.records import Candidate, GoalView
@@ -59,6 +60,9 @@ class World:
         for child, key in zip(children, keys, strict=False):
             self._key[child] = key
 
+    def knowledge(self, node: int) -> Knowledge:
+        return NOTHING_KNOWN
+
     def expect(self, node: int, key: str) -> None:
         self._key[node] = key
 
@@ -84,10 +88,13 @@ class Tactics:
         )
 
 
-def world_expander(seed: int, *, priors: bool = True, batch: int = 2, **world: float) -> Expander:
+def world_expander(
+    seed: int, *, priors: bool = True, batch: int = 2, teaches: bool = False, **world: float
+) -> Expander:
     return Expander(
         World(seed, **world),  # pyright: ignore[reportArgumentType]
         Tactics(priors=priors),
         lambda goals: 0.3 + 0.01 * (int(goals[0].target) % 50),
         batch=batch,
+        teaches=teaches,
     )

@@ -5,16 +5,26 @@ The searches take every seventh goal; `python -m benchmarks.prove_bank` takes al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
-from tests.mcts.bank import BankGoal, Sessions, bank, centralized, proved, search
+from tests.mcts.bank import (
+    LARGEST_HEAP,
+    BankGoal,
+    LastingSession,
+    Sessions,
+    bank,
+    centralized,
+    proved,
+    search,
+)
 from treewright.cellview.runner import CellViewRunner
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
-from treewright.lean.types import ProofState
+from treewright.lean.types import ProofState, SessionLost, StepResult, Timeout
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
 from treewright.mcts.search import Runner
@@ -37,13 +47,13 @@ def test_the_set_is_what_it_should_be() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(CLASSES))
-def test_one_tactic_is_enough_exactly_where_the_set_says_so(lean: WasmSession, kind: str) -> None:
+def test_one_tactic_is_enough_exactly_where_the_set_says_so(lean: HostSession, kind: str) -> None:
     for goal in GOALS:
         if goal.kind == kind:
             assert _closed_at_once(lean, goal) == goal.one_step, goal.text
 
 
-def _closed_at_once(lean: WasmSession, goal: BankGoal) -> bool:
+def _closed_at_once(lean: HostSession, goal: BankGoal) -> bool:
     start = lean.start(goal.text)
     assert isinstance(start, ProofState), start
     for tactic in SINGLE:
@@ -53,9 +63,53 @@ def _closed_at_once(lean: WasmSession, goal: BankGoal) -> bool:
     return False
 
 
+class AskedOnce(LastingSession):
+    """Lean says the same to the same question in the same state: it is asked once, and the
+    searches for one goal share its states."""
+
+    def __init__(self, home: LeanHome) -> None:
+        super().__init__(home)
+        self._said: dict[tuple[object, ...], StepResult] = {}
+        self._about = ""
+
+    def start(self, statement: str, **options: Any) -> StepResult:
+        if statement != self._about:
+            self.reset()
+            self._said.clear()
+            self._about = statement
+        return self._once(("",), lambda: super(AskedOnce, self).start(statement, **options))
+
+    def run_tactic(self, state: ProofState | int, tactic: str, *limits: float) -> StepResult:
+        ask = super().run_tactic
+        return self._once((_number(state), tactic), lambda: ask(state, tactic, *limits))
+
+    def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
+        ask = super().focus
+        return self._once((_number(state), *goals), lambda: ask(state, goals))
+
+    def free(self, states: Sequence[ProofState | int]) -> None:
+        """Another search may come to them."""
+
+    def close(self) -> None:
+        if not self.lasting or not self.alive or self.heap_bytes > LARGEST_HEAP:
+            super().close()
+
+    def _once(self, question: tuple[object, ...], ask: Callable[[], StepResult]) -> StepResult:
+        if question not in self._said:
+            said = ask()
+            if isinstance(said, SessionLost | Timeout):  # says nothing about the question
+                return said
+            self._said[question] = said
+        return self._said[question]
+
+
+def _number(state: ProofState | int) -> int:
+    return state.state if isinstance(state, ProofState) else state
+
+
 @pytest.fixture(scope="module")
 def sessions(home: LeanHome) -> Iterator[Sessions]:
-    made = Sessions(home)
+    made = Sessions(home, AskedOnce)
     yield made
     made.close()
 

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.environment import GoalError, LeanEnvironment, stable
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
 
 @pytest.fixture(scope="module")
-def sessions(home: LeanHome) -> Iterator[list[WasmSession]]:
-    started: list[WasmSession] = []
+def sessions(home: LeanHome) -> Iterator[list[HostSession]]:
+    started: list[HostSession] = []
     yield started
     for session in started:
         session.close()
@@ -28,13 +28,13 @@ def sessions(home: LeanHome) -> Iterator[list[WasmSession]]:
 class Kept:
     """Environments that share one session, as the goals of a run do."""
 
-    def __init__(self, home: LeanHome, started: list[WasmSession]) -> None:
+    def __init__(self, home: LeanHome, started: list[HostSession]) -> None:
         self._home = home
         self.started = started
 
-    def take(self) -> WasmSession:
+    def take(self) -> HostSession:
         if not self.started or not self.started[-1].alive:
-            self.started.append(WasmSession(self._home))
+            self.started.append(HostSession(self._home))
         return self.started[-1]
 
     def __call__(self, statement: str, **settings: float) -> LeanEnvironment:
@@ -45,7 +45,7 @@ class Kept:
 
 
 @pytest.fixture
-def on(home: LeanHome, sessions: list[WasmSession]) -> Kept:
+def on(home: LeanHome, sessions: list[HostSession]) -> Kept:
     return Kept(home, sessions)
 
 

@@ -10,9 +10,9 @@ import pytest
 from treewright.cellview.experiment.plan import load
 from treewright.cellview.experiment.proving import PlanProver
 from treewright.cellview.experiment.runner import run_experiment
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.trace import read_trace, without_clock
 
 pytestmark = pytest.mark.xdist_group("lean-session")
@@ -58,11 +58,11 @@ def traces(directory: Path) -> dict[str, object]:
 def test_real_runs_and_going_on(
     home: LeanHome, replayer: Replayer, plan_file: Path, tmp_path: Path
 ) -> None:
-    started: list[WasmSession] = []
+    started: list[HostSession] = []
     stop_after = [10**9]
 
-    def start() -> WasmSession:
-        started.append(WasmSession(home))
+    def start() -> HostSession:
+        started.append(HostSession(home))
         return started[-1]
 
     def stop_asked() -> bool:

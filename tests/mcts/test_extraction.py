@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.mcts.extraction import Step, extract, render, superfluous, without
+from treewright.mcts.extraction import Step, extract, render, shortest, superfluous, without
 from treewright.search.andor.graph import Changes, Child, Graph
 
 
@@ -117,3 +117,16 @@ def test_minimising_asks_a_bounded_number_of_times() -> None:
     step = chain(*(f"t{n}" for n in range(100)))
     superfluous(step, lambda script: bool(asked.append(script)), most_checks=10)
     assert len(asked) == 10
+
+
+def test_the_shortest_of_the_ways_found_is_taken() -> None:
+    """`long` is solved first; `short` only when a goal that it shares is."""
+    tree, changes = Graph("r"), Changes()
+    long = tree.add_edge(tree.root, "long", None, [Child("a", 1)], changes)
+    short = tree.add_edge(tree.root, "short", None, [Child("b", 1)], changes)
+    assert long is not None
+    assert short is not None
+    middle = tree.add_edge(long.children[0], "middle", None, [Child("b", 1)], changes)
+    assert middle is not None
+    tree.add_edge(short.children[0], "rfl", None, [], changes)
+    assert render(extract(tree.root, shortest(tree.root))) == "short\nrfl"

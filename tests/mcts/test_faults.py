@@ -120,19 +120,20 @@ def test_a_check_of_the_whole_file_that_was_lost_is_no_verdict(
 def test_partial_proofs_whose_last_check_was_lost_are_settled_on_resume(
     prove: Proving, replayer: Replayer, sessions: SessionFactory, tmp_path: Path
 ) -> None:
-    path = tmp_path / "Two.lean"
-    path.write_text(TWO)
+    path = tmp_path / "Three.lean"
+    path.write_text(TWO + "theorem third (p : Prop) (hp : p) : p := by\n  sorry\n")
     unlucky = Unlucky(replayer, 0)
     real = unlucky.text
     calls: list[str] = []
 
     def text(*args: Any, **kwargs: Any) -> Verdict:
         calls.append(args[1])
-        # The first complete check passes; those that settle the partial one are lost.
-        return real(*args, **kwargs) if len(calls) == 1 else Verdict("timeout", "over 120 s")
+        # Both declarations pass; the check that settles the partial proof in the text with the
+        # third, and those after it, are lost.
+        return real(*args, **kwargs) if len(calls) <= 2 else Verdict("timeout", "over 120 s")
 
     unlucky.text = text  # pyright: ignore[reportAttributeAccessIssue]
     result, directory = prove(parse(str(path), None), QUICK, unlucky)
     assert not result.complete
-    assert [g.status for g in result.goals] == ["partial", "proved"]
-    assert resume(directory, sessions, replayer).proved == 2
+    assert [g.status for g in result.goals] == ["partial", "proved", "proved"]
+    assert resume(directory, sessions, replayer).proved == 3

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,8 @@ from tests import program
 from tests.here import Program
 from tests.mcts.proving import Proving, SessionFactory
 from tests.waiting import until
+from treewright.kernel.errors import TreewrightError
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import ProofState
@@ -26,6 +29,7 @@ from treewright.mcts.records import Iteration
 from treewright.mcts.replay import replay_live, replay_offline
 from treewright.mcts.settings import FileTarget, Settings
 from treewright.mcts.sources.factory import build_source
+from treewright.mcts.stopping import cancelled_when
 from treewright.mcts.targets import parse
 from treewright.mcts.trace import read_trace, without_clock
 
@@ -119,7 +123,7 @@ def test_a_changed_trace_is_found_offline(prove: Proving) -> None:
         ("∀ n : Nat, n = nonsense", "ill_typed", "nonsense"),
         ("Nat", "ill_typed", "Prop"),
         ("∀ p : Prop, p ∨ (p → False) ∨ nope p", "ill_typed", "nope"),
-        ("∀ f : Nat → Nat, (∀ n, f (n + 1) = f n) → f 0 = 7", "unproved", ""),
+        ("∀ a b c : Nat, a ^ 3 + b ^ 3 = c ^ 3 → a * b = 0", "unproved", ""),
     ],
 )
 def test_what_is_not_proved_says_why(
@@ -203,7 +207,7 @@ def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Proving, tmp_pa
         "  constructor\n  · sorry\n  · sorry\n"
     )
     result, _ = prove(parse(str(path), None), Settings(simulations=4, step_timeout=20.0))
-    assert [goal.status for goal in result.goals] == ["partial", "unproved"]
+    assert [goal.status for goal in result.goals] == ["partial", "false"]
     assert result.file is not None
     assert Path(result.file).read_text().count("sorry") == 1
 
@@ -306,3 +310,32 @@ def test_in_place_changes_the_file_once_everything_was_searched(
 def trace_of(directory: Path) -> list[dict[str, object]]:
     path = directory / ".treewright/proof_runs/r/trace.jsonl"
     return [without_clock(line) for line in read_trace(path)]  # pyright: ignore[reportReturnType]
+
+
+def test_an_error_elsewhere_in_the_file_is_no_hindrance(prove: Proving, tmp_path: Path) -> None:
+    path = tmp_path / "Mixed.lean"
+    path.write_text(
+        "theorem broken : 1 = 2 := by decide\n"
+        "def bad : Nat := nowhere\n"
+        "theorem fine (a b : Nat) : a + b = b + a := by\n  sorry\n"
+        "theorem concerned : bad = bad := by\n  sorry\n"
+    )
+    settings = with_tactics(Settings(simulations=10, step_timeout=20.0), "omega\nrfl\n")
+    result, _ = prove(parse(str(path), None), settings)
+    assert [(goal.name, goal.status) for goal in result.goals] == [("fine:4", "proved")]
+    with pytest.raises(TreewrightError, match=r"concerns `concerned`.*nowhere"):
+        prove(parse(f"{path}:concerned", None), settings)
+
+
+def test_reading_a_file_ends_when_somebody_asks_to_stop(lean: HostSession) -> None:
+    asked = threading.Event()
+    line = "theorem t{i} (a b c : Nat) (h : a + b < c) : a * 2 + b * 2 < c * 2 := by omega\n"
+    endless = "".join(line.replace("{i}", str(i)) for i in range(20000)) + "theorem t := by sorry\n"
+    target = FileTarget("Endless.lean", endless, None)
+    threading.Timer(0.2, asked.set).start()
+    with (
+        cancelled_when(asked.is_set, lean.cancel),
+        pytest.raises(TreewrightError, match="could not be elaborated"),
+    ):
+        targets.file_goals(target, lean)
+    assert asked.is_set()

@@ -28,7 +28,7 @@ from treewright.mcts.trace import read_trace, without_clock
 pytestmark = pytest.mark.xdist_group("lean-session")
 
 FALSE = "∀ n : Nat, n = n + 1"
-HARD = "∀ f : Nat → Nat, (∀ n, f (n + 1) = f n) → f 0 = 7"
+HARD = "∀ a b c : Nat, a ^ 3 + b ^ 3 = c ^ 3 → a * b = 0"
 TRUE = "∀ p q : Prop, p ∧ q → q ∧ p"
 FEW = Settings(simulations=6, step_timeout=20.0)
 

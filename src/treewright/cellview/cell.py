@@ -128,10 +128,16 @@ class Cell:
             self._shunned.clear()
             self.go_home()
             return
-        look = self._look
+        # As `_look` does, written out: half of what a cell does beyond choosing is done here.
+        widens, pick, policy, beliefs = self._widens, self._pick, self._policy, self._beliefs
         for node, _ in self.path[len(self.trail) :]:
-            look(node, now)
-        look(leaf, now)
+            live = node.live
+            if not live or (not node.exhausted and widens(node, policy)):
+                beliefs[node.id] = (now, None)
+            else:
+                edge = live[0] if len(live) == 1 else pick(node, live, policy)
+                beliefs[node.id] = (now, edge)
+        self._look(leaf, now)
 
     # -- choosing -------------------------------------------------------------------------
 
@@ -160,14 +166,24 @@ class Cell:
         """Straight down by what is believed."""
         path = self.path = self.trail.copy()
         node = self.stand
-        look, believed, beliefs = self._look, self._believed, self._beliefs
-        while (edge := (believed if node.id in beliefs else look)(node, now)) is not None:
+        look, beliefs, oldest = self._look, self._beliefs, now - self._refresh
+        while True:
+            # As `_believed` does, without a call for what is believed still.
+            belief = beliefs.get(node.id)
+            if belief is None:
+                edge = look(node, now)
+            else:
+                seen, edge = belief
+                wrong = (node.live and node.exhausted) if edge is None else edge.status
+                if wrong or seen <= oldest:
+                    edge = look(node, now)
+            if edge is None:
+                return node
             path.append((node, edge))
             node = select_child(edge)
             if len(path) >= self._sees:
                 self._stand_at(node, path.copy())
                 beliefs = self._beliefs
-        return node
 
     def _feel_the_way(self, now: int, taken: set[int], deepest: float) -> Node | None:
         """Down, but around what is taken, shunned or too deep, with a few steps back at most."""

@@ -206,12 +206,13 @@ class CellViewRunner:
         if (reason := self._overtaken(flight)) is not None:
             if self._asking is not None:
                 self._asking.forget(leaf)
+            release(path, leaf)
             self._end(flight)
             cell.go_home()
             return self._idle(cell, reason)
         source = self._asking or self.expander
         expansion = source.expand(leaf)
-        back_up(path, leaf, expansion.value, self._policy)
+        back_up(path, leaf, expansion.value, self._policy, released=1)
         self._end(flight)
         cell.learn(leaf, self.tick)
         return Turn(
@@ -237,7 +238,6 @@ class CellViewRunner:
         return "terminal" if solved else "dead"
 
     def _end(self, flight: Flight) -> None:
-        release(flight.path, flight.leaf)
         self._taken.discard(flight.leaf.id)
         del self._flights[flight.cell.agent]
         self._ready.append(flight.cell)

@@ -5,24 +5,23 @@ Beside it stand the two texts it is about, so that `treewright lean verify` can 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError
-from treewright.lean.replay import GOAL_NAME, Replayer, theorem_texts
+from treewright.lean.replay import GOAL_NAME, Verdict, theorem_texts
 from treewright.mcts import layout
 from treewright.mcts.settings import StatementTarget, Target
-from treewright.mcts.verification import answered
+
+Check = Callable[[str, str, Sequence[str]], Verdict]
+"""The replay check of an original, a candidate and the declarations to be proved."""
 
 
 def write_certificate(
-    directory: Path,
-    replayer: Replayer,
-    target: Target,
-    candidate: str,
-    declarations: list[str],
+    directory: Path, check: Check, target: Target, candidate: str, declarations: list[str]
 ) -> Path:
-    """Checks the candidate once more, as a whole: verdicts of earlier processes are claims.
+    """Checks the candidate as a whole: verdicts of earlier processes are claims.
 
     `candidate` is the file with its scripts, or the script of a statement. Raises `Unchecked`, or
     `StorageError` if what the run says was proved does not hold.
@@ -33,7 +32,7 @@ def write_certificate(
     else:
         stem, targets = Path(target.path).stem, declarations
         original, text = target.source, candidate
-    verdict = answered(lambda: replayer.text(original, text, targets))
+    verdict = check(original, text, targets)
     if verdict.certificate is None:
         raise StorageError(
             f"{directory}: what its trace says was proved does not hold "

@@ -15,6 +15,8 @@ from typing import Protocol
 
 import msgspec
 
+from treewright.lean.difference import new_errors
+from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import (
     Cancelled,
@@ -62,6 +64,10 @@ class Environment(Protocol):
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
         """Says which nodes the goals of the last outcome of `tactic` on `parent` became."""
+        ...
+
+    def knowledge(self, node: int) -> Knowledge:
+        """What is known that may help with a node."""
         ...
 
 
@@ -126,6 +132,19 @@ class LeanEnvironment:
                 self._drop_session()
                 return Outcome("lost", ms=result.ms, detail=_short(result.reason))
 
+    def knowledge(self, node: int) -> Knowledge:
+        """What Lean knows that may help with a node; nothing if it cannot be had."""
+        try:
+            state = self._state(node)
+            begun = time.perf_counter()
+            try:
+                assert self._session is not None
+                return self._session.survey(state, library=True)
+            finally:
+                self.lean_seconds += time.perf_counter() - begun
+        except LeanError:
+            return NOTHING_KNOWN
+
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
         states = self._pending.pop((parent, tactic), ())
         for position, child in enumerate(children):
@@ -153,18 +172,35 @@ class LeanEnvironment:
             self._drop_session()
         return isinstance(result, ProofState) and result.closed and result.complete
 
-    def accepts(self, source: str) -> bool:
-        """Whether a whole text elaborates; sorries may be left in it.
+    def takes(self, script: str) -> bool:
+        """Whether Lean gets through a script; there may be a `sorry` in it."""
+        try:
+            state = self._state(0)
+        except LeanError:
+            return False
+        result = self._timed(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        return isinstance(result, ProofState) and result.closed
+
+    def accepts(self, source: str, original: str) -> bool:
+        """Whether a whole text elaborates, as far as the original does; sorries may be left in it.
 
         A session that is lost is replaced once. Raises LeanError if there is no answer.
         """
+        result = self._checked(source)
+        if not result.errors or result.stopped:
+            return not result.stopped
+        return not new_errors(result.errors, self._checked(original).errors)
+
+    def _checked(self, source: str) -> CheckResult:
         result = self._check(source)
         if not isinstance(result, CheckResult):
             result = self._check(source)
         if not isinstance(result, CheckResult):
             why = f"over {result.seconds:g} s" if isinstance(result, Timeout) else result.reason
             raise LeanError(f"the file with the script in it was not elaborated: {why}")
-        return not result.errors and not result.stopped
+        return result
 
     def _check(self, source: str) -> CheckResult | Timeout | SessionLost:
         if self._session is None:

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from treewright.lean.knowledge import Knowledge
 from treewright.mcts.environment import Environment, Outcome
+from treewright.mcts.learning import Learned, Lesson, observed
 from treewright.mcts.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.mcts.sources.base import Frontier, Suggestions, TacticSource
+from treewright.mcts.sources.known import KnownTactics
+from treewright.mcts.sources.merged import together
 from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
 """What a source said about a node, in which round, in an earlier process."""
+Known = Callable[[int], Knowledge]
+"""What Lean knows about a node."""
 
 
 class Expansion:
@@ -34,7 +40,10 @@ class Expansion:
 
 
 class Expander:
-    """Grows one goal's tree. Not for two threads, but for `ask`."""
+    """Grows one goal's tree. Not for two threads, but for `ask`.
+
+    With `teaches` it keeps every try in memory, for `lessons`.
+    """
 
     def __init__(
         self,
@@ -45,9 +54,16 @@ class Expander:
         batch: int = 8,
         discount: float = 0.97,
         recorded: Recorded = lambda node, round_number: None,
+        known: Known | None = None,
+        learned: Learned | None = None,
+        teaches: bool = False,
     ) -> None:
         self._environment = environment
         self._recorded = recorded
+        self._known = known
+        self._known_tactics = KnownTactics()
+        self._learned = learned
+        self._teaches = teaches
         self._source = source
         self._estimate = estimate
         self._batch = batch
@@ -55,6 +71,7 @@ class Expander:
         self._goals: dict[int, tuple[GoalView, ...]] = {}
         self._frontiers: dict[int, Frontier] = {}
         self.attempts = 0
+        self.tries: list[tuple[int, Attempt]] = []
         root = environment.root()
         self.tree = Graph(root.key, estimate(root.goals))
         self._goals[0] = root.goals
@@ -64,6 +81,11 @@ class Expander:
     def overlaps(self) -> bool:
         """Whether the source says of itself that it is slow and may be asked from threads."""
         return bool(getattr(self._source, "overlaps", False))
+
+    def lessons(self) -> list[Lesson]:
+        """What the search teaches, as far as it has come. Only of one made with `teaches`."""
+        assert self._teaches, "tries were not kept"
+        return observed(self.tree, self._goals.__getitem__, self.tries)
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]
@@ -81,8 +103,15 @@ class Expander:
         return known or self._source.suggest(self._goals[node.id], round_number)
 
     def propose(self, node: Node, suggestions: Suggestions, expansion: Expansion) -> None:
-        """Enters suggestions into the node's frontier."""
+        """Enters suggestions into the node's frontier, and those from what Lean knows with them."""
         frontier = self._frontiers.setdefault(node.id, Frontier())
+        if self._known is not None and self._recorded(node.id, frontier.rounds) is None:
+            knowledge = self._known(node.id)
+            more = self._known_tactics.suggest(self._goals[node.id], knowledge, frontier.rounds)
+            suggestions = together(suggestions, more, whole=frontier.rounds == 0)
+        if self._learned is not None and self._recorded(node.id, frontier.rounds) is None:
+            weighed = self._learned.weighed(self._goals[node.id], suggestions.candidates)
+            suggestions = Suggestions(weighed, suggestions.complete)
         frontier.merge(suggestions.candidates, suggestions.complete)
         expansion.candidates = suggestions.candidates
         expansion.complete = suggestions.complete
@@ -104,6 +133,8 @@ class Expander:
             if not frontier.untried or node.status is not Status.OPEN:
                 break
             self._try(node, frontier, expansion)
+            if self._teaches:
+                self.tries.append((node.id, expansion.attempts[-1]))
         if node.status is Status.OPEN and frontier.complete and not frontier.untried:
             self.tree.exhaust(node, expansion.changes)
         expansion.value = self._worth(node)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from treewright.search.andor.graph import Node
+from treewright.mcts.records import GoalView
+from treewright.search.andor.graph import Edge, Node, Status
 
 MOST_CHECKS = 40
 LONGEST_MINIMISED = 300
@@ -21,19 +22,31 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A tactic, and how each group of goals that it leaves is closed."""
+    """A tactic, and how each group of goals that it leaves is closed.
+
+    `goals` are those it works on, where somebody asked for them.
+    """
 
     tactic: str
     parts: tuple[tuple[tuple[int, ...], Step], ...] = ()
+    goals: tuple[GoalView, ...] = ()
 
 
-def extract(root: Node) -> Step:
+Choice = Callable[[Node], Edge | None]
+Goals = Callable[[Node], tuple[GoalView, ...]]
+
+
+def first_found(node: Node) -> Edge | None:
+    return node.solution
+
+
+def extract(root: Node, choice: Choice = first_found, goals: Goals = lambda node: ()) -> Step:
     """The proof of a solved node. Raises ValueError if it is not solved."""
     done: dict[int, Step] = {}
     waiting = [root]
     while waiting:
         node = waiting[-1]
-        edge = node.solution
+        edge = choice(node)
         if edge is None:
             raise ValueError(f"node {node.id} is not solved")
         missing = [child for child in edge.children if child.id not in done]
@@ -42,9 +55,31 @@ def extract(root: Node) -> Step:
             continue
         layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
         parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
-        done[node.id] = Step(edge.action, tuple(parts))
+        done[node.id] = Step(edge.action, tuple(parts), goals(node))
         waiting.pop()
     return done[root.id]
+
+
+def shortest(root: Node) -> Choice:
+    """Of all solved ways from each goal the one with the fewest steps; of equal ones the first."""
+    reached, waiting = {root.id: root}, [root]
+    while waiting:
+        for edge in waiting.pop().edges:
+            if edge.status is Status.SOLVED:
+                new = [child for child in edge.children if child.id not in reached]
+                reached |= {child.id: child for child in new}
+                waiting += new
+    best: dict[int, tuple[int, Edge]] = {}
+    for node in sorted(reached.values(), key=lambda node: -node.rank):
+        ways = [edge for edge in node.edges if edge.status is Status.SOLVED]
+        sizes = [(1 + sum(best[child.id][0] for child in way.children), way) for way in ways]
+        if sizes:
+            best[node.id] = min(sizes, key=lambda sized: sized[0])
+
+    def choose(node: Node) -> Edge | None:
+        return best[node.id][1] if node.id in best else None
+
+    return choose
 
 
 def render(step: Step) -> str:
@@ -70,15 +105,15 @@ def _bullets(step: Step) -> Iterator[str]:
     for layout, part in step.parts:
         if len(layout) != 1:
             continue
-        yield from _to_front(waiting, layout[0])
+        yield from to_front(waiting, layout[0])
         waiting.pop(0)
         for index, line in enumerate(_lines(part)):
             yield f"{_BULLET if index == 0 else '  '}{line}"
     if waiting:
-        yield from _to_front(waiting, min(waiting))
+        yield from to_front(waiting, min(waiting))
 
 
-def _to_front(waiting: list[int], position: int) -> Iterator[str]:
+def to_front(waiting: list[int], position: int) -> Iterator[str]:
     turns = waiting.index(position)
     if turns:
         yield f"rotate_left {turns}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean import sorries
+from treewright.lean.replay import GOAL_NAME, Replayer, Verdict
 from treewright.lean.session import LeanError
 from treewright.lean.sorries import Sorry
 from treewright.mcts.records import CheckAnswer, GoalStatus
@@ -17,11 +18,10 @@ from treewright.mcts.settings import FileTarget, StatementTarget, Target
 from treewright.mcts.targets import GoalSpec
 from treewright.mcts.verification import (
     Unchecked,
+    answered,
     as_recorded,
     checked_texts,
-    verify_file,
     verify_refutation,
-    verify_statement,
     with_proofs,
 )
 
@@ -44,6 +44,13 @@ class Judge:
     replayer: Replayer
     specs: Sequence[GoalSpec]
     _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
+    _last: tuple[tuple[object, ...], Verdict] | None = field(default=None, init=False)
+
+    def indentation(self, spec: GoalSpec) -> int:
+        """How far a block stands in around the goal."""
+        if not isinstance(self.target, FileTarget) or spec.sorry is None:
+            return sorries.USUAL_INDENT
+        return sorries.indentation(self.target.source, spec.sorry)
 
     def remember(self, spec: GoalSpec, script: str) -> None:
         """A script of this file that an earlier process found."""
@@ -53,11 +60,13 @@ class Judge:
     def forget(self, spec: GoalSpec) -> None:
         self._proofs.pop(spec.number, None)
 
-    def script(self, spec: GoalSpec, script: str, elaborates: Callable[[str], bool]) -> Judgement:
-        """`elaborates` is asked about the file while other sorries of a declaration are open."""
+    def script(
+        self, spec: GoalSpec, script: str, elaborates: Callable[[str, str], bool]
+    ) -> Judgement:
+        """`elaborates` is asked about the file, and what it was, while other sorries are open."""
         if isinstance(self.target, StatementTarget):
-            verdict = verify_statement(self.replayer, self.target, script)
-            texts = checked_texts(self.target, script, negated=False)
+            texts = checked_texts(self.target, script)
+            verdict = self.check(*texts, [GOAL_NAME])
             return _judgement(verdict, as_recorded(verdict, texts))
         assert spec.sorry is not None
         self.remember(spec, script)
@@ -73,15 +82,24 @@ class Judge:
             self.forget(spec)
         return judgement
 
-    def refutation(self, script: str) -> Judgement:
+    def refutation(self, spec: GoalSpec, script: str) -> Judgement:
         """`false`, or `unproved` and why the proof of the negation was refused."""
-        assert isinstance(self.target, StatementTarget)
-        verdict = verify_refutation(self.replayer, self.target, script)
-        check = as_recorded(verdict, checked_texts(self.target, script, negated=True))
+        verdict = verify_refutation(self.replayer, spec.negation, script)
+        texts = (spec.negation.original, spec.negation.with_proof(script))
+        check = as_recorded(verdict, texts)
         if verdict.proved:
-            return Judgement("false", "its negation is proved", verdict.axioms, check)
+            what = f"what `{spec.sorry.declaration}` says is false: " if spec.sorry else ""
+            return Judgement("false", f"{what}its negation is proved", verdict.axioms, check)
         detail = f"the proof of its negation was refused: {verdict.detail}"
         return Judgement("unproved", detail, check=check)
+
+    def check(self, original: str, candidate: str, declarations: Sequence[str]) -> Verdict:
+        """What the replay check says; what it said last, if that was asked. Raises Unchecked."""
+        asked = (original, candidate, tuple(declarations))
+        if self._last is None or self._last[0] != asked:
+            verdict = answered(lambda: self.replayer.text(original, candidate, declarations))
+            self._last = (asked, verdict)
+        return self._last[1]
 
     def settles(self, spec: GoalSpec) -> Judgement | None:
         """Whether a script that was waiting for others is a proof now; None if it still waits."""
@@ -96,9 +114,10 @@ class Judge:
             return None
         return with_proofs(self.target.source, list(self._proofs.values()))
 
-    def _in_file(self, declaration: str, elaborates: Callable[[str], bool]) -> Judgement:
+    def _in_file(self, declaration: str, elaborates: Callable[[str, str], bool]) -> Judgement:
+        assert isinstance(self.target, FileTarget)
         asked = self._declaration(declaration)
-        if asked is None and not elaborates(self.text() or ""):
+        if asked is None and not elaborates(self.text() or "", self.target.source):
             return Judgement(
                 "rejected", "error: the file does not elaborate with this script in it"
             )
@@ -114,7 +133,7 @@ class Judge:
         if text is None or any(s.number not in self._proofs for s in family):
             return None
         assert isinstance(self.target, FileTarget)
-        verdict = verify_file(self.replayer, self.target.source, text, declaration)
+        verdict = self.check(self.target.source, text, [declaration])
         return verdict, as_recorded(verdict, (self.target.source, text))
 
 

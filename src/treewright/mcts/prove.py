@@ -6,17 +6,21 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import msgspec
 
 from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import TreewrightError
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
 from treewright.mcts import extraction
 from treewright.mcts.certifying import write_certificate
 from treewright.mcts.environment import GoalError, LeanEnvironment
 from treewright.mcts.judging import Judge, Judgement
+from treewright.mcts.partial import best_partial
+from treewright.mcts.presentation import present
 from treewright.mcts.recording import FedEnvironment, Recording
 from treewright.mcts.records import Iteration, VerdictReached
 from treewright.mcts.refutation import NegationSink, negation_limits, negation_recording
@@ -31,13 +35,16 @@ from treewright.mcts.run import (
 )
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Limits, Runner, Search, Stop
-from treewright.mcts.settings import StatementTarget
+from treewright.mcts.settings import RunRecord, StatementTarget
 from treewright.mcts.sources.base import TacticSource, stop_when
+from treewright.mcts.stopping import cancelled_when
 from treewright.mcts.targets import GoalSpec, Opening, file_goals, statement_goal
 from treewright.mcts.verification import Unchecked
+from treewright.mcts.witnesses import WithWitnesses
 from treewright.search.andor.graph import Graph
 
 MINIMISING_SECONDS = 30.0
+CHECK_PATIENCE_SECONDS = 5.0  # how long a replay check may go on when somebody asks to stop
 
 SessionFactory = Callable[[], LeanSession]
 
@@ -51,6 +58,7 @@ class Observer:
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
     negation: Callable[[GoalSpec], None] = lambda spec: None
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
+    run: Callable[[RunRecord, Path], None] = lambda record, directory: None
 
 
 @dataclass(slots=True)
@@ -100,8 +108,14 @@ class Prover:
         target = self.run.record.target
         if isinstance(target, StatementTarget):
             return [statement_goal(target)]
-        self.first = self._session()
-        return file_goals(target, self.first)
+        session = self.first = self._session()
+        try:
+            with cancelled_when(self.stop_asked, session.cancel):
+                return file_goals(target, session)
+        except TreewrightError:
+            if self.stop_asked():
+                raise TreewrightError(f"stopped while {target.path} was read") from None
+            raise
 
     def _goal(self, spec: GoalSpec, judge: Judge) -> bool:
         """False if it was interrupted before there was a verdict."""
@@ -140,25 +154,32 @@ class Prover:
     def _pursue(self, search: Search, spec: GoalSpec, judge: Judge) -> VerdictReached | None:
         with self._environment(spec.opening) as environment:
             try:
-                runner, stop = self._explore(search, environment)
+                runner, stop = self._explore(search, environment, self.source)
             except GoalError as error:
                 return self._verdict(search, Judgement("ill_typed", str(error)), "ill_typed")
             if stop == "solved":
                 return self._solved(search, spec, judge, runner, environment)
-        if stop == "interrupted":
-            return None
-        if self.run.record.settings.refute and spec.negation is not None:
-            return self._refute(search, spec, spec.negation, judge, stop)
-        return self._verdict(search, Judgement("unproved", _WHY[stop]), stop)
+            if stop == "interrupted":
+                return None
+            partial = best_partial(runner, environment.takes, judge.indentation(spec))
+        if self.run.record.settings.refute and not self._searched_in_vain(spec, judge):
+            verdict = self._refute(search, spec, judge, stop)
+        else:
+            verdict = self._verdict(search, Judgement("unproved", _WHY[stop]), stop)
+        if verdict is None or verdict.status != "unproved":
+            return verdict
+        return msgspec.structs.replace(verdict, partial=partial)
 
-    def _explore(self, search: Search, environment: LeanEnvironment) -> tuple[Runner, Stop]:
+    def _explore(
+        self, search: Search, environment: LeanEnvironment, source: TacticSource
+    ) -> tuple[Runner, Stop]:
         settings = self.run.record.settings
         recording = search.recording
         fed = FedEnvironment(recording, environment)
-        expander = make_expander(settings, fed, self.source, recording.suggestions)
+        expander = make_expander(settings, fed, source, recording.suggestions)
         search.open(expander)
         runner = make_runner(settings, expander)
-        stop_when(self.source, search.is_over)
+        stop_when(source, search.is_over)
         try:
             return runner, search.run(runner)
         finally:
@@ -172,18 +193,36 @@ class Prover:
         runner: Runner,
         environment: LeanEnvironment,
     ) -> VerdictReached:
-        """The script made shorter, if the replay check takes that, else as it was found."""
-        step = extraction.extract(runner.tree.root)
-        places = extraction.superfluous(step, self._until_tired(environment.closes))
-        script = extraction.render(extraction.without(step, places))
-        judgement = judge.script(spec, script, environment.accepts)
-        if judgement.status == "rejected" and places:
-            places, script = (), extraction.render(step)
-            judgement = judge.script(spec, script, environment.accepts)
-        return self._verdict(search, judgement, "solved", script, left_out=places)
+        """The script as people write it, if the replay check takes that, else as it was found."""
+        closes = self._until_tired(environment.closes)
+        step = extraction.extract(runner.tree.root, goals=runner.expander.goals)
+        places = extraction.superfluous(step, closes)
+        shorter = extraction.without(step, places)
+        plain = extraction.render(shorter)
+        shown = present(_shortest(runner, shorter, closes), closes, judge.indentation(spec))
+        forms = {shown: places, plain: places, extraction.render(step): ()}
+        judgement, script = Judgement("rejected"), plain
+        with cancelled_when(self.stop_asked, self.replayer.close, CHECK_PATIENCE_SECONDS):
+            for script in forms:
+                judgement = judge.script(spec, script, environment.accepts)
+                if judgement.status != "rejected":
+                    break
+        found = plain if script == shown != plain else ""
+        return self._verdict(
+            search, judgement, "solved", script, left_out=forms[script], found=found
+        )
+
+    def _searched_in_vain(self, spec: GoalSpec, judge: Judge) -> bool:
+        """Whether the negation of the declaration was searched for another of its sorries."""
+        if spec.sorry is None:
+            return False
+        name = spec.sorry.declaration
+        family = (s.number for s in judge.specs if s.sorry and s.sorry.declaration == name)
+        verdicts = (self._verdicts.get(number) for number in family)
+        return any(v is not None and v.negation not in ("", "solved") for v in verdicts)
 
     def _refute(
-        self, search: Search, spec: GoalSpec, negation: str, judge: Judge, stop: Stop
+        self, search: Search, spec: GoalSpec, judge: Judge, stop: Stop
     ) -> VerdictReached | None:
         """The search for the negation of a goal that was not proved; None if interrupted."""
         self.observer.negation(spec)
@@ -191,15 +230,20 @@ class Prover:
         looking = Search(
             spec.number,
             spec.name,
-            negation,
+            spec.negation.statement,
             limits,
             NegationSink(self.run.writer, limits.simulations),
             negation_recording(spec.number, self.run.lines),
             stop_asked=self.stop_asked,
         )
         try:
-            with self._environment(lambda session: session.start(negation)) as environment:
-                runner, ended = self._explore(looking, environment)
+            with self._environment(spec.negation.opening) as environment:
+                source = WithWitnesses(self.source, self.run.record.target)
+                runner, ended = self._explore(looking, environment, source)
+        except GoalError:
+            if spec.sorry is None:
+                raise
+            return self._verdict(search, Judgement("unproved", _WHY[stop]), stop)
         except LeanError as error:
             raise Unchecked(f"the search for the negation: {error}") from None
         if ended == "interrupted":
@@ -207,7 +251,7 @@ class Prover:
         detail = f"{_WHY[stop]}; its negation was not proved either"
         if ended == "solved":
             script = extraction.render(extraction.extract(runner.tree.root))
-            judgement = judge.refutation(script)
+            judgement = judge.refutation(spec, script)
             if judgement.status == "false":
                 return self._verdict(search, judgement, stop, script, negation=ended)
             refused = replace(judgement, detail=f"{_WHY[stop]}; {judgement.detail}")
@@ -252,6 +296,7 @@ class Prover:
         proof: str = "",
         *,
         left_out: tuple[extraction.Place, ...] = (),
+        found: str = "",
         negation: str = "",
     ) -> VerdictReached:
         return VerdictReached(
@@ -266,6 +311,7 @@ class Prover:
             iterations=search.iteration - self._iteration,
             elapsed=round(search.elapsed, 3),
             left_out=left_out,
+            found=found,
             negation=negation,
             check=judgement.check,
         )
@@ -326,7 +372,7 @@ class Prover:
         try:
             return str(
                 write_certificate(
-                    self.run.directory, self.replayer, self.run.record.target, text, [*declarations]
+                    self.run.directory, judge.check, self.run.record.target, text, [*declarations]
                 )
             )
         except (Unchecked, LeanError) as fault:
@@ -361,3 +407,15 @@ _WHY: dict[Stop, str] = {
     "time": "the time limit was reached",
     "abort": "no agent could go on",
 }
+
+
+def _shortest(
+    runner: Runner, found: extraction.Step, closes: Callable[[str], bool]
+) -> extraction.Step:
+    """The shortest way through what was searched, if it is shorter than what was found."""
+    root = runner.tree.root
+    other = extraction.extract(root, extraction.shortest(root), runner.expander.goals)
+    if extraction.render(other) == extraction.render(found):
+        return found
+    other = extraction.without(other, extraction.superfluous(other, closes))
+    return min(found, other, key=lambda step: extraction.render(step).count("\n"))

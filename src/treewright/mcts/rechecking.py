@@ -48,11 +48,12 @@ def recheck(
     return _wrong_copy(directory, target, specs, verdicts)
 
 
-def still_refused(target: Target, scripts: Sequence[tuple[int, str]], replayer: Replayer) -> str:
+def still_refused(
+    specs: Mapping[int, GoalSpec], scripts: Sequence[tuple[int, str]], replayer: Replayer
+) -> str:
     """The first proof of a negation that is accepted although its goal is not called false."""
     for goal, script in scripts:
-        assert isinstance(target, StatementTarget)
-        if verify_refutation(replayer, target, script).proved:
+        if verify_refutation(replayer, specs[goal].negation, script).proved:
             return f"goal {goal}: the verdict is unproved, but its negation is proved"
     return ""
 
@@ -64,9 +65,10 @@ def _ask(
     verdict: VerdictReached,
     replayer: Replayer,
 ) -> Verdict:
+    if verdict.status == "false":
+        return verify_refutation(replayer, specs[verdict.goal].negation, verdict.proof)
     if isinstance(target, StatementTarget):
-        verify = verify_refutation if verdict.status == "false" else verify_statement
-        return verify(replayer, target, verdict.proof)
+        return verify_statement(replayer, target, verdict.proof)
     together = {v.goal: v for v in _in_file(verdicts)} | {verdict.goal: verdict}
     text = _text(target.source, specs, together)
     sorry = specs[verdict.goal].sorry
@@ -79,10 +81,14 @@ def _in_file(verdicts: Mapping[int, VerdictReached]) -> Iterator[VerdictReached]
 
 
 def _text(
-    source: str, specs: Mapping[int, GoalSpec], verdicts: Mapping[int, VerdictReached]
+    source: str,
+    specs: Mapping[int, GoalSpec],
+    verdicts: Mapping[int, VerdictReached],
+    *,
+    aligned: bool = False,
 ) -> str:
     pairs = [(specs[goal].sorry, v.proof) for goal, v in verdicts.items() if goal in specs]
-    return with_proofs(source, [(sorry, proof) for sorry, proof in pairs if sorry is not None])
+    return with_proofs(source, [(s, proof) for s, proof in pairs if s is not None], aligned=aligned)
 
 
 def _wrong_copy(
@@ -95,5 +101,7 @@ def _wrong_copy(
     path = copy_of(directory, target)
     if path is None or isinstance(target, StatementTarget) or not path.exists():
         return ""
-    text = _text(target.source, specs, {v.goal: v for v in _in_file(verdicts)})
-    return "" if path.read_bytes() == text.encode() else f"{path.name} is not what was proved"
+    proofs = {v.goal: v for v in _in_file(verdicts)}
+    # Earlier versions laid scripts out in another way.
+    texts = [_text(target.source, specs, proofs, aligned=a).encode() for a in (False, True)]
+    return "" if path.read_bytes() in texts else f"{path.name} is not what was proved"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from treewright.kernel.errors import TreewrightError
+from treewright.lean.knowledge import Knowledge
 from treewright.mcts.environment import Environment, Outcome, Subgoal
 from treewright.mcts.records import Attempt, GoalOpened, GoalView, Iteration, NodeRecord, TraceLine
 from treewright.mcts.sources.base import Suggestions
@@ -104,6 +105,9 @@ class FedEnvironment:
         if known is not None:
             return known
         return self._beyond(f"`{tactic}` on node {node}").apply(node, tactic)
+
+    def knowledge(self, node: int) -> Knowledge:
+        return self._beyond(f"what Lean knows about node {node}").knowledge(node)
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
         if self._live is not None:

@@ -163,12 +163,31 @@ class CheckAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     detail: str = ""
 
 
+class NearLemma(msgspec.Struct, frozen=True, gc=False):
+    """A lemma that applied: by which tactic, to which target, and the targets it left."""
+
+    name: str
+    tactic: str
+    target: str
+    leaves: tuple[str, ...]
+
+
+class PartialProof(msgspec.Struct, frozen=True, gc=False):
+    """How far a search came: a script with `sorry` for what is open, the open goals as Lean shows
+    them, and lemmas that nearly fitted. The script is empty if nothing brought the goal nearer."""
+
+    script: str
+    open: tuple[str, ...]
+    lemmas: tuple[NearLemma, ...] = ()
+
+
 class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     """How a goal ended. Only the replay check says `proved`.
 
     `left_out` are the steps, one after the other, by which `proof` is shorter than what was
-    found. `negation` says how the search for the negation ended, if there was one. `check` is
-    the answer that the verdict rests on, if the replay check was asked.
+    found; `found` is that script, where `proof` is written in another way. `negation` says how
+    the search for the negation ended, if there was one. `check` is the answer that the verdict
+    rests on, if the replay check was asked. `partial` is there if there is no proof.
     """
 
     epoch: int
@@ -182,8 +201,10 @@ class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     iterations: int = 0
     elapsed: float = 0.0
     left_out: tuple[tuple[int, ...], ...] = ()
+    found: str = ""
     negation: str = ""
     check: CheckAnswer | None = None
+    partial: PartialProof | None = None
 
 
 TraceLine = GoalOpened | Iteration | NegationOpened | NegationTurn | VerdictReached

@@ -23,12 +23,13 @@ from treewright.mcts.refutation import negation_recording
 from treewright.mcts.run import read_result, verdicts
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Runner
-from treewright.mcts.settings import RunRecord, StatementTarget, read_run
+from treewright.mcts.settings import WITH_WITNESSES, RunRecord, read_run
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.support import Evidence, Searched, stale, unsupported
-from treewright.mcts.targets import Opening, goals_of, negation_of
+from treewright.mcts.targets import Opening, goals_of
 from treewright.mcts.trace import first_difference, read_trace
 from treewright.mcts.turn import Stamp, record
+from treewright.mcts.witnesses import WithWitnesses
 from treewright.search.andor.invariants import check
 
 
@@ -70,21 +71,27 @@ def replay_offline(directory: Path, source: TacticSource) -> Replayed:
 
 
 def replay_live(
-    directory: Path, sessions: Callable[[], LeanSession], source: TacticSource, replayer: Replayer
+    directory: Path,
+    sessions: Callable[[], LeanSession],
+    source: TacticSource,
+    replayer: Replayer,
+    *,
+    recorded: bool = False,
 ) -> Replayed:
-    """Searches again, each goal in a fresh session, and checks every proof again."""
+    """Searches again, each goal in a fresh session, and checks every proof again.
+
+    `recorded`: what sources said is taken from the trace, since it cannot be asked again.
+    """
     run, lines = _read(directory)
     specs = {spec.number: spec for spec in goals_of(run.target, sessions)}
-    replay = _Replay(run, lines, source, recorded_suggestions=run.settings.sources.outside)
+    recorded = recorded or run.settings.sources.outside
+    replay = _Replay(run, lines, source, recorded_suggestions=recorded)
     environments: list[LeanEnvironment] = []
 
     def opening(goal: int, negated: bool) -> Opening:
-        if negated and isinstance(run.target, StatementTarget):
-            negation = negation_of(run.target)
-            return lambda session: session.start(negation)
-        if negated or goal not in specs:
+        if goal not in specs:
             raise _Differs(f"goal {goal}: there is no such goal")
-        return specs[goal].opening
+        return specs[goal].negation.opening if negated else specs[goal].opening
 
     def environment(goal: int, _recording: Recording, negated: bool) -> Environment:
         while environments:
@@ -97,7 +104,7 @@ def replay_live(
         replay.searches(environment)
         replay.result(directory)
         found = recheck(directory, run.target, specs, verdicts(lines), replayer)
-        if found := found or still_refused(run.target, replay.refused, replayer):
+        if found := found or still_refused(specs, replay.refused, replayer):
             raise _Differs(found)
 
     try:
@@ -185,7 +192,10 @@ class _Replay:
         suggestions = recording.suggestions if self.recorded_suggestions else _nothing
         try:
             around = environment(goal, recording, negated)
-            expander = make_expander(settings, around, self.source, suggestions)
+            source = self.source
+            if negated and self.run.trace_version >= WITH_WITNESSES:
+                source = WithWitnesses(source, self.run.target)
+            expander = make_expander(settings, around, source, suggestions)
             if expander.root.key != recording.opened.root.key:
                 raise _Differs(f"{where}: it is another one now")
             runner = make_runner(settings, expander)
@@ -198,7 +208,7 @@ class _Replay:
             check(runner.tree)
         except (TraceError, AssertionError) as error:
             raise _Differs(f"{where}: {error}") from None
-        return Searched(runner, len(recording.iterations), finished)
+        return Searched(runner, len(recording.iterations), finished, recording.opened.statement)
 
 
 def _nothing(_node: int, _round_number: int) -> None:

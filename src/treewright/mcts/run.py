@@ -16,8 +16,9 @@ from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
 from treewright.lean.replay import FAULTS
+from treewright.lean.sorries import patch_of
 from treewright.mcts import layout
-from treewright.mcts.records import GoalStatus, TraceLine, VerdictReached
+from treewright.mcts.records import GoalStatus, PartialProof, TraceLine, VerdictReached
 from treewright.mcts.settings import (
     FORMAT_VERSION,
     TRACE_VERSION,
@@ -45,6 +46,7 @@ class GoalResult(msgspec.Struct, frozen=True):
     axioms: tuple[str, ...] = ()
     iterations: int = 0
     elapsed: float = 0.0
+    partial: PartialProof | None = None
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -59,6 +61,11 @@ class RunResult(msgspec.Struct, frozen=True):
     file: str | None
     goals: tuple[GoalResult, ...]
     certificate: str | None = None
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the replay check accepted a proof of every goal."""
+        return self.complete and self.proved == self.total > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ def was_fault(line: VerdictReached) -> bool:
 def goal_result(name: str, line: VerdictReached) -> GoalResult:
     return GoalResult(
         line.goal, name, line.status, line.stop, line.detail, line.proof, line.axioms,
-        line.iterations, line.elapsed,
+        line.iterations, line.elapsed, line.partial,
     )  # fmt: skip
 
 
@@ -196,6 +203,18 @@ def write_in_place(directory: Path, result: RunResult) -> str | None:
     atomic.write_bytes(path, Path(result.file).read_bytes())
     path.chmod(mode)
     return target.path
+
+
+def write_patch(directory: Path, result: RunResult, root: Path) -> Path | None:
+    """The proofs of a file as a patch, for the directory `root`; None if nothing was proved."""
+    target = read_run(directory / layout.RUN).target
+    if not isinstance(target, FileTarget) or result.file is None:
+        return None
+    name = Path(target.path).resolve().relative_to(root.resolve()).as_posix()
+    patch = directory / layout.PATCH
+    after = Path(result.file).read_bytes().decode()
+    atomic.write_bytes(patch, patch_of(name, target.source, after).encode())
+    return patch
 
 
 def read_result(directory: Path) -> RunResult | None:

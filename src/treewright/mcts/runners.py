@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from treewright.mcts.environment import Environment
 from treewright.mcts.expansion import Expander, Recorded
+from treewright.mcts.learning import Learned
 from treewright.mcts.search import Runner
 from treewright.mcts.settings import Mode, Settings
 from treewright.mcts.sources.base import TacticSource
@@ -21,8 +22,14 @@ so this package cannot import it."""
 
 
 def make_expander(
-    settings: Settings, environment: Environment, source: TacticSource, recorded: Recorded
+    settings: Settings,
+    environment: Environment,
+    source: TacticSource,
+    recorded: Recorded,
+    *,
+    teaches: bool = False,
 ) -> Expander:
+    lessons = settings.sources.learned or ()
     return Expander(
         environment,
         source,
@@ -30,6 +37,9 @@ def make_expander(
         batch=settings.batch,
         discount=settings.policy.discount,
         recorded=recorded,
+        known=environment.knowledge if settings.sources.known is True else None,
+        learned=Learned(lessons) if lessons else None,
+        teaches=teaches,
     )
 
 

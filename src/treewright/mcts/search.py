@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,27 +92,33 @@ class Search:
 
     def _run(self, runner: Runner) -> Stop:
         recorded = self.recording.iterations
-        for done in itertools.count():
-            if runner.finished:
-                return _settled(runner)
-            if done >= self.limits.simulations:
-                return "simulations"
-            known = recorded[done] if done < len(recorded) else None
-            if known is None and (stop := self._stop_before(done == len(recorded))):
-                return stop
-            try:
-                turn = runner.step()
-            except AskingStopped:
-                return self._stop_before(False) or "interrupted"
-            self.iteration += 1
-            self._elapsed = self._clock() if known is None else known.elapsed
-            line = self._line(turn, runner, known)
-            if known is None:
-                self.sink.append([line])
-            elif difference := first_difference(known, line):
-                raise TraceError(f"iteration {self.iteration} comes out differently: {difference}")
-            self.observe(line, runner.tree)
-        raise AssertionError("unreachable")
+
+        def known(done: int) -> Iteration | None:
+            return recorded[done] if done < len(recorded) else None
+
+        def may_not_begin(done: int) -> Stop | None:
+            return None if known(done) else self._stop_before(done == len(recorded))
+
+        try:
+            return step_until_finished(
+                runner,
+                self.limits.simulations,
+                may_not_begin,
+                lambda done, turn: self._write_down(turn, runner, known(done)),
+            )
+        except AskingStopped:
+            return self._stop_before(False) or "interrupted"
+
+    def _write_down(self, turn: Turn, runner: Runner, known: Iteration | None) -> None:
+        """Appends an iteration, or compares it with the one that was written down."""
+        self.iteration += 1
+        self._elapsed = self._clock() if known is None else known.elapsed
+        line = self._line(turn, runner, known)
+        if known is None:
+            self.sink.append([line])
+        elif difference := first_difference(known, line):
+            raise TraceError(f"iteration {self.iteration} comes out differently: {difference}")
+        self.observe(line, runner.tree)
 
     def _stop_before(self, first: bool) -> Stop | None:
         """Whether a new iteration may begin; the clock starts with the first of this process."""
@@ -141,12 +146,23 @@ class Search:
         return record(turn, runner.tree, runner.expander.attempts, stamp)
 
 
-def simulate(runner: Runner, most: int) -> None:
-    """At most so many simulations, without a trace: for a search that nobody continues."""
-    for _ in range(most):
+def step_until_finished(
+    runner: Runner,
+    most: int,
+    may_not_begin: Callable[[int], Stop | None] = lambda done: None,
+    observe: Callable[[int, Turn], None] = lambda done, turn: None,
+) -> Stop:
+    """At most so many simulations, one after the other; says why there are no more.
+
+    `may_not_begin` is asked before each, `observe` told of each, with how many were done before.
+    """
+    for done in range(most):
         if runner.finished:
-            return
-        runner.step()
+            return _settled(runner)
+        if stop := may_not_begin(done):
+            return stop
+        observe(done, runner.step())
+    return _settled(runner) if runner.finished else "simulations"
 
 
 def _settled(runner: Runner) -> Stop:

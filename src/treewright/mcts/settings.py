@@ -13,11 +13,14 @@ from treewright.kernel.rundir import RunEnvironment
 from treewright.lean.replay import DEFAULT_AXIOMS
 from treewright.llm.endpoint import Endpoint
 from treewright.mcts.cell_settings import CellSettings
+from treewright.mcts.learning import Lesson
 from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
-TRACE_VERSION = 3
+TRACE_VERSION = 4
 """Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
+WITH_WITNESSES = 4
+"""Since then that search tries values for what a statement speaks of, also for goals of files."""
 MODEL_TOKENS = 400
 MODEL_SECONDS = 30.0
 """How much a model may say about a goal, and how long it may take."""
@@ -65,8 +68,10 @@ class EndpointSettings(msgspec.Struct, frozen=True):
 class SourceSettings(msgspec.Struct, frozen=True):
     """Where tactics come from.
 
-    `tactics` is the text of the user's file; `advice` is Lean's own search (`exact?`), seconds a
-    goal.
+    `known`: what Lean knows of a goal, lemmas that fit it among that; runs from before there was
+    such a thing did without. `tactics` is the text of the user's file; `advice` is Lean's own
+    search (`exact?`), seconds a goal. `library` is the digest of the index of Lean's library,
+    which is asked when all else was tried; `learned`, what earlier searches teach (learning.py).
     """
 
     tactics: str | None = None
@@ -75,6 +80,9 @@ class SourceSettings(msgspec.Struct, frozen=True):
     endpoint: EndpointSettings | None = None
     advice: bool = False
     noise: float = 0.1
+    known: bool | msgspec.UnsetType = msgspec.UNSET
+    library: str | msgspec.UnsetType = msgspec.UNSET
+    learned: tuple[Lesson, ...] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def outside(self) -> bool:
@@ -108,11 +116,12 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class LeanRecord(msgspec.Struct, frozen=True):
-    """Which Lean answered."""
+    """Which Lean answered. `modules`: of the project, with the sha256 of their texts."""
 
     backend: str
     version: str
     detail: str
+    modules: dict[str, str] = {}
 
 
 class GitRecord(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from treewright.mcts.refutation import negation_limits
 from treewright.mcts.run import RunResult, goal_result, was_fault
 from treewright.mcts.search import Limits, Runner
 from treewright.mcts.settings import FileTarget, RunRecord, StatementTarget
+from treewright.mcts.targets import negation_in_text, negation_of
 from treewright.mcts.verification import checked_texts
 from treewright.search.andor.graph import Status
 
@@ -31,6 +32,7 @@ class Searched:
     runner: Runner
     turns: int
     finished: bool
+    statement: str = ""
 
     @property
     def solved(self) -> bool:
@@ -128,13 +130,17 @@ def _wrong_count(verdict: VerdictReached, proof: Searched) -> str:
 
 
 def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
-    """The negation is searched exactly when a statement was not proved and it was asked for."""
+    """The negation is searched exactly when a statement was not proved and it was asked for.
+
+    Of a goal of a file it may be missing: Lean takes not every negation, and one is searched once
+    for all sorries of its declaration.
+    """
     run, negation = evidence.run, evidence.negation
     if evidence.older:
         return ""
-    asked = run.settings.refute and isinstance(run.target, StatementTarget)
-    due = asked and verdict.status in ("unproved", "false")
-    if due != (negation is not None):
+    due = run.settings.refute and verdict.status in ("unproved", "false")
+    optional = isinstance(run.target, FileTarget) and verdict.status == "unproved"
+    if due != (negation is not None) and not (due and optional):
         what = "no" if due else "a"
         return f"the verdict is {verdict.status}, and the trace has {what} search for the negation"
     if negation is None:
@@ -159,7 +165,8 @@ def _wrong_script(verdict: VerdictReached, evidence: Evidence, proof: Searched) 
         found = searched.script(verdict.left_out)
     except ValueError as error:
         return f"the script is not the one that was found: {error}"
-    return "" if found == verdict.proof else "the script is not the one that was found"
+    same = found == (verdict.found or verdict.proof)
+    return "" if same else "the script is not the one that was found"
 
 
 def _wrong_words(verdict: VerdictReached, evidence: Evidence) -> str:
@@ -198,14 +205,18 @@ def _wrong_check(verdict: VerdictReached, evidence: Evidence) -> str:
 
 def _about_another_text(verdict: VerdictReached, check: CheckAnswer, evidence: Evidence) -> str:
     """Where a script goes in a file only Lean knows; of a file the original can be compared."""
-    target = evidence.run.target
-    if isinstance(target, FileTarget):
+    target, negation = evidence.run.target, evidence.negation
+    if verdict.status in ("unproved", "false") and negation is not None:
+        script = verdict.proof or negation.script()
+        if isinstance(target, FileTarget):
+            denied = negation_in_text(target.source, negation.statement)
+        else:
+            denied = negation_of(target)
+        texts = (denied.original, denied.with_proof(script))
+        same = (check.original, check.candidate) == tuple(map(digest, texts))
+    elif isinstance(target, FileTarget):
         same = check.original == digest(target.source)
     else:
-        script = verdict.proof
-        if verdict.status == "unproved" and evidence.negation is not None:
-            script = evidence.negation.script()
-        negated = verdict.status in ("unproved", "false")
-        texts = checked_texts(target, script, negated=negated)
+        texts = checked_texts(target, verdict.proof)
         same = (check.original, check.candidate) == tuple(map(digest, texts))
     return "" if same else "the replay check was asked about another text"

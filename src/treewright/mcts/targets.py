@@ -10,11 +10,13 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import sorries
 from treewright.lean.inputs import check_closed
+from treewright.lean.replay import GOAL_NAME, theorem_texts
 from treewright.lean.session import LeanSession
 from treewright.lean.sorries import Sorry
-from treewright.lean.types import CheckResult, ProofState, StepResult, TacticError
+from treewright.lean.types import CheckResult, Diagnostic, ProofState, StepResult, TacticError
 from treewright.mcts.settings import FileTarget, StatementTarget, Target
 
+NEGATION_NAME = "treewright_negation"
 _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 
 
@@ -22,18 +24,31 @@ Opening = Callable[[LeanSession], StepResult]
 
 
 @dataclass(frozen=True, slots=True)
-class GoalSpec:
-    """One goal of a run.
-
-    `sorry` is its place, for goals of a file. `negation` is there if the goal means by itself
-    what it means here, so that its negation can be asked for.
+class Negation:
+    """The negation of what is to be proved, as a theorem of its own: behind the file, if there is
+    one, where every name means what it means for the goal. `original` has a `sorry` as its proof.
     """
+
+    statement: str
+    opening: Opening
+    original: str
+    declaration: str
+
+    def with_proof(self, script: str) -> str:
+        """The candidate for the replay check."""
+        lines = [f"  {line}" if line.strip() else "" for line in script.splitlines()]
+        return self.original.removesuffix("  sorry\n") + "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSpec:
+    """One goal of a run. `sorry` is its place, for goals of a file."""
 
     number: int
     name: str
     statement: str
     opening: Opening
-    negation: str | None = None
+    negation: Negation
     sorry: Sorry | None = None
 
 
@@ -52,14 +67,18 @@ def parse(argument: str | None, statement: str | None) -> Target:
             f"cannot read {argument!r} as FILE.lean or FILE.lean:theorem; "
             "for a proposition use --statement"
         )
-    path = Path(found["path"])
+    return file_target(Path(found["path"]), found["name"])
+
+
+def file_target(path: Path, declaration: str | None = None) -> FileTarget:
+    """Every `sorry` of a file, or of one declaration in it."""
     try:
         source = path.read_bytes().decode()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from None
-    return FileTarget(str(path), source, found["name"])
+    return FileTarget(str(path), source, declaration)
 
 
 def statement_goal(target: StatementTarget) -> GoalSpec:
@@ -68,8 +87,30 @@ def statement_goal(target: StatementTarget) -> GoalSpec:
     return GoalSpec(0, "goal", statement, lambda session: session.start(typed), negation_of(target))
 
 
-def negation_of(target: StatementTarget) -> str:
-    return f"¬ ({target.statement}\n : Prop)"
+def negation_of(target: StatementTarget) -> Negation:
+    statement = f"¬ ({target.statement}\n : Prop)"
+    original, _ = theorem_texts(statement, "", imports=target.imports)
+    return Negation(statement, lambda session: session.start(statement), original, GOAL_NAME)
+
+
+def negation_in_file(source: str, declaration: str) -> Negation:
+    """What a declaration says, denied, at the end of its file. Lean does not take all of them: what
+    a definition gives is no proposition."""
+    return negation_in_text(source, f"¬ (type_of% @_root_.{declaration})")
+
+
+def negation_in_text(source: str, statement: str) -> Negation:
+    ended = source.replace("\r\n", "\n").rstrip("\n")
+    theorem = f"theorem _root_.{NEGATION_NAME} : {statement} := by"
+    original = f"{ended}\n\n{theorem}\n  sorry\n"
+
+    def open_it(session: LeanSession) -> StepResult:
+        for sorry in sorries.extract(session, original, until=NEGATION_NAME):
+            if sorry.declaration == NEGATION_NAME and sorry.states and sorry.trouble is None:
+                return sorry.states[0]
+        return TacticError(f"Lean does not take {statement}", "statement")
+
+    return Negation(statement, open_it, original, NEGATION_NAME)
 
 
 def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:
@@ -90,14 +131,11 @@ def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSp
 
 
 def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
-    result = session.check(target.source, sorries=True)
+    result = session.check(target.source, sorries=True, until=target.declaration or "")
     if not isinstance(result, CheckResult):
         raise TreewrightError(f"{target.path} could not be elaborated: {result}")
-    if result.errors:
-        raise TreewrightError(
-            f"the file does not elaborate, so nothing in it can be proved: "
-            f"{result.errors[0].format(target.path)}"
-        )
+    if result.stopped:
+        raise TreewrightError(f"{target.path} could not be elaborated: {result.stopped}")
     found = [
         sorry
         for sorry in sorries.from_check(target.source, result)
@@ -106,25 +144,41 @@ def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
     ]
     if target.declaration is None:
         if not found:
-            raise UsageError(f"{target.path} has no sorry: there is nothing to prove")
-        return found
+            why = f": {_line(target, result.errors[0])}" if result.errors else ""
+            raise UsageError(f"{target.path} has no sorry: there is nothing to prove{why}")
+        return _without_trouble(target, found)
     name = target.declaration
     inside = [s for s in found if s.declaration == name or s.declaration.endswith(f".{name}")]
     if not inside:
         others = ", ".join(dict.fromkeys(s.declaration for s in found)) or "none"
         raise UsageError(f"{target.path} has no sorry in `{name}`; declarations with one: {others}")
-    return inside
+    return _without_trouble(target, inside)
+
+
+def _without_trouble(target: FileTarget, found: list[Sorry]) -> list[Sorry]:
+    """Those whose declarations no error of the file concerns; there has to be one."""
+    fine = [sorry for sorry in found if sorry.trouble is None]
+    if not fine and (error := found[0].trouble) is not None:
+        raise TreewrightError(
+            f"an error in the file concerns `{found[0].declaration}`, so it cannot be proved: "
+            f"{_line(target, error)}"
+        )
+    return fine
+
+
+def _line(target: FileTarget, error: Diagnostic) -> str:
+    return error.format(target.path).splitlines()[0]
 
 
 class _Places:
     """The goals of a file's sorries in a session: one elaboration of the file gives them all.
 
     Each is handed out once, because whoever got it frees it. In another session, or for a goal
-    that is opened a second time, the file is elaborated again.
+    that is opened a second time, the file is elaborated again, as far as its declaration.
     """
 
     def __init__(self, source: str, session: LeanSession, found: list[Sorry]) -> None:
-        self._source = source
+        self.source = source
         self._session = session
         self._states = _by_place(found)
 
@@ -132,7 +186,7 @@ class _Places:
         place = (sorry.start, sorry.end)
         if session is not self._session or place not in self._states:
             self._session = session
-            self._states = _by_place(sorries.extract(session, self._source))
+            self._states = _by_place(sorries.extract(session, self.source, until=sorry.declaration))
         state = self._states.pop(place, None)
         gone = f"the sorry at line {sorry.line} is not there any more"
         return TacticError(gone, "statement") if state is None else state
@@ -149,5 +203,6 @@ def _spec(number: int, places: _Places, sorry: Sorry) -> GoalSpec:
         name,
         sorry.goal.pretty,
         lambda session: places.open(session, sorry),
-        sorry=sorry,
+        negation_in_file(places.source, sorry.declaration),
+        sorry,
     )

@@ -15,7 +15,7 @@ from treewright.lean.replay import Replayer, Verdict, theorem_texts
 from treewright.lean.sorries import Sorry
 from treewright.mcts.records import CheckAnswer
 from treewright.mcts.settings import StatementTarget
-from treewright.mcts.targets import negation_of
+from treewright.mcts.targets import Negation
 
 
 class Unchecked(TreewrightError):
@@ -26,14 +26,14 @@ def verify_statement(replayer: Replayer, target: StatementTarget, proof: str) ->
     return answered(lambda: replayer.theorem(target.statement, proof, imports=target.imports))
 
 
-def verify_refutation(replayer: Replayer, target: StatementTarget, proof: str) -> Verdict:
-    return answered(lambda: replayer.theorem(negation_of(target), proof, imports=target.imports))
+def verify_refutation(replayer: Replayer, negation: Negation, proof: str) -> Verdict:
+    candidate = negation.with_proof(proof)
+    return answered(lambda: replayer.text(negation.original, candidate, [negation.declaration]))
 
 
-def checked_texts(target: StatementTarget, proof: str, *, negated: bool) -> tuple[str, str]:
-    """The original and the candidate of the two checks above."""
-    statement = negation_of(target) if negated else target.statement
-    return theorem_texts(statement, proof, imports=target.imports)
+def checked_texts(target: StatementTarget, proof: str) -> tuple[str, str]:
+    """The original and the candidate of the check of a statement."""
+    return theorem_texts(target.statement, proof, imports=target.imports)
 
 
 def as_recorded(verdict: Verdict, texts: tuple[str, str]) -> CheckAnswer:
@@ -56,8 +56,8 @@ def answered(check: Callable[[], Verdict]) -> Verdict:
     return verdict
 
 
-def with_proofs(source: str, proofs: Sequence[tuple[Sorry, str]]) -> str:
+def with_proofs(source: str, proofs: Sequence[tuple[Sorry, str]], *, aligned: bool = False) -> str:
     """The text with scripts in the places of their sorries, from the last to the first."""
     for sorry, proof in sorted(proofs, key=lambda pair: -pair[0].start):
-        source = sorries.replace(source, sorry, proof)
+        source = sorries.replace(source, sorry, proof, aligned=aligned)
     return source

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from treewright.lean.escapes import find_escapes
+from treewright.lean.host_session import HostSession
 from treewright.lean.types import Hypothesis, ProofState
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.environment import views
 from treewright.mcts.records import GoalView
 from treewright.mcts.sources.core import CoreTactics
@@ -72,7 +72,7 @@ STRUCTURAL = ("intro", "obtain", "rcases", "induction", "cases", "refine", "by_c
     ],
 )
 def test_lean_reads_and_takes_the_structural_ones(
-    lean: WasmSession, statement: str, opening: str
+    lean: HostSession, statement: str, opening: str
 ) -> None:
     state = lean.start(statement)
     assert isinstance(state, ProofState)

@@ -28,3 +28,12 @@ def test_only_what_the_goal_mentions_is_proposed() -> None:
     assert not any("double" in tactic for tactic in tactics)
     assert source.suggest([goal], 1).candidates == ()
     assert source.suggest([GoalView("1 = 1")], 0).candidates == ()
+
+
+def test_a_call_in_dot_notation_is_no_name() -> None:
+    """`n.double` of a variable n cannot be unfolded by that name."""
+    source = DefinitionTactics(defined_in(SOURCE))
+    goal = GoalView("n.double = My.half n", (Hypothesis("n", "Nat"),))
+    tactics = [candidate.tactic for candidate in source.suggest([goal], 0).candidates]
+    assert "simp [My.half]" in tactics
+    assert not any("n.double" in tactic for tactic in tactics)

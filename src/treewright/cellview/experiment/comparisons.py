@@ -51,12 +51,24 @@ class Group:
     def attempts(self) -> Estimate | None:
         return self.mean(lambda result: float(result.attempts), not_negative)
 
+    def gain_over_dip(self) -> Estimate | None:
+        return self.mean(lambda result: result.gain_over_dip, not_negative)
+
+    def alike_beyond_chance(self) -> Estimate | None:
+        return self.mean(_excess)
+
     def steps(self, limit: int) -> Estimate | None:
         """Mean steps, the unsolved counted with the limit."""
         by_id = {result.cell_id: result.trial(cell) for cell, result in self.members}
         return self.mean(
             lambda result: float(restricted(by_id[result.cell_id], limit)), not_negative
         )
+
+
+def _excess(result: MeasuredRun) -> float | None:
+    if result.alike is None or result.alike_by_chance is None:
+        return None
+    return result.alike - result.alike_by_chance
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def search_settings(plan: Plan, cell: PlannedRun) -> Settings:
         seed=cell.seed,
         batch=plan.batch,
         refute=plan.refute,
-        sources=SourceSettings(tactics=plan.tactics, noise=plan.noise),
+        sources=SourceSettings(tactics=plan.tactics, noise=plan.noise, known=True),
         cells=None if cell.agents is None else cell_settings(plan, cell.agents, cell.arm),
     )
 

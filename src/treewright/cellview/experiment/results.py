@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.cellview.experiment.layout import CELL
 from treewright.cellview.experiment.plan import PlannedRun
 from treewright.cellview.measures.trials import Trial, trial_of
 from treewright.kernel import atomic, jsontext
@@ -16,8 +17,6 @@ from treewright.mcts.measures.gratification import gratification, root_series
 from treewright.mcts.records import GoalStatus
 from treewright.mcts.report.facts import GoalFacts, by_goal
 from treewright.mcts.trace import read_trace
-
-RESULT = "cell.json"
 
 
 class MeasuredRun(msgspec.Struct, frozen=True):
@@ -79,18 +78,24 @@ def _measured(cell: PlannedRun, goal: GoalFacts) -> MeasuredRun:
 
 
 def write_result(directory: Path, result: MeasuredRun) -> None:
-    atomic.write_bytes(directory / RESULT, msgspec.json.encode(result) + b"\n")
+    atomic.write_bytes(directory / CELL, msgspec.json.encode(result) + b"\n")
 
 
 def read_result(directory: Path, cell: PlannedRun) -> MeasuredRun | None:
     """None if the cell is not finished."""
-    path = directory / RESULT
+    path = directory / CELL
     try:
-        result = jsontext.decode(path.read_bytes(), type=MeasuredRun)
+        return decode_result(path.read_bytes(), path, cell)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def decode_result(data: bytes, path: Path, cell: PlannedRun) -> MeasuredRun:
+    """What a file says; raises StorageError if it is not that cell's result."""
+    try:
+        result = jsontext.decode(data, type=MeasuredRun)
     except msgspec.DecodeError as error:
         raise StorageError(f"{path} is damaged ({error}); delete it to measure again") from None
     if result.cell_id != cell.cell_id:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.cellview.experiment.layout import CELLS, PLAN
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun, read_result, write_result
 from treewright.cellview.experiment.summary import write_summary
@@ -21,8 +22,6 @@ from treewright.kernel.lease import Lease
 from treewright.kernel.rundir import LEASE_DIR
 
 FORMAT_VERSION = 1
-PLAN = "plan.json"
-CELLS = "cells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,20 @@ What it raises ends the experiment; what is finished is kept."""
 class _StoredPlan(msgspec.Struct, frozen=True):
     format_version: int
     plan: Plan
+
+
+def decode_plan(data: bytes, path: Path) -> Plan:
+    """The plan that an experiment was begun with."""
+    try:
+        stored = jsontext.decode(data, type=_StoredPlan)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"cannot read {path}: {error}") from None
+    if stored.format_version != FORMAT_VERSION:
+        raise StorageError(
+            f"{path} has format_version {stored.format_version}, this treewright reads "
+            f"{FORMAT_VERSION}"
+        )
+    return stored.plan
 
 
 def run_experiment(

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from treewright.cellview.experiment import comparisons, tables
+from treewright.cellview.experiment.layout import RESULTS
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.plots import pictures
 from treewright.cellview.experiment.results import MeasuredRun
 from treewright.kernel import atomic
 from treewright.mcts.report.writer import write_files
 
-RESULTS = "results.csv"
 _DAMAGE = """\
 Each arm against the undamaged runs of the same goal, seed and number of agents. *Retained* is the
 share of what the undamaged search solved that this one solved too; ratios are geometric means over

@@ -10,7 +10,7 @@ from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.measures.dose import Trend
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
-from treewright.mcts.measures.intervals import Estimate, not_negative
+from treewright.mcts.measures.intervals import Estimate
 from treewright.mcts.report.writer import PLOTS
 
 
@@ -45,19 +45,13 @@ def groups(plan: Plan, found: Sequence[Group]) -> str:
             share(group.solved()),
             estimate(group.steps(plan.simulations)),
             estimate(group.attempts()),
-            estimate(group.mean(lambda result: result.gain_over_dip, not_negative)),
-            estimate(group.mean(_excess)),
+            estimate(group.gain_over_dip()),
+            estimate(group.alike_beyond_chance()),
         ]
         for group in found
     ]
     picture = f"![Solve rates]({PLOTS}/solve_rate.svg)"
     return f"## Groups\n\n{table(header, rows, 'llrrrrrr')}\n\n{picture}"
-
-
-def _excess(result: MeasuredRun) -> float | None:
-    if result.alike is None or result.alike_by_chance is None:
-        return None
-    return result.alike - result.alike_by_chance
 
 
 def comparisons(heading: str, words: str, found: Sequence[Comparison]) -> str:

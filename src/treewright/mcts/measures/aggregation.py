@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from treewright.mcts.measures.intervals import CONFIDENCE, upper_p
 from treewright.mcts.records import Iteration
@@ -67,6 +66,8 @@ def of_labels(
     if not both:
         return Aggregation(0, len(labels), None, undefined="no two neighbours were expanded")
     places = {node: place for place, node in enumerate(sorted(labels))}
+    import numpy as np
+
     codes = np.array([kinds.index(labels[node]) for node in sorted(labels)], dtype=np.int16)
     left = np.array([places[a] for a, _ in both])
     right = np.array([places[b] for _, b in both])

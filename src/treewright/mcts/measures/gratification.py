@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
-import numpy as np
 
 from treewright.mcts.measures.intervals import upper_p
 from treewright.mcts.records import Iteration
@@ -106,6 +105,8 @@ def _depth_pays(excursions: Sequence[Excursion], seed: int, permutations: int) -
     """Whether dips and gains go together, against the same gains after other dips."""
     if len(excursions) < _FEWEST_EXCURSIONS:
         return None
+    import numpy as np  # a tenth of a second, which a short run does not have
+
     dips = np.array([e.dip for e in excursions])
     gains = np.array([e.gain for e in excursions])
     dealt = np.random.default_rng(seed).permuted(np.tile(gains, (permutations, 1)), axis=1)

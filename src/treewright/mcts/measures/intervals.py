@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from treewright.kernel.student import expanded_tail, student_quantile
+
+if TYPE_CHECKING:
+    import numpy as np
 
 CONFIDENCE = 0.95
 _Z = 1.959963984540054
@@ -65,6 +68,8 @@ def clustered_mean(
 
 
 def _bootstrap(clusters: Sequence[Sequence[float]], seed: int) -> tuple[float, float]:
+    import numpy as np
+
     count = len(clusters)
     sums = np.array([math.fsum(cluster) for cluster in clusters])
     sizes = np.array([len(cluster) for cluster in clusters], dtype=float)

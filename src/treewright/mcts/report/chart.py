@@ -100,11 +100,13 @@ def line_chart(
     *,
     y_range: tuple[float, float] | None = None,
     marks: Sequence[float] = (),
+    whole_x: bool = True,
 ) -> str:
     """A whole picture. `marks` are places on the x axis to point out."""
     points = [point for one in series for point in one.points]
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
-    frame = Frame((min(xs), max(xs)), y_range or (min(0.0, *ys), max(ys)), x_label, y_label)
+    y_range = y_range or (min(0.0, *ys), max(ys))
+    frame = Frame((min(xs), max(xs)), y_range, x_label, y_label, whole_x=whole_x)
     parts = [
         *frame.axes(),
         *(frame.upright(mark, "wait") for mark in marks),

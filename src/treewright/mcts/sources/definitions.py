@@ -38,7 +38,14 @@ class DefinitionTactics:
         if round_number > 0:
             return NOTHING
         texts = [goals[0].target, *(h.type for h in goals[0].hypotheses)]
-        words = dict.fromkeys(word for text in texts for word in _WORD.findall(text))
+        # `q.size` of a variable q is a call in dot notation and no name.
+        variables = {h.name for h in goals[0].hypotheses}
+        words = dict.fromkeys(
+            word
+            for text in texts
+            for word in _WORD.findall(text)
+            if word.partition(".")[0] not in variables
+        )
         found = [word for word in words if word.rpartition(".")[2] in self._names][:_MOST]
         return Suggestions(
             tuple(

@@ -22,7 +22,7 @@ from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
 
 _OWN, _CACHED, _CORE, _MODEL = 3.0, 3.0, 1.0, 1.0
-_DEFINITIONS, _LEMMAS, _ADVICE = 0.5, 0.5, 0.1
+_DEFINITIONS, _LEMMAS, _LIBRARY, _ADVICE = 0.5, 0.5, 0.1, 0.1
 
 
 def build_source(
@@ -32,9 +32,11 @@ def build_source(
     warn: Callable[[str], None] = lambda text: None,
     definitions: frozenset[str] = frozenset(),
     spend: Callable[[Usage], None] = lambda usage: None,
+    library: PremiseSearch | None = None,
 ) -> TacticSource:
     """`premises` and `cache` are what the paths in the settings name, opened by the caller.
 
+    `library` is the index of Lean's own library, for when all else has been tried on a goal.
     `definitions` are the names that the file of the goals defines itself. `warn` is told, once
     for each kind, what kept a model from answering; `spend`, what its answers used.
     """
@@ -52,6 +54,8 @@ def build_source(
         parts.append((model, _MODEL))
     if premises is not None:
         parts.append((LemmaTactics(premises), _LEMMAS))
+    if library is not None:
+        parts.append((LemmaTactics(library, count=6, late=True), _LIBRARY))
     if wanted.advice:
         parts.append((LeanAdvice(), _ADVICE))
     source: TacticSource = MergedSource(*parts)

@@ -65,8 +65,9 @@ def analysis(context: Context) -> Iterator[Ranked]:
             if value.head != "Int":
                 yield 5.0, f"cases {value.name} with {_alternatives(value, context, False)}"
     for value in context.unknown[:2]:
-        yield 3.0, f"induction {value.name}"
-        yield 2.0, f"cases {value.name}"
+        # Where Lean is asked it proposes the same with names.
+        yield 0.9, f"induction {value.name}"
+        yield 0.6, f"cases {value.name}"
     if context.outline.kind not in ("forall", "implies"):
         for atom in context.atoms[:4]:
             if atom.name in context.mentioned or context.target == "False":

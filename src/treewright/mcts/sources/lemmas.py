@@ -8,8 +8,10 @@ from typing import Protocol
 from treewright.lean.escapes import find_escapes
 from treewright.lean.inputs import is_identifier
 from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.sources.base import NOTHING, Suggestions
+from treewright.mcts.sources.base import Suggestions
 from treewright.mcts.sources.shape import flat, shape
+
+_ALL_TOGETHER = 0.1
 
 
 class Premise(Protocol):
@@ -29,17 +31,21 @@ class PremiseSearch(Protocol):
 
 
 class LemmaTactics:
-    """Asks the search once a goal; the better a lemma's place, the higher its priors."""
+    """Asks the search once a goal; the better a lemma's place, the higher its priors.
+
+    `late`: in the second round, when what fits by unification has been tried.
+    """
 
     name = "lemmas"
 
-    def __init__(self, search: PremiseSearch, *, count: int = 8) -> None:
+    def __init__(self, search: PremiseSearch, *, count: int = 8, late: bool = False) -> None:
         self._search = search
         self._count = count
+        self._round = int(late)
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
-        if round_number > 0:
-            return NOTHING
+        if round_number != self._round:
+            return Suggestions((), complete=round_number > self._round)
         found = [
             premise
             for premise in self._search(flat(goals[0].target), self._count)
@@ -50,6 +56,9 @@ class LemmaTactics:
         for place, premise in enumerate(found):
             for weight, tactic in _tactics(premise):
                 candidates.append(Candidate(tactic, weight / (place + 2), self.name))
+        if self._round and found:
+            names = ", ".join(premise.name for premise in found)
+            candidates.append(Candidate(f"grind [{names}]", _ALL_TOGETHER, self.name))
         return Suggestions(tuple(candidates))
 
 

@@ -55,3 +55,17 @@ def _parts(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
     ]
     total = max(1.0, sum(given))
     return [(c, prior / total) for c, prior in zip(candidates, given, strict=True)]
+
+
+def together(one: Suggestions, other: Suggestions, *, whole: bool) -> Suggestions:
+    """Two answers as one, each with the priors it has; `whole`: they are made to sum to 1."""
+    weights: dict[str, float] = {}
+    origin: dict[str, str] = {}
+    for candidate in (*one.candidates, *other.candidates):
+        prior = candidate.prior or 0.0
+        weights[candidate.tactic] = max(weights.get(candidate.tactic, 0.0), prior)
+        origin.setdefault(candidate.tactic, candidate.source)
+    total = (sum(weights.values()) or 1.0) if whole else 1.0
+    merged = [Candidate(t, weight / total, origin[t]) for t, weight in weights.items()]
+    merged.sort(key=lambda candidate: -(candidate.prior or 0.0))
+    return Suggestions(tuple(merged), one.complete and other.complete)

@@ -1,0 +1,16 @@
+"""Where everything of an experiment is: the only place that spells a path inside its directory.
+
+The names are part of the file format (docs/experiments.md).
+"""
+
+from __future__ import annotations
+
+EXPERIMENTS_DIR = "experiments"
+"""Below the state directory of a project."""
+
+PLAN = "plan.json"
+CELLS = "cells"
+"""A directory a planned run, each a whole proof run."""
+CELL = "cell.json"
+"""In a planned run's directory: its measures, written when it is finished."""
+RESULTS = "results.csv"
