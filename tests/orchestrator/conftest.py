@@ -27,6 +27,6 @@ def shared_lean(lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch) -> Lea
         pass
 
     for module in (background, scheduler):
-        monkeypatch.setattr(module, "LeanAccess", lambda sessions: lean_access)
+        monkeypatch.setattr(module, "LeanAccess", lambda sessions, **_: lean_access)
     monkeypatch.setattr(lean_access, "close", stay_open)
     return lean_access

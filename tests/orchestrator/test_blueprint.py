@@ -11,8 +11,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from treewright.kernel.errors import UsageError
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer, Verdict
-from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator.blueprint import latex, sync
 from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
 from treewright.orchestrator.marketplace.market import Marketplace
@@ -109,7 +109,7 @@ def test_proofs_elsewhere_custom_environments_and_loops(tmp_path: Path) -> None:
 
 
 def test_lean_s_word_on_every_declaration(
-    lean: WasmSession, replayer: Replayer, project: Path
+    lean: HostSession, replayer: Replayer, project: Path
 ) -> None:
     wanted = sync.declarations(read(project)) | {"Nat.add_comm"}
     states, problems = inspect(lean, replayer, project, wanted)
@@ -133,7 +133,7 @@ def test_lean_s_word_on_every_declaration(
 
 
 def test_what_only_the_judge_refuses_is_not_verified(
-    lean: WasmSession, replayer: Replayer, project: Path
+    lean: HostSession, replayer: Replayer, project: Path
 ) -> None:
     """Compiler trust shows in no list of axioms; the judge knows it."""
     (project / "Trust.lean").write_text(
@@ -146,7 +146,7 @@ def test_what_only_the_judge_refuses_is_not_verified(
 
 
 def test_drift_and_marks_that_become_true(
-    lean: WasmSession, replayer: Replayer, project: Path
+    lean: HostSession, replayer: Replayer, project: Path
 ) -> None:
     blueprint = read(project)
     states, _ = inspect(lean, replayer, project, sync.declarations(blueprint))
@@ -199,7 +199,7 @@ def test_a_mark_that_is_added_and_removed_leaves_no_trace(text: str) -> None:
     assert added.replace("\\leanok", "").split() == text[:at].split() + text[at:].split()
 
 
-def test_the_ledger_knows_tickets(tmp_path: Path, lean: WasmSession) -> None:
+def test_the_ledger_knows_tickets(tmp_path: Path, lean: HostSession) -> None:
     class Accepting:
         """Stands for the replay check, which other tests try."""
 

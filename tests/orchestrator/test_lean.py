@@ -21,9 +21,17 @@ from treewright.orchestrator.workers.micro import MicroWorker
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 
-SLOW = (
-    "set_option maxHeartbeats 0 in\nset_option maxRecDepth 100000 in\nrepeat (first | skip | rfl)"
-)
+
+def slow() -> str:
+    """A tactic that takes long and stays shallow: loops in loops, whose bodies are tried in vain.
+    One that only recurses ends by itself within a second, when Lean's stack is used up."""
+    body = "skip"
+    for _ in range(6):
+        body = f"(iterate 60 (first | ({body}; fail) | skip))"
+    return f"set_option maxHeartbeats 0 in\nset_option maxRecDepth 100000 in\n{body}"
+
+
+SLOW = slow()
 CONFIG = OrchestratorConfig(timeouts={StrategyType.MICRO: 300.0})
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.premises.conftest import SMALL, written
 from treewright.kernel.errors import UsageError
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
-from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import (
     Marketplace,
@@ -38,7 +38,7 @@ class Clock:
 
 
 @pytest.fixture
-def parser(lean: WasmSession) -> WasmSession:
+def parser(lean: HostSession) -> HostSession:
     return lean
 
 
@@ -49,7 +49,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def marketplace(
-    tmp_path: Path, clock: Clock, replayer: Replayer, parser: WasmSession
+    tmp_path: Path, clock: Clock, replayer: Replayer, parser: HostSession
 ) -> Iterator[Marketplace]:
     with Marketplace(
         tmp_path / "ledger.db", clock=clock, checker=replayer, parser=parser, lease_seconds=60
@@ -217,7 +217,7 @@ def test_a_script_and_hypotheses_from_the_context(marketplace: Marketplace) -> N
 
 
 def test_a_lease_lost_while_the_proof_is_checked(
-    tmp_path: Path, clock: Clock, replayer: Replayer, parser: WasmSession
+    tmp_path: Path, clock: Clock, replayer: Replayer, parser: HostSession
 ) -> None:
     class Slow:
         """Another supplier takes over while this one's proof is being checked."""

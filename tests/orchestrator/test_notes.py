@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
+from treewright.orchestrator import config
+from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.types import DEFAULT_TIMEOUTS
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 
@@ -27,7 +28,8 @@ def test_the_scheduler_as_it_comes(
     """Nothing is configured: the ledger of this directory, every strategy. (The Lean processes
     are those of the other tests, to save starting more.)"""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(DEFAULT_TIMEOUTS, StrategyType.MICRO, 300.0)  # a busy machine
+    patient = OrchestratorConfig(timeouts={StrategyType.MICRO: 300.0})  # a busy machine
+    monkeypatch.setitem(config._PROFILES, config.DEFAULT_PROFILE, patient)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # not to wait for others
 
     async def main() -> None:
@@ -123,9 +125,8 @@ def test_a_result_without_a_strategy_is_the_workers(tmp_path: Path) -> None:
 
 
 def test_the_default_time_limits() -> None:
-    limits = {str(strategy): seconds for strategy, seconds in DEFAULT_TIMEOUTS.items()}
     known = {"micro": 8.0, "copilot": 20.0, "reprover": 60.0, "sketch": 6.0}
-    assert {name: limits[name] for name in known} == known
+    assert {name: OrchestratorConfig().timeout(name) for name in known} == known
 
 
 def test_the_module_as_a_program(tmp_path: Path) -> None:

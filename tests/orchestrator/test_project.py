@@ -19,7 +19,7 @@ from tests.orchestrator.test_durability import children
 from tests.waiting import gone, until
 from treewright.cli.sorries import sorries
 from treewright.lean import backend
-from treewright.lean.wasm.session import WasmSession
+from treewright.lean.host_session import HostSession
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.background import Background
@@ -64,7 +64,7 @@ def project(tmp_path: Path) -> Path:
 class Borrowed:
     """A session that is not closed by who uses it."""
 
-    def __init__(self, session: WasmSession) -> None:
+    def __init__(self, session: HostSession) -> None:
         self._session = session
 
     def close(self) -> None:

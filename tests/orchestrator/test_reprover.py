@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,13 +45,7 @@ class Scripted:
         return [Suggestion(tactic, score) for tactic, score in found]
 
 
-@asynccontextmanager
-async def access() -> AsyncIterator[LeanAccess]:
-    lean = LeanAccess(sessions=1)
-    try:
-        yield lean
-    finally:
-        await lean.close()
+PATIENCE = 600.0  # the machine may be busy
 
 
 def test_probes_say_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,25 +115,18 @@ def test_premises_fill_the_room_in_front_of_the_state() -> None:
     assert augmented(state, PREMISES, 1) == state
 
 
-def in_lean(work: Callable[[LeanAccess], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with access() as lean:
-            await work(lean)
-
-    asyncio.run(run())
-
-
-def test_with_a_real_lean(tmp_path: Path) -> None:
-    """One Lean for all of it: proofs by a model, by several steps, none, and a cancellation."""
+@pytest.mark.xdist_group("orchestrator-lean")
+def test_with_a_real_lean(tmp_path: Path, lean_access: LeanAccess) -> None:
+    """Proofs by a model, by several steps, none, and a cancellation."""
     speaking(tmp_path / "generator", "omega", "rfl")
 
     async def by_the_model(lean: LeanAccess) -> None:
         worker = ReproverWorker(lean, tmp_path)
-        result = await worker.run(Goal("g", "∀ a b : Nat, a < b → a + 1 ≤ b"), 60.0)
+        result = await worker.run(Goal("g", "∀ a b : Nat, a < b → a + 1 ≤ b"), PATIENCE)
         assert result == Result(
             True, StrategyType.REPROVER, ("omega",), result.time_seconds, metadata={"premises": []}
         )
-        unproved = await worker.run(Goal("g", "∃ n : Nat, n * n = 49"), 60.0)
+        unproved = await worker.run(Goal("g", "∃ n : Nat, n * n = 49"), PATIENCE)
         assert not unproved.success
         assert unproved.error == "no script of this strategy closes the goal"
 
@@ -153,7 +139,7 @@ def test_with_a_real_lean(tmp_path: Path) -> None:
             }
         )
         goal = Goal("g", "∀ (p q : Prop), p → q → p ∧ q")
-        result = await ProposalSearch(lean, scripted).run(goal, 60.0)
+        result = await ProposalSearch(lean, scripted).run(goal, PATIENCE)
         assert result.tactics == ("intro p q hp hq", "constructor", "all_goals assumption")
         assert len(scripted.asked) == 3
 
@@ -164,7 +150,7 @@ def test_with_a_real_lean(tmp_path: Path) -> None:
                 "⊢ 2 = 2": [("rfl", -0.1)],
             }
         )
-        result = await ProposalSearch(lean, scripted).run(Goal("g", "1 = 2 ∨ 2 = 2"), 60.0)
+        result = await ProposalSearch(lean, scripted).run(Goal("g", "1 = 2 ∨ 2 = 2"), PATIENCE)
         assert result.tactics == ("right", "rfl")
         assert not any(state.endswith("⊢ 1 = 2") for state in scripted.asked)
 
@@ -174,23 +160,23 @@ def test_with_a_real_lean(tmp_path: Path) -> None:
         class Endless:
             def propose(self, state: str, stop: Callable[[], bool]) -> list[Suggestion]:
                 thinking.set()
-                limit = time.monotonic() + 60
+                limit = time.monotonic() + PATIENCE
                 while not stop():
                     assert time.monotonic() < limit
                 stopped.set()
                 raise Stopped
 
-        task = asyncio.create_task(ProposalSearch(lean, Endless()).run(Goal("g", "1 = 1"), 60.0))
-        assert await asyncio.to_thread(thinking.wait, 60)
+        task = asyncio.create_task(
+            ProposalSearch(lean, Endless()).run(Goal("g", "1 = 1"), PATIENCE)
+        )
+        assert await asyncio.to_thread(thinking.wait, PATIENCE)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.to_thread(stopped.wait, 60)
+        assert await asyncio.to_thread(stopped.wait, PATIENCE)
 
-    async def everything(lean: LeanAccess) -> None:
-        await by_the_model(lean)
-        await in_several_steps(lean)
-        await the_likelier_state_first(lean)
-        await cancelled(lean)
+    async def everything() -> None:
+        for part in (by_the_model, in_several_steps, the_likelier_state_first, cancelled):
+            await part(lean_access)
 
-    in_lean(everything)
+    asyncio.run(everything())

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 
+from treewright.cli.hosts import lean_access as opened_access
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import async_session
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Verdict
-from treewright.lean.types import Diagnostic, ProofState, SessionLost
+from treewright.lean.types import Diagnostic, ProofState, SessionLost, TacticError
 from treewright.llm.endpoint import ChatError, Endpoint
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
-from treewright.orchestrator import checkup
+from treewright.orchestrator import checkup, strategies
+from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.marketplace.market import Marketplace
+from treewright.orchestrator.scheduler import beside
+from treewright.orchestrator.strategies import Tools
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers import copilot, dojo, search, sketch
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Hopeless
@@ -320,12 +324,15 @@ def test_the_script_in_an_answer(answer: str, script: str) -> None:
 
 
 @LEAN
-def test_search_finds_a_proof_that_one_tactic_does_not(lean_access: LeanAccess) -> None:
+def test_search_finds_a_proof_that_one_tactic_does_not(
+    lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker = search.SearchWorker(lean_access)
     goal = Goal(id="g", text="∀ (p q r : Prop), (p → q) → (q → r) → p → r ∧ q")
     result = asyncio.run(worker.run(goal, 300.0))
     assert result.success, result.error
     assert verified(lean_access, goal, result)
+    monkeypatch.setattr(search, "MOST_SIMULATIONS", 30)  # of which there is no end otherwise
     hopeless = asyncio.run(worker.run(Goal(id="h", text="1 = 2"), 300.0))
     assert not hopeless.success
 
@@ -349,7 +356,7 @@ def test_a_search_that_is_cancelled_leaves_its_session_usable(
     lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = Endless()
-    monkeypatch.setattr(search, "build_source", lambda settings: source)
+    monkeypatch.setattr(search, "build_source", lambda settings, **_: source)
     monkeypatch.setattr(async_session, "CANCEL_GRACE_SECONDS", 100.0)  # the machine may be busy
 
     async def main() -> tuple[int | None, int | None]:
@@ -375,25 +382,72 @@ def test_strategies_that_cannot_run_say_what_is_missing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ELAN_HOME", raising=False)
     worker = copilot.CopilotWorker(tmp_path)
     assert worker.probe().detail == "not inside a Lake project"
     (tmp_path / "lakefile.toml").write_text('name = "x"\n')
-    assert worker.probe().detail == "no Lean toolchain is installed"
-    lake = tmp_path / ".elan" / "bin" / "lake"
-    lake.parent.mkdir(parents=True)
-    lake.touch(mode=0o755)
-    if importlib.util.find_spec("lean_interact") is not None:
-        assert "does not require LeanCopilot" in worker.probe().detail
-        (tmp_path / "lakefile.toml").write_text('[[require]]\nname = "LeanCopilot"\n')
-        assert worker.probe().available
-    assert dojo.DojoWorker(tmp_path).probe().hint == "pip install lean-dojo"
+    assert worker.probe().detail == "no Lean toolchain is installed here"
+    (tmp_path / "lean-toolchain").write_text("v4.20.0")
+    lean = tmp_path / ".elan" / "toolchains" / "leanprover--lean4---v4.20.0" / "bin" / "lean"
+    lean.parent.mkdir(parents=True)
+    lean.write_text("#!/bin/sh\necho 'Lean (version 4.20.0, Release)'\n")
+    lean.chmod(0o755)
+    assert "does not require LeanCopilot" in worker.probe().detail
+    (tmp_path / "lakefile.toml").write_text('[[require]]\nname = "LeanCopilot"\n')
+    assert worker.probe().available
+    assert dojo.DojoWorker(tmp_path).probe().available
     checks = {check.name: check for check in checkup.checks(tmp_path)}
     assert checks["sketch"].status == "absent"
     assert sketch.URL_VARIABLE in checks["sketch"].hint
     assert {"micro", "search", "copilot", "dojo"} <= checks.keys()
 
 
-def test_what_copilot_would_be_asked_and_how_its_answer_is_read() -> None:
+def test_the_lean_that_was_asked_for_reaches_strategies_of_a_toolchain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another directory than the project's. The toolchain is a script that says a version."""
+    project, lean = tmp_path / "project", tmp_path / "own" / "bin" / "lean"
+    project.mkdir()
+    (project / "lakefile.toml").write_text(
+        'name = "x"\n[[lean_lib]]\nname = "X"\n[[require]]\nname = "LeanCopilot"\n'
+    )
+    lean.parent.mkdir(parents=True)
+    lean.write_text("#!/bin/sh\necho 'Lean (version 4.20.0, Release)'\n")
+    lean.chmod(0o755)
+    monkeypatch.setenv("TREEWRIGHT_LEAN", str(lean.parent.parent))
+    monkeypatch.chdir(tmp_path)
+    config = OrchestratorConfig()
+    opened: list[bool] = []
+
+    def refused(project: Path, *, sandbox: bool = False) -> NoReturn:
+        opened.append(sandbox)
+        raise UsageError("not opened here")
+
+    monkeypatch.setattr(copilot, "native_host", refused)
+    for name in ("copilot", "dojo"):
+        for sandbox in (None, True):
+            access = opened_access("native", sandbox, beside(config), config, project)
+            worker = strategies.find(name).make(Tools(access))
+            assert worker.probe().available
+            with pytest.raises(Hopeless, match="not opened here"):
+                worker.prove(Goal(id="g", text="True"), 0.0)  # pyright: ignore
+        access = opened_access("wasm", None, beside(config), config, project)
+        said = strategies.find(name).make(Tools(access)).probe()
+        assert not said.available
+        assert "wasm (asked for)" in said.detail
+    assert opened == [False, True] * 2
+
+    (project / "X").mkdir()
+    first, second = project / "X" / "Zero.lean", project / "X" / "A.lean"
+    first.write_text("theorem a : True := trivial\n")
+    second.write_text("import X.Zero\n")
+    access = opened_access("native", None, beside(config), config, project)
+    assert asyncio.run(access.ordered([second, first])) == [first, second]
+
+
+@pytest.mark.parametrize("takes_arguments", [True, False])
+def test_what_copilot_would_be_asked_and_how_its_answer_is_read(takes_arguments: bool) -> None:
+    """With the notes' arguments; without, where the Lean Copilot that is there has none."""
     asked: list[str] = []
     message = Diagnostic("information", "Try this:\n  simp\n  exact h", 1, 0)
 
@@ -402,35 +456,42 @@ def test_what_copilot_would_be_asked_and_how_its_answer_is_read() -> None:
             asked.append(statement)
             return ProofState(0, ())
 
-        def run_tactic(self, state, text: str, timeout: float = 0) -> ProofState:
+        def run_tactic(self, state, text: str, timeout: float = 0) -> ProofState | TacticError:
             asked.append(text)
-            return ProofState(1, (), (message,) if text == "search_proof" else (), True)
+            if ":=" in text and not takes_arguments:
+                return TacticError("<input>:1:16: expected end of input", "parse")
+            found = (message,) if text.startswith("search_proof") else ()
+            return ProofState(1, (), found, True)
 
     goal = Goal(id="g", text="q", context=("h : q",), imports=("Mathlib",))
     script = copilot.search(Session(), goal, 5.0)  # type: ignore[arg-type]
-    assert asked == ["∀ (h : q), q", "intro h", "select_premises", "search_proof"]
+    calls = {
+        "select_premises": "select_premises (num := 12)",
+        "search_proof": "search_proof (beam := 4) (temperature := 0.2)",
+    }
+    wanted = [
+        text for plain, full in calls.items() for text in (full, plain)[: 2 - takes_arguments]
+    ]
+    assert asked == ["∀ (h : q), q", "intro h", *wanted]
     assert script == ("intro h", "simp", "exact h")
     assert copilot.imports_for(goal) == ("Mathlib", "LeanCopilot")
 
 
-def test_how_dojo_tries_tactics() -> None:
-    class Finished:
-        pass
-
-    library = SimpleNamespace(ProofFinished=Finished)
-    tried: list[str] = []
-
-    def run_tac(state: object, tactic: str) -> object:
-        tried.append(tactic)
-        return Finished() if tactic == "omega" else object()
-
-    gym = SimpleNamespace(run_tac=run_tac)
-    assert dojo.first_closing(library, gym, None, float("inf")) == "omega"
-    assert tried == ["rfl", "simp", "simp_all", "omega"]
+def test_how_dojo_tries_tactics(lean: HostSession, tmp_path: Path) -> None:
+    """On the bundled Lean: a session is a session."""
+    later = time.monotonic() + 120
+    goal = Goal(id="g", text="n < n + 1", context=("n : Nat",))
+    assert dojo.attempt(lean, goal, later) == ("intro n", "simp")
+    text = "theorem t (n : Nat) (h : n < 2) : n < 3 := by\n  sorry\n"
+    hole = (text.index("sorry"), text.index("sorry") + 5)
+    place = Place("t.lean", text, "t", (hole,), frozenset({hole}))
+    assert dojo.attempt(lean, Goal(id="g", text="", place=place), later) == ("omega",)
     with pytest.raises(TimeoutError):
-        dojo.first_closing(library, gym, None, 0.0)
-    with pytest.raises(Hopeless):
-        dojo.DojoWorker().prove(Goal(id="g", text="p"), 0.0)
+        dojo.attempt(lean, goal, 0.0)
+    with pytest.raises(Hopeless, match="no tactic closes"):
+        dojo.attempt(lean, Goal(id="g", text="1 = 2"), later)
+    with pytest.raises(Hopeless, match="not inside a Lake project"):
+        dojo.DojoWorker(tmp_path).prove(goal, 0.0)
 
 
 def test_an_error_of_the_endpoint_is_for_people() -> None:

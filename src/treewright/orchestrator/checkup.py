@@ -7,7 +7,6 @@ from pathlib import Path
 
 from treewright.kernel.checkup import Check
 from treewright.lean.checkup import bundled_lean
-from treewright.orchestrator.types import StrategyType
 from treewright.orchestrator.workers.base import LeanWorker
 from treewright.orchestrator.workers.factory import all_workers
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -17,7 +16,7 @@ def checks(repo: Path | None) -> Iterator[Check]:
     """A line a strategy. Nothing is started, fetched or asked."""
     for worker in all_workers(LeanAccess()):
         probe = worker.probe()
-        name = StrategyType(worker.strategy).value
+        name = str(worker.strategy)
         if not probe.available:
             yield Check("strategies", name, "absent", probe.detail, probe.hint)
         elif isinstance(worker, LeanWorker):

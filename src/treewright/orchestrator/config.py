@@ -7,9 +7,10 @@ import os
 import msgspec
 
 from treewright.kernel.errors import UsageError
+from treewright.orchestrator import strategies
 from treewright.orchestrator.scheduling.bandit import DEFAULT_EXPLORATION
 from treewright.orchestrator.scheduling.throttle import DEFAULT_ALPHA
-from treewright.orchestrator.types import ARMS, DEFAULT_TIMEOUTS, StrategyType
+from treewright.orchestrator.types import StrategyType
 
 PROFILE_VARIABLE = "ORCH_PROFILE"
 DEFAULT_PROFILE = 1
@@ -19,7 +20,7 @@ class OrchestratorConfig(msgspec.Struct, frozen=True):
     """`profile` 0 has stub workers and no Lean; 1 shares the machine; 2 takes all of it.
 
     `strategies` limits the portfolio (empty: every available one). `reuse` takes earlier
-    attempts of the ledger and its tactic cache into account.
+    attempts of the ledger and its tactic cache into account; `lessons` what its searches taught.
     """
 
     profile: int = DEFAULT_PROFILE
@@ -30,12 +31,14 @@ class OrchestratorConfig(msgspec.Struct, frozen=True):
     exploration: float = DEFAULT_EXPLORATION
     speculation: int = 3
     lean_sessions: int = 2
-    strategies: tuple[StrategyType, ...] = ()
-    timeouts: dict[StrategyType, float] = {}
+    strategies: tuple[str, ...] = ()
+    timeouts: dict[str, float] = {}
     reuse: bool = True
+    lessons: bool = False
 
-    def timeout(self, strategy: StrategyType) -> float:
-        return self.timeouts.get(strategy, DEFAULT_TIMEOUTS[strategy])
+    def timeout(self, strategy: str) -> float:
+        given = self.timeouts.get(strategy)
+        return strategies.seconds(strategy) if given is None else given
 
     @property
     def attempts_at_once(self) -> int:
@@ -43,8 +46,10 @@ class OrchestratorConfig(msgspec.Struct, frozen=True):
         return (self.max_light + self.max_heavy) * self.speculation
 
     @property
-    def portfolio(self) -> tuple[StrategyType, ...]:
-        return self.strategies or ARMS
+    def portfolio(self) -> tuple[str, ...]:
+        """Names that are registered; anything else is refused."""
+        strategies.check(self.strategies)
+        return self.strategies or tuple(strategies.known())
 
 
 _PROFILES = {
@@ -66,20 +71,21 @@ def from_profile(number: int | None = None) -> OrchestratorConfig:
     return _PROFILES[number]
 
 
-def parse_timeouts(pairs: tuple[str, ...]) -> dict[StrategyType, float]:
+def parse_timeouts(pairs: tuple[str, ...]) -> dict[str, float]:
     """`micro=8` and the like."""
-    found: dict[StrategyType, float] = {}
+    found: dict[str, float] = {}
     for pair in pairs:
         name, _, seconds = pair.partition("=")
         try:
             value = float(seconds)
-            strategy = StrategyType(name)
+            if name not in (*strategies.known(), StrategyType.CACHE):
+                raise ValueError
         except ValueError:
-            names = ", ".join(ARMS)
+            names = ", ".join(strategies.known())
             raise UsageError(
                 f"a strategy's time limit is NAME=SECONDS with a name of {names}; not {pair!r}"
             ) from None
         if not value > 0:
             raise UsageError(f"the time limit of {name} has to be positive")
-        found[strategy] = value
+        found[name] = value
     return found

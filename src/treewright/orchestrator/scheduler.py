@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 
 from treewright.kernel.executors.registry import Make
 from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.orchestrator import strategies
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
 from treewright.orchestrator.ledger.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
 from treewright.orchestrator.ledger.store import DEFAULT_PATH, Ledger
@@ -26,10 +27,10 @@ from treewright.orchestrator.scheduling.lanes import Lanes, Ticket
 from treewright.orchestrator.scheduling.race import Attempts, Verify
 from treewright.orchestrator.scheduling.stopping import unless_set
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
+from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
-from treewright.orchestrator.workers.lean_access import TOOLCHAIN, LeanAccess
+from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import Meter
 from treewright.orchestrator.workers.stub import StubWorker
 from treewright.orchestrator.workers.trying import AttemptRequest, Strategies, Tried
@@ -86,12 +87,12 @@ class Scheduler:
         self._owns_ledger, self._owns_lean = ledger is None, lean is None
         self.ledger = Ledger(self._default_ledger()) if ledger is None else ledger
         sessions = self._attempting.lean_sessions(self.config)
-        self.lean = LeanAccess(sessions) if lean is None else lean
+        self.lean = LeanAccess(sessions, start=Path.cwd()) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
         if workers is None:
             workers = make_workers(self.config, self.lean, self.ledger.path)
-        self.workers: dict[StrategyType, Worker] = {}
-        self.excluded: dict[StrategyType, str] = {}
+        self.workers: dict[str, Worker] = {}
+        self.excluded: dict[str, str] = {}
         for worker in workers:
             probe = worker.probe()
             if probe.available:
@@ -99,11 +100,12 @@ class Scheduler:
             else:
                 self.excluded[worker.strategy] = probe.detail
         stubs = any(isinstance(worker, StubWorker) for worker in self.workers.values())
-        self._toolchain = STUB_TOOLCHAIN if stubs else TOOLCHAIN
+        self._toolchain = STUB_TOOLCHAIN if stubs else self.lean.toolchain
         self.bandit = Bandit(
             self.ledger.arms(),
             exploration=self.config.exploration,
-            strategies=tuple(self.workers),
+            strategies=strategies.in_order(self.workers),
+            limits={name: strategies.seconds(name) for name in self.workers},
         )
         self._attempts = Attempts(
             self.config,
@@ -113,6 +115,7 @@ class Scheduler:
             self.bandit,
             self.run_id,
             self._toolchain,
+            self.ledger.lessons_of_run(self.run_id) if self.config.lessons else (),
         )
         self._tried = self._tried_in_run()
         self._goals_in_work = 0
@@ -168,16 +171,16 @@ class Scheduler:
                 continue
             why = f"{verdict.reason}: {verdict.detail}"
             tell(f"{claim.goal_id}: its stored proof does not hold ({why}); it is tried again")
-            if verdict.reason not in ("timeout", "lost"):
+            if not verdict.is_fault:
                 self.ledger.withdraw(claim, f"the replay check of the stored proof says {why}")
 
     @property
-    def success_rate(self) -> dict[StrategyType, float]:
+    def success_rate(self) -> dict[str, float]:
         """The moving average of each strategy's successes, over all goals."""
         return {strategy: self.bandit.arm(strategy).success_rate for strategy in self.workers}
 
     @property
-    def trials(self) -> dict[StrategyType, int]:
+    def trials(self) -> dict[str, int]:
         """How often each strategy was tried to its end."""
         return {strategy: self.bandit.arm(strategy).trials for strategy in self.workers}
 
@@ -188,19 +191,19 @@ class Scheduler:
 
     # -- choosing -------------------------------------------------------------------------
 
-    def ucb_score(self, strategy: StrategyType, goal_class: str = "") -> float:
+    def ucb_score(self, strategy: str, goal_class: str = "") -> float:
         return self.bandit.score(strategy, goal_class)
 
-    def select_strategies(self, goal: Goal, n: int | None = None) -> list[StrategyType]:
+    def select_strategies(self, goal: Goal, n: int | None = None) -> list[str]:
         """The best n strategies that have not failed on this goal yet."""
         return self._untried(goal)[: n or self.config.speculation]
 
-    def _untried(self, goal: Goal) -> list[StrategyType]:
+    def _untried(self, goal: Goal) -> list[str]:
         done = self._tried.get(goal.id, frozenset())
         open_ = [s for s in self.workers if s not in done and not self._is_duplicate(goal, s)]
         return self.bandit.rank(open_, goal.goal_class)
 
-    def _is_duplicate(self, goal: Goal, strategy: StrategyType) -> bool:
+    def _is_duplicate(self, goal: Goal, strategy: str) -> bool:
         return self.config.reuse and self.ledger.check_duplicate(
             goal,
             strategy,
@@ -209,16 +212,15 @@ class Scheduler:
             budget=self.config.timeout(strategy),
         )
 
-    def _tried_in_run(self) -> dict[str, set[StrategyType]]:
+    def _tried_in_run(self) -> dict[str, set[str]]:
         """What an interrupted run of this name has tried already without success."""
-        tried: dict[str, set[StrategyType]] = {}
+        tried: dict[str, set[str]] = {}
         for row in self.ledger.query(
             "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "  # noqa: S608
             f"AND {IS_TRIAL}",
             [self.run_id],
         ):
-            if is_known(row["strategy"]):
-                tried.setdefault(row["goal_id"], set()).add(StrategyType(row["strategy"]))
+            tried.setdefault(row["goal_id"], set()).add(row["strategy"])
         return tried
 
     # -- one goal -------------------------------------------------------------------------
@@ -235,7 +237,7 @@ class Scheduler:
         if (cached := await self._try_cache(goal)) is not None:
             return cached
         failures: list[Result] = []
-        started: set[StrategyType] = set()
+        started: set[str] = set()
         while left := [s for s in self._untried(goal) if s not in started]:
             batch = left[: self._width()]
             started.update(batch)
@@ -263,7 +265,7 @@ class Scheduler:
         share = self.config.lean_sessions // self._goals_in_work
         return max(1, min(self.config.speculation, share))
 
-    async def try_strategy(self, goal: Goal, strategy: StrategyType) -> Result:
+    async def try_strategy(self, goal: Goal, strategy: str) -> Result:
         """One strategy of the caller's choice; checked and recorded like any attempt."""
         return await self._attempts.attempt(goal, strategy)
 

@@ -12,7 +12,10 @@ DEFAULT_IMPORTS = ("Init",)
 
 
 class StrategyType(StrEnum):
-    """Ways to close a goal. `CACHE` replays what closed an equal goal before; it is no arm."""
+    """Names of strategies in the box; those of plug-ins are plain texts (`strategies.py`).
+
+    `CACHE` replays what closed an equal goal before; it is no arm.
+    """
 
     MICRO = "micro"
     SEARCH = "search"
@@ -21,25 +24,6 @@ class StrategyType(StrEnum):
     SKETCH = "sketch"
     DOJO = "dojo"
     CACHE = "cache"
-
-
-def is_known(strategy: str) -> bool:
-    """Whether this treewright has a strategy of that name; a ledger may be of a newer one."""
-    return strategy in StrategyType._value2member_map_
-
-
-ARMS = tuple(s for s in StrategyType if s is not StrategyType.CACHE)
-
-DEFAULT_TIMEOUTS: dict[StrategyType, float] = {
-    StrategyType.MICRO: 8.0,
-    StrategyType.SEARCH: 30.0,
-    StrategyType.COPILOT: 20.0,
-    StrategyType.REPROVER: 60.0,
-    StrategyType.SKETCH: 6.0,
-    StrategyType.DOJO: 30.0,
-    StrategyType.CACHE: 8.0,
-}
-"""Seconds a strategy may take for one goal, unless configured otherwise."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -91,7 +75,7 @@ class Result(msgspec.Struct, frozen=True):
     """
 
     success: bool
-    strategy: StrategyType | None = None
+    strategy: str | None = None
     tactics: tuple[str, ...] = ()
     time_seconds: float = 0.0
     subgoals: tuple[str, ...] = ()

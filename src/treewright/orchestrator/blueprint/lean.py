@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import lean_files
 from treewright.lean.types import AuditReport, CheckResult, TacticError
-from treewright.lean.wasm.session import WasmSession
 from treewright.orchestrator.api import has_table, reading
 from treewright.orchestrator.blueprint.sync import State
 
 
 def inspect(
-    session: WasmSession,
+    session: HostSession,
     replayer: Replayer,
     project: Path,
     wanted: set[str],
@@ -40,7 +40,7 @@ def inspect(
 
 
 def _inspect_file(
-    session: WasmSession,
+    session: HostSession,
     replayer: Replayer,
     path: Path,
     wanted: set[str],

@@ -3,8 +3,9 @@
 Version 1 has the tables that the first orchestrators wrote: attempts and the tactic cache.
 Version 2 adds what dedupe, resuming, accounting and a persistent bandit need. Version 3 marks what
 stubs wrote, takes back what was learned from it, and adds the hash of a goal's text alone. Version
-4 has the marketplace's tickets, which some older ledgers have too. A migration is never changed
-once it was released; a new one is added below.
+4 has the marketplace's tickets, which some older ledgers have too. Version 5 has what searches
+teach, and what a run was given of it. A migration is never changed once it was released; a new one
+is added below.
 """
 
 from __future__ import annotations
@@ -99,6 +100,21 @@ CREATE TABLE IF NOT EXISTS tickets (
 )
 """
 
+_VERSION_5 = """
+CREATE TABLE IF NOT EXISTS lessons (
+    goal_class TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    tried REAL NOT NULL,
+    helped REAL NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (goal_class, shape)
+);
+CREATE TABLE IF NOT EXISTS run_lessons (
+    run_id TEXT PRIMARY KEY,
+    lessons TEXT NOT NULL
+);
+"""
+
 
 def _version_3(connection: sqlite3.Connection) -> None:
     _forget_stubs(connection)
@@ -147,6 +163,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     script(_VERSION_2),
     _version_3,
     script(_VERSION_4),
+    script(_VERSION_5),
 )
 
 VERSION = len(MIGRATIONS)

@@ -17,7 +17,9 @@ import msgspec
 
 from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
+from treewright.mcts.learning import Lesson
 from treewright.orchestrator.goals import normalise
+from treewright.orchestrator.ledger import lessons
 from treewright.orchestrator.ledger.counting import (
     IS_TRIAL,
     STUB_TOOLCHAIN,
@@ -32,7 +34,7 @@ from treewright.orchestrator.ledger.file import (
     open_ledger,
 )
 from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
-from treewright.orchestrator.types import Goal, StrategyType, is_known
+from treewright.orchestrator.types import Goal, StrategyType
 
 Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
 """`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
@@ -57,7 +59,7 @@ class Attempt(msgspec.Struct, frozen=True):
     goal_hash: str
     goal_text: str
     goal_class: str
-    strategy: StrategyType
+    strategy: str
     status: Status
     time_seconds: float
     cpu_seconds: float
@@ -69,6 +71,7 @@ class Attempt(msgspec.Struct, frozen=True):
     error: str | None = None
     metadata: dict[str, Any] = {}
     target_hash: str = ""
+    lessons: tuple[Lesson, ...] = ()
 
     @property
     def success(self) -> bool:
@@ -134,7 +137,7 @@ class Ledger:
     def check_duplicate(
         self,
         goal: Goal | str,
-        strategy: StrategyType | str,
+        strategy: str,
         *,
         toolchain: str | None = None,
         imports: Sequence[str] | None = None,
@@ -184,11 +187,12 @@ class Ledger:
             for attempt in attempts:
                 if self._connection.execute(_INSERT, _row(attempt)).rowcount == 1:
                     self._learn(attempt)
+                    lessons.add(self._connection, attempt.lessons)
                     self._remember(attempt)
 
     def _learn(self, attempt: Attempt) -> None:
         stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counting.stubs
-        if attempt.status not in TRIALS or attempt.strategy is StrategyType.CACHE or stub:
+        if attempt.status not in TRIALS or attempt.strategy == StrategyType.CACHE or stub:
             return
         for goal_class in {"", attempt.goal_class}:
             self._connection.execute(
@@ -197,7 +201,7 @@ class Ledger:
             )
 
     def _remember(self, attempt: Attempt) -> None:
-        if not attempt.success or not attempt.tactics or attempt.strategy is StrategyType.CACHE:
+        if not attempt.success or not attempt.tactics or attempt.strategy == StrategyType.CACHE:
             return
         self._connection.execute(
             _CACHE,
@@ -211,18 +215,40 @@ class Ledger:
             ),
         )
 
-    def arms(self) -> dict[tuple[str, StrategyType], Arm]:
+    def arms(self) -> dict[tuple[str, str], Arm]:
         """What is known of each strategy, per goal class; the class "" is all goals.
 
-        A strategy that only a newer treewright knows is left out: it cannot be tried here.
+        Also of those that cannot be tried here: of a newer treewright, of a plug-in that is gone.
         """
         return {
-            (row["goal_class"], StrategyType(row["strategy"])): Arm(
+            (row["goal_class"], row["strategy"]): Arm(
                 row["success_rate"], row["seconds"], row["trials"], row["successes"]
             )
             for row in self.query("SELECT * FROM bandit")
-            if is_known(row["strategy"])
         }
+
+    def lessons(self) -> tuple[Lesson, ...]:
+        """What the searches so far teach the next."""
+        return lessons.known(self.query)
+
+    def lessons_of_run(self, run_id: str) -> tuple[Lesson, ...]:
+        """What a run was given when it began; now, if that was not written down yet."""
+        written = self._written_lessons(run_id)
+        if written is not None:
+            return written
+        given = self.lessons()
+        if self.query("SELECT 1 FROM runs WHERE run_id = ?", [run_id]):
+            text = msgspec.json.encode(given).decode()
+            self._write("INSERT OR IGNORE INTO run_lessons VALUES (?, ?)", [run_id, text])
+            written = self._written_lessons(run_id)  # another process may have been first
+        return given if written is None else written
+
+    def _written_lessons(self, run_id: str) -> tuple[Lesson, ...] | None:
+        rows = self.query("SELECT lessons FROM run_lessons WHERE run_id = ?", [run_id])
+        if not rows:
+            return None
+        with errors_for_people(self.path):
+            return jsontext.decode(rows[0]["lessons"], tuple[Lesson, ...])
 
     # -- the tactic cache -----------------------------------------------------------------
 

@@ -18,9 +18,13 @@ from typing import Protocol, Self
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import inputs
+from treewright.lean.host import Host
+from treewright.lean.host_session import HostSession
 from treewright.lean.inputs import header_of
+from treewright.lean.projects import open_project
 from treewright.lean.replay import Replayer, Verdict
-from treewright.lean.wasm.session import WasmSession
+from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.workspace.project import Project
 from treewright.orchestrator.ledger.store import DEFAULT_PATH
 from treewright.orchestrator.marketplace.tickets import (
     NewTicket,
@@ -84,6 +88,7 @@ class Marketplace:
         premises: PremiseIndex | None = None,
         clock: Callable[[], float] = time.time,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
+        open_host: Callable[[], Host] | None = None,
     ) -> None:
         self._table = TicketTable(Path(path))
         self._premises = premises
@@ -91,8 +96,11 @@ class Marketplace:
         self._lease_seconds = lease_seconds
         self._checker = checker
         self._parser = parser
+        self._open_host = open_host or ensure_installed
         self._own_replayer: Replayer | None = None
-        self._own_session: WasmSession | None = None
+        self._own_session: HostSession | None = None
+        self._project: Project | None = None
+        self._looked = False
         self._checking = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -239,17 +247,23 @@ class Marketplace:
                 "claim is completed, released or expired"
             )
 
+    def _find_project(self, host: Host) -> Project | None:
+        """The Lake project of the directory that we are in; a toolchain knows its own."""
+        if host.backend == "wasm" and not self._looked:
+            self._project, self._looked = open_project(Path.cwd()), True
+        return self._project
+
     def _check(self, ticket: Ticket, lemma: str, script: str | None) -> Verdict:
         """`script` is the proof where it has to be a sequence of tactics."""
-        from treewright.lean.wasm.install import ensure_installed
-
         head = heading(ticket)
         original = f"{head}{lemma_text(ticket, 'sorry')}"
         with self._checking:
             parser = self._parser
             if parser is None:
-                home = ensure_installed()
-                parser = self._own_session = self._own_session or WasmSession(home)
+                if self._own_session is None:
+                    host = self._open_host()
+                    self._own_session = HostSession(host, project=self._find_project(host))
+                parser = self._own_session
             # The row may be anybody's: that it is one theorem is for Lean's parser to say.
             inputs.check_theorem(parser, ticket.theorem, after=head)
             if script is not None:
@@ -259,7 +273,10 @@ class Marketplace:
                     return Verdict("error", str(refused))
             checker = self._checker
             if checker is None:
-                checker = self._own_replayer = self._own_replayer or Replayer(ensure_installed())
+                if self._own_replayer is None:
+                    host = self._open_host()
+                    self._own_replayer = Replayer(host, project=self._find_project(host))
+                checker = self._own_replayer
             return checker.text(
                 original, f"{head}{lemma}", [ticket.name], declarations=script is None
             )

@@ -1,18 +1,17 @@
 """Working through a project's `sorry`s until told to stop, without touching the project.
 
-A pass reads every file with Lean, gives each open declaration to the scheduler, fills in what
-was proved, and has the filled file replayed as a whole before it is written: as a copy and a
-patch in the run's directory, or in place if that was asked for. A pass that found something is
-followed by another (what rested on the new proofs may work now); one that did not, by one with
-twice the time, up to eight times; then it waits until a file changes.
+A pass reads every file with Lean, each behind those it imports, gives each open declaration to
+the scheduler, fills in what was proved, and has the filled file replayed as a whole before it is
+written: as a copy and a patch in the run's directory, or in place if that was asked for. A pass
+that found something is followed by another (what rested on the new proofs may work now); one that
+did not, by one with twice the time, up to eight times; then it waits until a file changes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from treewright.kernel import atomic
 from treewright.kernel.clock import now, timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.rundir import STATE_DIR
-from treewright.lean.sorries import FileSorries, from_check, lean_files
+from treewright.lean.sorries import FileSorries, from_check, lean_files, patch_of
 from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
@@ -66,6 +65,7 @@ class Background:
     poll_seconds: float = DEFAULT_POLL_SECONDS
     run_id: str = ""
     attempting: Attempting | None = None
+    lean: LeanAccess | None = None
     proved: list[Proved] = field(default_factory=list)
     _files: dict[Path, _File] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -93,7 +93,9 @@ class Background:
 
     async def run(self, *, once: bool = False) -> None:
         where = self.attempting or beside(self.config)
-        lean = LeanAccess(where.lean_sessions(self.config))
+        lean = self.lean or LeanAccess(
+            where.lean_sessions(self.config), start=self.root, announce=self._say_once
+        )
         factor = 1
         try:
             while not self._stop.is_set():
@@ -119,7 +121,7 @@ class Background:
         timeouts = {s: factor * self.config.timeout(s) for s in self.config.portfolio}
         config = msgspec.structs.replace(self.config, timeouts=timeouts, reuse=True)
         total = 0
-        for path in lean_files(self.root):
+        for path in await lean.ordered(lean_files(self.root)):
             if self._stop.is_set():
                 break
             total += await self._work_on(path, lean, config)
@@ -129,6 +131,7 @@ class Background:
         file = self._read(path)
         if file is None or ("sorry" not in file.text and "admit" not in file.text):
             return 0
+        await lean.refresh()
         found = await unless_set(self._stop, self._extract(file, lean))
         if found is None:
             return 0
@@ -173,10 +176,13 @@ class Background:
         if not isinstance(result, CheckResult):
             self._say_once(f"{name}: could not be elaborated: {result}")
             return FileSorries(file.path, file.text, ())
-        if result.errors:
-            self._say_once(result.errors[0].format(name))
-            return FileSorries(file.path, file.text, ())
-        found = FileSorries(file.path, file.text, from_check(file.text, result))
+        for error in result.errors:
+            self._say_once(error.format(name))
+        extracted = from_check(file.text, result)
+        for sorry in (s for s in extracted if s.trouble is not None):
+            self._say_once(f"{name}:{sorry.line}: left out: an error in the file concerns it")
+        usable = tuple(s for s in extracted if s.trouble is None)
+        found = FileSorries(file.path, file.text, usable)
         for sorry in project.unnamed(found):
             self._say_once(f"{name}:{sorry.line}: left out: only what has a name can be proved")
         return found
@@ -232,13 +238,7 @@ class Background:
         atomic.write_bytes(copy, text.encode())
         patch = self.directory / "patches" / f"{name}.patch"
         atomic.make_directory(patch.parent)
-        lines = difflib.unified_diff(
-            file.original.splitlines(keepends=True),
-            text.splitlines(keepends=True),
-            f"a/{name}",
-            f"b/{name}",
-        )
-        atomic.write_bytes(patch, "".join(_terminated(lines)).encode())
+        atomic.write_bytes(patch, patch_of(name, file.original, text).encode())
 
     def _write_summary(self) -> None:
         document = {"run_id": self.run_id, "project": str(self.root), "proved": self.proved}
@@ -287,9 +287,3 @@ def _replaced(path: Path, expected: str, text: str) -> str:
 
 def _succeeded(results: dict[str, Result], goal: Goal) -> bool:
     return goal.id in results and results[goal.id].success
-
-
-def _terminated(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of a diff; one without a newline at the end of its file is marked as `diff` does."""
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

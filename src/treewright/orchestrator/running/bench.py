@@ -7,6 +7,7 @@ same settings: what its attempts found is in the ledger.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from treewright.orchestrator.ledger.counting import total
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Attempting, Observer, Scheduler
 from treewright.orchestrator.scheduling.stopping import stopping_on_signals
-from treewright.orchestrator.types import Goal, Result, StrategyType, is_known
+from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.lean_access import LeanAccess
 
 SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
 
@@ -64,15 +66,19 @@ async def run_bank(
     announce: Callable[[str], None] = lambda _: None,
     make_scheduler: SchedulerFactory | None = None,
     attempting: Attempting | None = None,
+    lean: LeanAccess | None = None,
 ) -> BankRun:
     """Runs until every goal has a result, the time is over, or a signal says stop."""
     started = time.monotonic()
     run_id = _open_run(bank, config, ledger, fresh)
     attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
     make = make_scheduler or (
-        lambda c, db, run: Scheduler(c, ledger=db, run_id=run, attempting=attempting)
+        lambda c, db, run: Scheduler(c, ledger=db, run_id=run, attempting=attempting, lean=lean)
     )
-    async with make(config, ledger, run_id) as scheduler:
+    async with contextlib.AsyncExitStack() as stack:
+        if lean is not None:
+            stack.push_async_callback(lean.close)
+        scheduler = await stack.enter_async_context(make(config, ledger, run_id))
         for strategy, reason in scheduler.excluded.items():
             announce(f"without {strategy}: {reason}")
         scheduler.throttle.on_first_wait = announce
@@ -122,6 +128,7 @@ def _results(
         }
         for name, sums in found.items()
     }
+    portfolio = (*scheduler.workers, StrategyType.CACHE)
     return BankResults(
         timestamp=f"{now():%Y%m%d-%H%M%S}",
         goals_total=len(bank.goals),
@@ -139,7 +146,8 @@ def _results(
             "lean_sessions": config.lean_sessions,
             "exploration": config.exploration,
             "reuse": config.reuse,
-            "timeouts": {s: config.timeout(StrategyType(s)) for s in strategies if is_known(s)},
+            "lessons": config.lessons,
+            "timeouts": {s: config.timeout(s) for s in strategies if s in portfolio},
         },
         run_id=scheduler.run_id,
         bank=str(bank.path),

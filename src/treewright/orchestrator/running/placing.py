@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -17,17 +18,24 @@ from treewright.orchestrator.workers.trying import AttemptRequest, Tried
 
 @contextlib.contextmanager
 def attempting(
-    backend: str | None, cluster: str | None, config: OrchestratorConfig
+    backend: str | None,
+    cluster: str | None,
+    config: OrchestratorConfig,
+    project: Path | None = None,
 ) -> Iterator[Attempting]:
     """What schedulers need to run their attempts there; a cluster stays connected over them.
 
+    `project` is the directory whose Lake project goals may import.
     Elsewhere, `lean_sessions` attempts are under way at once: as many as have a Lean session.
     """
     chosen = registry.choose(backend, cluster)
     if chosen.travels:
         stub = config.profile == 0
         with chosen.open(registry.Place(config.lean_sessions, cluster)) as make:
-            yield Attempting(lambda _work: _Packed(make(attempt_there), stub), elsewhere=True)
+            there = str(project.resolve()) if project is not None else ""
+            yield Attempting(
+                lambda _work: _Packed(make(attempt_there), stub, there), elsewhere=True
+            )
     else:
         capacity = 1 if chosen.single else config.attempts_at_once
         with chosen.open(registry.Place(capacity)) as make:
@@ -37,15 +45,16 @@ def attempting(
 class _Packed:
     """An executor of bytes as one of attempts."""
 
-    def __init__(self, engine: Executor[bytes, bytes], stub: bool) -> None:
+    def __init__(self, engine: Executor[bytes, bytes], stub: bool, project: str) -> None:
         self.capacity = engine.capacity
         self._engine = engine
         self._stub = stub
+        self._project = project
         self._payloads: dict[int, bytes] = {}
         self._requests: dict[int, AttemptRequest] = {}
 
     def submit(self, request: AttemptRequest) -> None:
-        payload = msgspec.msgpack.encode(RemoteAttempt(request, self._stub))
+        payload = msgspec.msgpack.encode(RemoteAttempt(request, self._stub, self._project))
         self._payloads[id(request)] = payload
         self._requests[id(payload)] = request
         self._engine.submit(payload)

@@ -17,12 +17,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from treewright.orchestrator.types import ARMS, DEFAULT_TIMEOUTS, StrategyType
-
 ALPHA = 0.1
 DEFAULT_EXPLORATION = 1.5
 PRIOR_SUCCESS = 0.5
 PRIOR_WEIGHT = 5
+PRIOR_SECONDS = 30.0
 _SHORTEST_SECONDS = 0.05  # below this, time says nothing about a strategy
 
 
@@ -50,35 +49,37 @@ class Bandit:
 
     def __init__(
         self,
-        arms: Mapping[tuple[str, StrategyType], Arm] | None = None,
+        arms: Mapping[tuple[str, str], Arm] | None = None,
         *,
         exploration: float = DEFAULT_EXPLORATION,
-        strategies: Sequence[StrategyType] = ARMS,
+        strategies: Sequence[str] = (),
+        limits: Mapping[str, float] | None = None,
     ) -> None:
+        """`strategies` are those at hand; `limits` their times, for what was never tried."""
         self._arms = dict(arms or {})
         self._exploration = exploration
         self._strategies = tuple(strategies)
+        self._limits = dict(limits or {})
 
-    def arm(self, strategy: StrategyType, goal_class: str = "") -> Arm:
+    def arm(self, strategy: str, goal_class: str = "") -> Arm:
         return self._arms.get((goal_class, strategy), Arm())
 
-    def tell(self, strategy: StrategyType, goal_class: str, success: bool, seconds: float) -> None:
+    def tell(self, strategy: str, goal_class: str, success: bool, seconds: float) -> None:
         """One attempt that ran to its end."""
         for key in {"", goal_class}:
             self._arms[key, strategy] = self.arm(strategy, key).after(success, seconds)
 
-    def score(self, strategy: StrategyType, goal_class: str = "") -> float:
+    def score(self, strategy: str, goal_class: str = "") -> float:
         return self._scores(goal_class, {*self._strategies, strategy})[strategy]
 
-    def rank(self, available: Iterable[StrategyType], goal_class: str = "") -> list[StrategyType]:
-        """Best first; equal scores in the order of `StrategyType`."""
-        candidates = [s for s in StrategyType if s in set(available)]
+    def rank(self, available: Iterable[str], goal_class: str = "") -> list[str]:
+        """Best first; equal scores in the order of `strategies`, then as they are given."""
+        order = {strategy: number for number, strategy in enumerate(self._strategies)}
+        candidates = sorted(available, key=lambda s: order.get(s, len(order)))
         scores = self._scores(goal_class, candidates)
         return sorted(candidates, key=lambda s: -scores[s])
 
-    def _scores(
-        self, goal_class: str, strategies: Iterable[StrategyType]
-    ) -> dict[StrategyType, float]:
+    def _scores(self, goal_class: str, strategies: Iterable[str]) -> dict[str, float]:
         names = list(strategies)
         rates = {s: self._rate(s, goal_class) for s in names}
         best = max(rates.values(), default=0.0) or 1.0
@@ -90,15 +91,17 @@ class Bandit:
             for s in names
         }
 
-    def _rate(self, strategy: StrategyType, goal_class: str) -> float:
+    def _rate(self, strategy: str, goal_class: str) -> float:
         own, general = self.arm(strategy, goal_class), self.arm(strategy)
         weight = own.trials / (own.trials + PRIOR_WEIGHT) if goal_class else 1.0
         success = weight * own.success_rate + (1 - weight) * general.success_rate
-        seconds = weight * own.seconds + (1 - weight) * _known_seconds(general, strategy)
+        seconds = weight * own.seconds + (1 - weight) * self._known_seconds(general, strategy)
         if not own.trials and not general.trials:
-            seconds = DEFAULT_TIMEOUTS[strategy]
+            seconds = self._limit(strategy)
         return success / max(seconds, _SHORTEST_SECONDS)
 
+    def _known_seconds(self, arm: Arm, strategy: str) -> float:
+        return arm.seconds if arm.trials else self._limit(strategy)
 
-def _known_seconds(arm: Arm, strategy: StrategyType) -> float:
-    return arm.seconds if arm.trials else DEFAULT_TIMEOUTS[strategy]
+    def _limit(self, strategy: str) -> float:
+        return self._limits.get(strategy, PRIOR_SECONDS)

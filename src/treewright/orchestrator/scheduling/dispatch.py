@@ -127,6 +127,7 @@ def _account(done: _Done, submitted: float, meter: Meter) -> None:
     if tried is None:
         return
     meter.cpu_seconds += tried.cpu_seconds
+    meter.lessons += tried.lessons
     queued = time.monotonic() - submitted - tried.seconds
     meter.add_wait(tried.waited_seconds + (queued if queued >= _NOTICEABLE_SECONDS else 0.0))
 

@@ -16,6 +16,7 @@ import msgspec
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.replay import Verdict
+from treewright.mcts.learning import Lesson
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.counting import TRIALS
 from treewright.orchestrator.ledger.store import Attempt, Ledger, Status
@@ -30,8 +31,8 @@ Try = Callable[[AttemptRequest, Meter], Awaitable[Result]]
 """Has an attempt made, wherever; what it uses goes to the meter."""
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
 VERIFY_SECONDS = 120.0
-_NO_VERDICT = ("timeout", "lost")
-"""The check did not come to its end: neither accepted nor refused."""
+_TEACHING = TRIALS - {"rejected"}
+"""What the replay check refuses teaches nothing: its tactics may have closed what they must not."""
 
 
 class Attempts:
@@ -46,6 +47,7 @@ class Attempts:
         bandit: Bandit,
         run_id: str,
         toolchain: str,
+        lessons: tuple[Lesson, ...] = (),
     ) -> None:
         self._config = config
         self._try = try_
@@ -53,6 +55,7 @@ class Attempts:
         self._bandit = bandit
         self._run_id = run_id
         self._toolchain = toolchain
+        self._lessons = lessons
         self._writer = LedgerWriter(ledger)
         self._numbers = _numbers_so_far(ledger, run_id)
         self.wasted_cpu_seconds = 0.0
@@ -62,7 +65,7 @@ class Attempts:
     def close(self) -> None:
         self._writer.close()
 
-    async def race(self, goal: Goal, strategies: Sequence[StrategyType]) -> list[Result]:
+    async def race(self, goal: Goal, strategies: Sequence[str]) -> list[Result]:
         """Tries strategies side by side; the last result is the winner's, if one won."""
         pending = {asyncio.create_task(self.attempt(goal, strategy)) for strategy in strategies}
         results: list[Result] = []
@@ -79,10 +82,10 @@ class Attempts:
                 await asyncio.wait(pending)
         return results
 
-    async def attempt(self, goal: Goal, strategy: StrategyType) -> Result:
+    async def attempt(self, goal: Goal, strategy: str) -> Result:
         """One strategy on one goal, from start to record."""
         budget = self._config.timeout(strategy)
-        request = AttemptRequest(goal, strategy, budget)
+        request = AttemptRequest(goal, strategy, budget, self._lessons)
         return await self._recorded(request, lambda meter: self._try(request, meter))
 
     async def replay_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
@@ -126,7 +129,7 @@ class Attempts:
             raise
         result = _with_wait(result, meter)
         await self._record(key, goal, strategy, result, status, budget, meter)
-        if status in TRIALS and strategy is not StrategyType.CACHE:
+        if status in TRIALS and strategy != StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
         return result
 
@@ -143,11 +146,11 @@ class Attempts:
             metadata = {**result.metadata, "axioms": list(verdict.axioms)}
             return msgspec.structs.replace(result, metadata=metadata), "proved"
         error = f"the replay check says {verdict.reason}: {verdict.detail}"
-        if verdict.reason in _NO_VERDICT:
+        if verdict.is_fault:
             return _broken(result, error), "error"
         return msgspec.structs.replace(result, success=False, error=error), "rejected"
 
-    def _next_key(self, goal: Goal, strategy: StrategyType, budget: float) -> str:
+    def _next_key(self, goal: Goal, strategy: str, budget: float) -> str:
         """Numbered, so that a second try is a row of its own.
 
         Two processes that go on with the same run give what they do twice the same key.
@@ -160,7 +163,7 @@ class Attempts:
         self,
         key: str,
         goal: Goal,
-        strategy: StrategyType,
+        strategy: str,
         result: Result,
         status: Status,
         budget: float,
@@ -188,6 +191,7 @@ class Attempts:
                 subgoals=result.subgoals,
                 error=result.error,
                 metadata=result.metadata,
+                lessons=tuple(meter.lessons) if status in _TEACHING else (),
             )
         )
 

@@ -27,7 +27,7 @@ from treewright.lean.types import (
     Timeout,
 )
 from treewright.orchestrator.goals import statements
-from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType
+from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import waiting
 
@@ -46,7 +46,7 @@ UNAVAILABLE = "unavailable"
 """Kinds of failure (`Result.metadata["kind"]`) that say nothing about the goal."""
 
 
-def failed(strategy: StrategyType, error: str, started: float, kind: str = "") -> Result:
+def failed(strategy: str, error: str, started: float, kind: str = "") -> Result:
     """A failed attempt that began at `started` (of `time.monotonic`)."""
     metadata = {"kind": kind} if kind else {}
     seconds = time.monotonic() - started
@@ -57,7 +57,7 @@ class Worker(Protocol):
     """One strategy. `run` claims; the scheduler has every claim checked."""
 
     @property
-    def strategy(self) -> StrategyType: ...
+    def strategy(self) -> str: ...
 
     def probe(self) -> Availability: ...
 
@@ -82,7 +82,7 @@ class LeanWorker(abc.ABC):
     The time limit begins when the session is there: waiting for one is not the strategy's.
     """
 
-    strategy: StrategyType
+    strategy: str
 
     def __init__(self, lean: LeanAccess) -> None:
         self._lean = lean
@@ -154,7 +154,7 @@ async def open_goal(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
 class ThreadWorker(abc.ABC):
     """A strategy on a library that blocks: it runs in a thread of its own."""
 
-    strategy: StrategyType
+    strategy: str
 
     async def run(self, goal: Goal, timeout: float) -> Result:
         started = time.monotonic()
@@ -214,7 +214,12 @@ async def _only_sorry(session: AsyncLeanSession, source: str) -> StepResult:
 
 async def _holes_of_file(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
     assert goal.place is not None
-    result = await session.check(goal.place.source, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
+    result = await session.check(
+        goal.place.source,
+        sorries=True,
+        until=goal.place.declaration,
+        timeout=DEFAULT_CHECK_SECONDS,
+    )
     if not isinstance(result, CheckResult):
         raise unfinished(result)
     found = {(s.start, s.end): s for s in from_check(goal.place.source, result)}

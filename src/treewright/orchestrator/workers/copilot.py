@@ -6,33 +6,39 @@ which the bundled Lean can do only for goals that need nothing but core Lean.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from treewright.lean.backend import find_lake, find_project
+from treewright.kernel.errors import TreewrightError
+from treewright.lean.backend import Choice
+from treewright.lean.host_session import HostSession
+from treewright.lean.native.host import NativeHost, native_host
+from treewright.lean.native.toolchain import find_project, find_toolchain, too_old
 from treewright.lean.session import LeanSession
 from treewright.lean.types import Diagnostic, ProofState, StepResult, TacticError
 from treewright.orchestrator.goals import statements
+from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hopeless, ThreadWorker
 
 PACKAGE = "LeanCopilot"
-PREMISES = "select_premises"
-SEARCH = "search_proof"
+PREMISES = ("select_premises (num := 12)", "select_premises")
+SEARCH = ("search_proof (beam := 4) (temperature := 0.2)", "search_proof")
+"""With arguments, and as the Lean Copilots are called that have none."""
 _TRY_THIS = re.compile(r"Try (?:this|these):\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
 
 
 class CopilotWorker(ThreadWorker):
-    def __init__(self, start: Path | None = None) -> None:
+    def __init__(self, start: Path | None = None, choice: Choice | None = None) -> None:
         self._start = start or Path.cwd()
+        self._choice = choice
 
     strategy = StrategyType.COPILOT
 
     def probe(self) -> Availability:
-        project = native_project(self._start)
+        project = native_project(self._start, self._choice)
         if isinstance(project, Availability):
             return project
         if not requires(project, PACKAGE):
@@ -42,18 +48,18 @@ class CopilotWorker(ThreadWorker):
         return Availability(True, f"{PACKAGE} in {project.name}")
 
     def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
-        from treewright.lean.native.session import open_native
-
-        project = native_project(self._start)
+        project = native_project(self._start, self._choice)
         if isinstance(project, Availability):
             raise Hopeless(project.detail)
         if goal.place is not None:
             raise Hopeless("copilot works on statements")
-        session = open_native(project, imports_for(goal), goal.preamble)
         try:
+            host = own_lean(project, self._choice)
+            session = HostSession(host, imports_for(goal), goal.preamble)
+        except TreewrightError as error:
+            raise Hopeless(str(error)) from error
+        with session:
             return search(session, goal, deadline - time.monotonic())
-        finally:
-            session.close()
 
 
 def imports_for(goal: Goal) -> tuple[str, ...]:
@@ -67,14 +73,24 @@ def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
     state = _state(session.start(statements.closed_statement(goal)))
     if steps:
         state = _state(session.run_tactic(state, steps[0], timeout))
-    session.run_tactic(state, PREMISES, timeout)
-    result = session.run_tactic(state, SEARCH, timeout)
+    _call(session, state, PREMISES, timeout)
+    result = _call(session, state, SEARCH, timeout)
     if not isinstance(result, ProofState) or not result.closed:
-        raise Hopeless(f"{SEARCH} did not close the goal")
+        raise Hopeless("search_proof did not close the goal")
     script = advice(result.messages)
     if not script:
-        raise Hopeless(f"{SEARCH} closed the goal without saying how")
+        raise Hopeless("search_proof closed the goal without saying how")
     return (*steps, *script)
+
+
+def _call(
+    session: LeanSession, state: ProofState, forms: tuple[str, str], timeout: float
+) -> StepResult:
+    """One of its tactics. A parse error says that it does not take arguments, and costs nothing."""
+    result = session.run_tactic(state, forms[0], timeout)
+    if isinstance(result, TacticError) and result.kind == "parse":
+        return session.run_tactic(state, forms[1], timeout)
+    return result
 
 
 def advice(messages: Sequence[Diagnostic]) -> tuple[str, ...]:
@@ -93,18 +109,25 @@ def _state(result: StepResult) -> ProofState:
     raise Hopeless(f"Lean does not take the goal: {detail.splitlines()[0]}")
 
 
-def native_project(start: Path) -> Path | Availability:
+def native_project(start: Path, choice: Choice | None = None) -> Path | Availability:
     """The Lake project around `start`, or why there is none that could be used."""
     project = find_project(start)
     if project is None:
         return Availability(False, "not inside a Lake project", "run it inside your Lake project")
-    if find_lake() is None:
-        return Availability(False, "no Lean toolchain is installed", "install elan")
-    if importlib.util.find_spec("lean_interact") is None:
-        return Availability(
-            False, "lean-interact is not installed", "pip install 'treewright[lean-native]'"
-        )
+    toolchain = find_toolchain(project)
+    if isinstance(toolchain, str):
+        return Availability(False, toolchain, "install elan, then run lake build once")
+    if problem := too_old(toolchain):
+        return Availability(False, problem, "use a newer lean-toolchain")
+    if choice is not None and choice.backend == "wasm":
+        detail = f"it needs the project's own toolchain, and the Lean of this run is {choice}"
+        return Availability(False, detail, "run it here with --lean native")
     return project
+
+
+def own_lean(project: Path, choice: Choice | None) -> NativeHost:
+    """The project's own toolchain, in a sandbox if that was asked for."""
+    return native_host(project, sandbox=choice is not None and choice.sandbox)
 
 
 def requires(project: Path, package: str) -> bool:
@@ -114,3 +137,10 @@ def requires(project: Path, package: str) -> bool:
         for name in ("lakefile.toml", "lakefile.lean", "lake-manifest.json")
         if (project / name).is_file()
     )
+
+
+strategy = Strategy(
+    "Lean Copilot's select_premises and search_proof",
+    20.0,
+    lambda tools: CopilotWorker(tools.lean.start, tools.lean.choice),
+)

@@ -1,53 +1,96 @@
-"""`dojo`: LeanDojo's gym on a theorem of a traced repository, where it is installed."""
+"""`dojo`: the tactics that a project's own Lean knows, one by one, on a goal or a hole of a file.
+
+It runs in the project's toolchain, so Mathlib's tactics are there where the file imports them. A
+tactic that closes the goal goes through the replay check like every other proof.
+"""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import time
 from pathlib import Path
-from typing import Any
 
-from treewright.lean.backend import find_project
-from treewright.orchestrator.types import Goal, StrategyType
+from treewright.kernel.errors import TreewrightError
+from treewright.lean.backend import Choice
+from treewright.lean.host_session import HostSession
+from treewright.lean.session import LeanSession
+from treewright.lean.types import CheckResult, ProofState, StepResult
+from treewright.orchestrator.goals import statements
+from treewright.orchestrator.strategies import Strategy
+from treewright.orchestrator.types import Goal, Place, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hopeless, ThreadWorker
+from treewright.orchestrator.workers.copilot import native_project, own_lean
 
-LIBRARY = "lean_dojo"
 TACTICS = ("rfl", "simp", "simp_all", "omega", "aesop", "norm_num", "ring", "linarith")
 
 
 class DojoWorker(ThreadWorker):
-    def __init__(self, start: Path | None = None) -> None:
+    def __init__(self, start: Path | None = None, choice: Choice | None = None) -> None:
         self._start = start or Path.cwd()
+        self._choice = choice
 
     strategy = StrategyType.DOJO
 
     def probe(self) -> Availability:
-        if importlib.util.find_spec(LIBRARY) is None:
-            return Availability(False, "lean-dojo is not installed", "pip install lean-dojo")
-        project = find_project(self._start)
-        if project is None or not (project / ".git").exists():
-            return Availability(
-                False, "not inside a Lake project under git", "run it inside your Lake project"
-            )
-        return Availability(True, f"LeanDojo on {project.name}")
+        project = native_project(self._start, self._choice)
+        if isinstance(project, Availability):
+            return project
+        return Availability(True, f"the tactics of {project.name}")
 
     def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
-        project = find_project(self._start)
-        if goal.place is None or project is None or len(goal.place.holes) != 1:
-            raise Hopeless("LeanDojo proves a theorem of a traced repository with one hole")
-        library = importlib.import_module(LIBRARY)
-        repository = library.LeanGitRepo(str(project), "HEAD")
-        theorem = library.Theorem(repository, goal.place.file, goal.place.declaration)
-        with library.Dojo(theorem) as (dojo, state):
-            return (first_closing(library, dojo, state, deadline),)
+        project = native_project(self._start, self._choice)
+        if isinstance(project, Availability):
+            raise Hopeless(project.detail)
+        try:
+            host = own_lean(project, self._choice)
+            with HostSession(host, goal.imports, goal.preamble) as session:
+                return attempt(session, goal, deadline)
+        except TreewrightError as error:
+            raise Hopeless(str(error)) from error
 
 
-def first_closing(library: Any, dojo: Any, state: Any, deadline: float) -> str:
+def attempt(session: LeanSession, goal: Goal, deadline: float) -> tuple[str, ...]:
+    """A script for the goal: its introductions and the first tactic that closes it."""
+    if goal.place is not None:
+        return (first_closing(session, _state_in_file(session, goal.place, deadline), deadline),)
+    steps = statements.introductions(goal)
+    state = _opened(session.start(statements.closed_statement(goal)))
+    for step in steps:
+        state = _opened(session.run_tactic(state, step))
+    return (*steps, first_closing(session, state, deadline))
+
+
+def first_closing(session: LeanSession, state: ProofState, deadline: float) -> str:
     """The first tactic after which the proof is finished."""
     for tactic in TACTICS:
-        if time.monotonic() >= deadline:
+        left = deadline - time.monotonic()
+        if left <= 0:
             raise TimeoutError
-        if isinstance(dojo.run_tac(state, tactic), library.ProofFinished):
+        result = session.run_tactic(state, tactic, left)
+        if isinstance(result, ProofState) and result.complete:
             return tactic
     raise Hopeless("no tactic closes the goal")
+
+
+def _state_in_file(session: LeanSession, place: Place, deadline: float) -> ProofState:
+    if len(place.holes) != 1:
+        raise Hopeless("dojo works on declarations with one hole")
+    left = max(1.0, deadline - time.monotonic())
+    result = session.check(place.source, sorries=True, until=place.declaration, timeout=left)
+    if isinstance(result, CheckResult):
+        for sorry in result.sorries:
+            if (sorry.start, sorry.end) == place.holes[0] and sorry.states:
+                return sorry.states[0]
+    raise Hopeless("Lean does not find the hole")
+
+
+def _opened(result: StepResult) -> ProofState:
+    if not isinstance(result, ProofState):
+        raise Hopeless("Lean does not take the goal")
+    return result
+
+
+strategy = Strategy(
+    "the tactics of the project's own Lean, one by one",
+    30.0,
+    lambda tools: DojoWorker(tools.lean.start, tools.lean.choice),
+)

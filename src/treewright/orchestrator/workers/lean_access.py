@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.backend import Choice
+from treewright.lean.host import Host
+from treewright.lean.host_session import HostSession
 from treewright.lean.pool import LeanPool
+from treewright.lean.projects import open_project
 from treewright.lean.replay import Replayer, Verdict
 from treewright.lean.session import LeanError
 from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.wasm.session import WasmSession
+from treewright.lean.workspace.ordering import by_written_imports
+from treewright.lean.workspace.project import Announce, Project
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.meter import current_meter, metered, waiting
@@ -25,17 +32,39 @@ from treewright.orchestrator.workers.meter import current_meter, metered, waitin
 TOOLCHAIN = "wasm-4.28.0"
 """Of the bundled Lean; part of what makes two attempts the same."""
 
+HostOpener = Callable[[], Host]
+
 
 class LeanAccess:
-    """Nothing is started before it is needed."""
+    """Nothing is started before it is needed. `start`: where to look for a Lake project.
 
-    def __init__(self, sessions: int = 2) -> None:
+    `choice` is what `open_host` opens, for strategies that start a toolchain themselves.
+    """
+
+    def __init__(
+        self,
+        sessions: int = 2,
+        open_host: HostOpener | None = None,
+        toolchain: str = TOOLCHAIN,
+        *,
+        start: Path | None = None,
+        announce: Announce = lambda text: None,
+        choice: Choice | None = None,
+    ) -> None:
         if sessions < 1:
             raise ValueError("at least one Lean session is needed")
         self._sessions = sessions
+        self.start = start
+        self.choice = choice
+        self._announce = announce
+        self._project: Project | None = None
+        self._looked = False
+        self._open_host = open_host or ensure_installed
+        self.toolchain = toolchain
         self._pool: LeanPool | None = None
         self._replayer: Replayer | None = None
         self._closed = False
+        self._finding = threading.Lock()
         self._well_formed: set[tuple[object, ...]] = set()
         self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
@@ -54,10 +83,45 @@ class LeanAccess:
 
     async def _ready_pool(self) -> LeanPool:
         if self._pool is None:
-            home = await asyncio.to_thread(ensure_installed)
+            home = await asyncio.to_thread(self._open_host)
             if self._pool is None:
-                self._pool = LeanPool(lambda: WasmSession(home), self._sessions, spares=0)
+                project = await asyncio.to_thread(self._find_project)
+                self._pool = LeanPool(
+                    lambda: HostSession(home, project=project), self._sessions, spares=0
+                )
         return self._pool
+
+    def _find_project(self) -> Project | None:
+        with self._finding:
+            if not self._looked and self.start is not None and self.toolchain == TOOLCHAIN:
+                self._project = open_project(self.start, self._announce)
+            self._looked = True
+            return self._project
+
+    async def ordered(self, paths: Sequence[Path]) -> list[Path]:
+        """Files, each behind those it imports, where there is a project."""
+        return await asyncio.to_thread(self._ordered, paths)
+
+    def _ordered(self, paths: Sequence[Path]) -> list[Path]:
+        project = self._find_project()
+        if project is not None:
+            return project.ordered(paths)
+        return by_written_imports(self.start, paths) if self.start is not None else list(paths)
+
+    async def refresh(self) -> None:
+        """Reads the project again if a module of it was edited; whoever has a session keeps it."""
+        project = self._project
+        if project is not None and await asyncio.to_thread(project.changed):
+            await asyncio.to_thread(self._forget_project)
+
+    def _forget_project(self) -> None:
+        self._looked, self._project = False, None
+        pool, self._pool = self._pool, None
+        replayer, self._replayer = self._replayer, None
+        if replayer is not None:
+            replayer.close()
+        if pool is not None:
+            pool.close()
 
     async def check_goal(self, goal: Goal, session: AsyncLeanSession | None = None) -> None:
         """Refuses, by UsageError, a goal whose pieces are not what they are called.
@@ -114,7 +178,7 @@ class LeanAccess:
         if self._closed:
             raise LeanError("the Lean processes are being ended")
         if self._replayer is None:
-            self._replayer = Replayer(ensure_installed())
+            self._replayer = Replayer(self._open_host(), project=self._find_project())
         return work(self._replayer)
 
     async def close(self) -> None:

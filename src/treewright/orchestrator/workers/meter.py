@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
+
+from treewright.mcts.learning import Lesson
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _AFTER_COMMAND = 2  # fields of /proc/<pid>/stat up to the command, which may contain spaces
@@ -19,10 +21,15 @@ _UTIME, _STIME = 13 - _AFTER_COMMAND, 14 - _AFTER_COMMAND
 
 
 class Meter:
-    """Adds up what was used while it was current."""
+    """Adds up what was used while it was current.
 
-    def __init__(self) -> None:
+    A search finds here what it was `given` of earlier searches' lessons, and leaves its own.
+    """
+
+    def __init__(self, given: Sequence[Lesson] = ()) -> None:
         self.cpu_seconds = 0.0
+        self.given = tuple(given)
+        self.lessons: list[Lesson] = []
         self._waited = 0.0
         self._waiting_since: float | None = None
 

@@ -6,6 +6,7 @@ import time
 
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.types import ProofState
+from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Hole, LeanWorker, run_on_all
 
@@ -65,3 +66,6 @@ def _closed(states: tuple[ProofState, ...]) -> bool:
 
 def _key(states: tuple[ProofState, ...]) -> str:
     return " ".join(state.hash for state in states)
+
+
+strategy = Strategy("core tactics, cheap ones first", 8.0, lambda tools: MicroWorker(tools.lean))

@@ -12,12 +12,13 @@ import contextlib
 import threading
 import time
 from multiprocessing.util import Finalize
+from pathlib import Path
 
 import msgspec
 
-from treewright.orchestrator.types import StrategyType
+from treewright.lean.backend import Choice
 from treewright.orchestrator.workers.base import UNAVAILABLE, Worker, failed
-from treewright.orchestrator.workers.factory import all_workers
+from treewright.orchestrator.workers.factory import Missing, all_workers
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.stub import StubWorker
 from treewright.orchestrator.workers.trying import AttemptRequest, Strategies, Tried
@@ -26,10 +27,11 @@ _CLOSE_SECONDS = 10.0
 
 
 class RemoteAttempt(msgspec.Struct, frozen=True):
-    """A request as it travels."""
+    """A request as it travels. A worker reads a project from the same path as we do."""
 
     request: AttemptRequest
     stub: bool = False
+    project: str = ""  # the directory whose Lake project goals may import
 
 
 def attempt_there(payload: bytes) -> bytes:
@@ -43,8 +45,11 @@ def _attempt(attempt: RemoteAttempt) -> Tried:
     if attempt.stub:
         stubs = {request.strategy: StubWorker(request.strategy)}
         return Strategies(stubs, _process.loop()).attempt(request)
-    workers = _process.workers()
-    probe = workers[request.strategy].probe()
+    workers = _process.workers(attempt.project)
+    worker = workers.get(request.strategy)
+    if worker is None:
+        worker = Missing(request.strategy, f"no strategy {request.strategy!r} is installed")
+    probe = worker.probe()
     if not probe.available:
         error = f"not available on this worker: {probe.detail}"
         return Tried(failed(request.strategy, error, time.monotonic(), UNAVAILABLE), 0, 0, 0)
@@ -72,13 +77,15 @@ class _Process:
                 Finalize(None, self._close, exitpriority=100)
             return self._loop
 
-    def workers(self) -> dict[StrategyType, Worker]:
+    def workers(self, project: str) -> dict[str, Worker]:
         """Those of the calling thread: so there are as many Lean sessions as attempts at once."""
-        if not hasattr(self._of_thread, "workers"):
-            lean = LeanAccess(sessions=1)
+        if getattr(self._of_thread, "project", None) != project:
+            start = Path(project) if project else None
+            lean = LeanAccess(sessions=1, start=start, choice=Choice("wasm", "on a cluster"))
             with self._lock:
                 self._lean.append(lean)
             self._of_thread.workers = {worker.strategy: worker for worker in all_workers(lean)}
+            self._of_thread.project = project
         return self._of_thread.workers
 
     def _close(self) -> None:

@@ -8,7 +8,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from treewright.lean.types import ProofState
 from treewright.orchestrator.byt5 import reprover as models
 from treewright.orchestrator.byt5.model import Stopped
 from treewright.orchestrator.byt5.reprover import ReProver, Suggestion
+from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import (
     UNAVAILABLE,
@@ -73,9 +74,10 @@ class ReproverWorker:
             return Availability(False, f"there is no model at {directory / 'generator'}", hint)
         if not models.has_model(directory / "retriever"):
             return Availability(True, f"{directory}: generation without retrieval")
-        index = self._premises or default_path()
-        if not index.is_file():
-            hint = "make it with: treewright premises build --lexical"
+        if not self._index_path().is_file():
+            choice = self._lean.choice
+            which = f" --lean {choice.backend}" if choice is not None else ""
+            hint = f"make it with: treewright premises build --lexical{which}"
             return Availability(False, "retrieval needs a premise index", hint)
         return Availability(True, f"{directory}: retrieval and generation")
 
@@ -104,7 +106,11 @@ class ReproverWorker:
     def _index(self, loaded: ReProver, goal: Goal) -> PremiseIndex | None:
         if not loaded.retrieves:
             return None
-        return PremiseIndex.open(self._premises or default_path(goal.imports))
+        return PremiseIndex.open(self._index_path(goal.imports))
+
+    def _index_path(self, imports: Sequence[str] = ("Init",)) -> Path:
+        lean = self._lean
+        return self._premises or default_path(imports, lean.choice, lean.start)
 
 
 class ModelProposer:
@@ -192,3 +198,10 @@ def _set_on_exit(event: threading.Event) -> Iterator[None]:
 
 def _key(states: tuple[ProofState, ...]) -> str:
     return " ".join(state.hash for state in states)
+
+
+strategy = Strategy(
+    "retrieval and tactic generation with ByT5 models",
+    60.0,
+    lambda tools: ReproverWorker(tools.lean),
+)

@@ -12,13 +12,15 @@ from treewright.lean.types import ProofState
 from treewright.mcts import extraction
 from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
-from treewright.mcts.runners import make_runner
-from treewright.mcts.search import simulate
-from treewright.mcts.settings import Settings
+from treewright.mcts.runners import make_expander, make_runner
+from treewright.mcts.search import step_until_finished
+from treewright.mcts.settings import Settings, SourceSettings
 from treewright.mcts.sources.factory import build_source
-from treewright.mcts.values import estimate
+from treewright.mcts.sources.opening import library_search
+from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker
+from treewright.orchestrator.workers.meter import Meter, current_meter
 from treewright.search.andor.graph import Status
 
 STEP_SECONDS = 2.0
@@ -38,34 +40,42 @@ class SearchWorker(LeanWorker):
         if len(hole.states) != 1:
             raise Hopeless("one script for several goals is not searched for")
         stop = threading.Event()
+        meter = current_meter.get() or Meter()
         return await session.run(
-            lambda blocking: _search(blocking, hole.states[0], deadline, stop), stop
+            lambda blocking: _search(blocking, hole.states[0], deadline, stop, meter), stop
         )
 
 
 def _search(
-    session: LeanSession, state: ProofState, deadline: float, stop: threading.Event
+    session: LeanSession,
+    state: ProofState,
+    deadline: float,
+    stop: threading.Event,
+    meter: Meter,
 ) -> tuple[str, ...] | None:
     """Simulations until the goal is closed, everything was tried, or there is no time left."""
-    settings = Settings(mode="centralized", step_timeout=STEP_SECONDS)
+    sources = SourceSettings(known=True, learned=meter.given)
+    settings = Settings(mode="centralized", step_timeout=STEP_SECONDS, sources=sources)
     borrowed = _Borrowed(session, deadline, stop)
     environment = LeanEnvironment(
         borrowed.open, lambda _: state, step_seconds=STEP_SECONDS, heap_limit=_NO_LIMIT
     )
+    expander: Expander | None = None
     try:
-        expander = Expander(
-            environment,
-            build_source(settings),
-            estimate,
-            batch=settings.batch,
-            discount=settings.policy.discount,
-        )
-        runner = make_runner(settings, expander)
-        simulate(runner, MOST_SIMULATIONS)
+        with library_search() as library:
+            source = build_source(settings, library=library)
+            expander = make_expander(
+                settings, environment, source, lambda node, number: None, teaches=True
+            )
+            runner = make_runner(settings, expander)
+            step_until_finished(runner, MOST_SIMULATIONS)
     except _OutOfTime:
         return None
     except _LeanEnded:
         raise LeanError("Lean ended during the search") from None
+    finally:
+        if expander is not None:
+            meter.lessons += expander.lessons()
     root = runner.tree.root
     if root.status is not Status.SOLVED:
         return None
@@ -106,3 +116,8 @@ class _Borrowed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
+
+
+strategy = Strategy(
+    "the proof search, centralized, with core tactics", 30.0, lambda tools: SearchWorker(tools.lean)
+)

@@ -28,6 +28,7 @@ from treewright.llm.endpoint import ChatError, Endpoint, describe, installed
 from treewright.llm.wire import Answer, Message, Request
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
+from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers import meter
 from treewright.orchestrator.workers.base import (
@@ -166,7 +167,12 @@ class SketchWorker:
         gave_up = 0
         tickets: list[str] = []
         while True:
-            result = await session.check(text, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
+            result = await session.check(
+                text,
+                sorries=True,
+                until=goal.place.declaration if goal.place is not None else "",
+                timeout=DEFAULT_CHECK_SECONDS,
+            )
             if not isinstance(result, CheckResult):
                 raise unfinished(result)
             if result.errors or result.stopped:
@@ -288,3 +294,10 @@ def _taken_back(text: str, column: int) -> str:
         line if number == 0 else line.removeprefix(" " * column)
         for number, line in enumerate(text.rstrip().splitlines())
     )
+
+
+strategy = Strategy(
+    "a language model proposes `have` steps, micro fills them in",
+    6.0,
+    lambda tools: SketchWorker(tools.lean, lemmas=tools.lemmas),
+)

@@ -6,16 +6,16 @@ They prove nothing and say so; a run of profile 0 is for trying the machinery.
 from __future__ import annotations
 
 from treewright.orchestrator.ledger.counting import STUB_ERROR
-from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import Availability
 
 
 class StubWorker:
-    def __init__(self, strategy: StrategyType) -> None:
+    def __init__(self, strategy: str) -> None:
         self._strategy = strategy
 
     @property
-    def strategy(self) -> StrategyType:
+    def strategy(self) -> str:
         return self._strategy
 
     def probe(self) -> Availability:

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Mapping
 import msgspec
 
 from treewright.kernel.executors.base import Stop, current_stop
-from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.mcts.learning import Lesson
+from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
 from treewright.orchestrator.workers.meter import Meter, current_meter
 
@@ -30,8 +31,10 @@ class AttemptRequest(msgspec.Struct, frozen=True):
     """One strategy on one goal, for so many seconds."""
 
     goal: Goal
-    strategy: StrategyType
+    strategy: str
     budget: float
+    lessons: tuple[Lesson, ...] = ()
+    """What searches are given of earlier ones."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -45,14 +48,13 @@ class Tried(msgspec.Struct, frozen=True):
     waited_seconds: float
     cpu_seconds: float
     cancelled: bool = False
+    lessons: tuple[Lesson, ...] = ()
 
 
 class Strategies:
     """The strategies of this process, for the threads of an executor."""
 
-    def __init__(
-        self, workers: Mapping[StrategyType, Worker], loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, workers: Mapping[str, Worker], loop: asyncio.AbstractEventLoop) -> None:
         self._workers = workers
         self._loop = loop
 
@@ -62,7 +64,7 @@ class Strategies:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _attempt(self, request: AttemptRequest, stop: Stop) -> Tried:
-        meter, started = Meter(), time.monotonic()
+        meter, started = Meter(request.lessons), time.monotonic()
         current_meter.set(meter)
         work = self._workers[request.strategy].run(request.goal, request.budget)
         task = asyncio.ensure_future(_limited(request, work, meter))
@@ -81,6 +83,7 @@ class Strategies:
             waited,
             meter.cpu_seconds,
             cancelled=task.cancelled(),
+            lessons=tuple(meter.lessons),
         )
 
 
@@ -107,7 +110,7 @@ async def _limited(request: AttemptRequest, work: Awaitable[Result], meter: Mete
             await asyncio.wait({task})
 
 
-def no_turn(strategy: StrategyType, started: float) -> Result:
+def no_turn(strategy: str, started: float) -> Result:
     """Of an attempt that waited for too long, since `started`, to begin."""
     error = f"no Lean session was free within {LONGEST_WAIT_SECONDS:g} s"
     return failed(strategy, error, started, UNAVAILABLE)
