@@ -3,8 +3,12 @@
 A fault point is a durable write (fsync) or a git command. One run is enough for all of
 them: the process that reaches a point forks, dies there by SIGKILL, and its child goes on
 to the next one. What every dead process left is kept aside; afterwards each is put back
-in its place and continued by the same command. All are forks of a process that has
-everything imported, so a trial costs what its work costs.
+in its place and continued by the same command. A death that left every byte as the one
+before it (a git command that only looks was between them) is the same trial, and is
+continued once. All are forks of a process that has everything imported, so a trial
+costs what its work costs.
+
+What comes before a run is killed, such as the run that it extends, is given before `--then`.
 
 Prints one JSON line for the undisturbed run, one a death, and one for the last of the
 forked, which ran through.
@@ -13,11 +17,13 @@ forked, which ran through.
 from __future__ import annotations
 
 import gc
+import hashlib
 import importlib
 import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -28,7 +34,7 @@ from typing import Any
 from treewright.cli.main import cli
 from treewright.kernel import atomic
 from treewright.tree.repository import git as git_module
-from treewright.tree.running import steady
+from treewright.tree.running import coordinator, generating
 
 RUN_ID = "run"
 
@@ -59,14 +65,32 @@ class AtOnce(threading.Thread):
         pass
 
 
+def contents(directory: Path) -> bytes:
+    """A hash of all names, modes, links and bytes below a directory."""
+    found = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        mode = path.lstat().st_mode
+        found.update(f"{path}\0{mode}\0".encode())
+        if stat.S_ISLNK(mode):
+            found.update(os.fsencode(path.readlink()))
+        elif stat.S_ISREG(mode):
+            found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.digest()
+
+
 def die_at_every(step: int, first: int, repo: Path, kept: Path) -> None:
     """From now on this process dies at the first of its fault points, its child at the next."""
     seen = 0
+    left_before = b""
     real_fsync, real_run = os.fsync, git_module.subprocess.run
 
     def reached() -> None:
-        nonlocal seen
+        nonlocal seen, left_before
         assert threading.current_thread() is threading.main_thread()
+        left = contents(repo)
+        if left == left_before:
+            return
+        left_before = left
         seen += 1
         if seen % step == first % step:
             real_run(["cp", "-a", str(repo), str(kept / str(seen))], check=True)
@@ -84,7 +108,9 @@ def die_at_every(step: int, first: int, repo: Path, kept: Path) -> None:
     os.fsync = fsync
     git_module.subprocess.run = run
     atomic.ThreadPoolExecutor = OneAtATime
-    steady.Thread = AtOnce
+    generating.Thread = AtOnce
+    # Ideas for several nodes are there before any of them is recorded.
+    coordinator.Coordinator._generations_at_once = lambda _: 3
 
 
 def invoke(arguments: list[str], log: Path, before: Callable[[], None] = lambda: None) -> str:
@@ -115,12 +141,33 @@ def invoke(arguments: list[str], log: Path, before: Callable[[], None] = lambda:
     os._exit(code)
 
 
+def _parts(flags: list[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for flag in flags:
+        if flag == "--then":
+            parts.append([])
+        else:
+            parts[-1].append(flag)
+    return parts
+
+
+def _command(part: list[str], repo: Path) -> list[str]:
+    if part[:1] == ["steer"]:
+        return [*part, "--repo", str(repo)]
+    return ["tree", *part, "--tree-run-id", RUN_ID, "--until-done", "--repo", str(repo)]
+
+
 def main() -> None:
     template, work, first, step, *flags = sys.argv[1:]
     place = Path(work)
     repo, kept, log = place / "target repo", place / "kept", place / "stderr"
     kept.mkdir(parents=True)
-    command = ["tree", *flags, "--tree-run-id", RUN_ID, "--until-done", "--repo", str(repo)]
+    *before, command = [_command(part, repo) for part in _parts(flags)]
+
+    def start_over() -> None:
+        shutil.copytree(template, repo, symlinks=True)
+        for first_command in before:
+            assert invoke(first_command, log).startswith("0"), log.read_text()
 
     def report(what: str, answer: str, finished: Path) -> None:
         told = {"what": what, "ok": answer.startswith("0"), "repo": str(finished)}
@@ -128,13 +175,13 @@ def main() -> None:
         sys.stdin.readline()  # the repository is looked at while it is in its place
         shutil.rmtree(finished)
 
-    shutil.copytree(template, repo, symlinks=True)
+    start_over()
     undisturbed = invoke(command, log)
     for module in undisturbed.split()[1:]:
         importlib.import_module(module)
     gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
     report("undisturbed", undisturbed, repo)
-    shutil.copytree(template, repo, symlinks=True)
+    start_over()
     through = invoke(command, log, lambda: die_at_every(int(step), int(first), repo, kept))
     report("through", through, repo)
     for death in sorted(kept.iterdir(), key=lambda path: int(path.name)):

@@ -44,7 +44,7 @@ class Search:
             stat = Path(f"/proc/{self.child.pid}/stat")
             until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
-    def end(self, seconds: float = 60) -> int:
+    def end(self, seconds: float = 200) -> int:
         """Waits for the end; the exit code."""
         self.out, self.err = self.child.communicate(timeout=seconds)
         assert "Traceback" not in self.err, self.err

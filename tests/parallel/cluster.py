@@ -19,9 +19,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import program
 from tests.parallel.harness import eventually
 
 NOBODY = 65534
+_QUIET = {
+    "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s",
+    # What a cluster does while it waits, a hundred times a second.
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "2s",
+}
 
 
 @dataclass(frozen=True)
@@ -36,11 +44,9 @@ class Isolation:
     def holds(self) -> bool:
         return self.user is not None or self.covered
 
-    def wrap(self, command: list[str]) -> list[str]:
-        if not self.covered:
-            return command
-        script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
-        return ["unshare", "-m", "sh", "-c", script, "sh", str(self.hidden), *command]
+    @property
+    def cover(self) -> Path | None:
+        return self.hidden if self.covered else None
 
 
 def isolation(hidden: Path) -> Isolation:
@@ -53,7 +59,7 @@ def isolation(hidden: Path) -> Isolation:
         if _works(python, **as_nobody):
             return Isolation(hidden, user=NOBODY)
     covered = Isolation(hidden, covered=True)
-    return covered if _works(covered.wrap(python)) else Isolation(hidden)
+    return covered if _works(program.covering(hidden, python)) else Isolation(hidden)
 
 
 def _works(command: list[str], **options) -> bool:
@@ -121,14 +127,15 @@ class Cluster:
             "HOME": str(own),
             "TMPDIR": str(own),
             "GIT_CONFIG_NOSYSTEM": "1",
-            "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s",
+            **_QUIET,
             **extra,
         }
         with (self.directory / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                self.isolation.wrap([sys.executable, "-m", f"distributed.cli.{module}", *args]),
+            return program.start_module(
+                f"distributed.cli.{module}", args,
+                covered=self.isolation.cover,
                 cwd=own, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                user=user, group=user, extra_groups=None if user is None else [],
+                **({} if user is None else {"user": user, "group": user, "extra_groups": []}),
             )  # fmt: skip
 
 

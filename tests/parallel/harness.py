@@ -121,7 +121,7 @@ class Shuffled:
         assert not self._waiting or self._draw is None
 
 
-def eventually(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def eventually(condition: Callable[[], object], what: str, seconds: float = 120.0) -> None:
     """Waits for something that another process does; fails when it never does."""
     deadline = time.monotonic() + seconds
     while not condition():

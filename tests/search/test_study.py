@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -456,3 +457,37 @@ def test_a_wrong_backend_settles_nothing(tmp_path: Path) -> None:
 def test_a_budget_is_changed_where_it_is_recorded(tmp_path: Path) -> None:
     with treewright.open_search(tmp_path, budget=4) as search, pytest.raises(AttributeError):
         search.budget = 9  # type: ignore[misc]
+
+
+def test_inside_an_evaluation_nobody_waits_for_others() -> None:
+    """The next choice may need the very outcome that this evaluation is to have."""
+    with treewright.open_search(policy="random", budget=8, lookahead=2) as search:
+
+        def evaluate(task: Task) -> float:
+            while search.ask() is not None:
+                pass
+            return 1.0
+
+        caught: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                search.run(evaluate, workers=2, backend="threads")
+            except UsageError as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive(), "it waits for itself"
+        assert "would wait inside an evaluation of run()" in str(caught[0])
+        assert search.evaluations == 0
+
+    def two_at_once(task: Task) -> float:
+        if (other := search.ask(wait=False)) is not None:
+            search.tell(other, 2.0)
+        return 1.0
+
+    with treewright.open_search(policy="random", budget=8, lookahead=4) as search:
+        search.run(two_at_once, workers=2, backend="threads")
+        assert search.evaluations == 8

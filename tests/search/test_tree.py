@@ -63,6 +63,17 @@ def test_the_checker_finds_a_wrong_count() -> None:
         tree.check()
 
 
+@pytest.mark.parametrize(("row", "place"), [("ranks", 0), ("ranks", 1), ("sums", 1), ("sums", 4)])
+def test_the_checker_finds_a_wrong_number_beside_the_children(row: str, place: int) -> None:
+    tree = Tree()
+    tree.reserve(0)
+    tree.settle(1, Node(1, tree.root.node, score=1.0, value=1.0))
+    tree.check()
+    getattr(tree.root, row)[place] += 0.5
+    with pytest.raises(AssertionError, match=row):
+        tree.check()
+
+
 def test_values_that_squares_cannot_hold_are_bounded() -> None:
     tree = Tree()
     tree.reserve(0)

@@ -56,7 +56,9 @@ def evaluation(
     passes: bool = True,
     tree: str | None = None,
     error: str = "",
+    results: str | None = None,
 ) -> Evaluation:
+    digest = results if results is not None else f"results-{number}"
     return Evaluation(
         eval_id=f"e{number:06d}",
         parent_node_id="n0000",
@@ -71,6 +73,7 @@ def evaluation(
         parent_relative=recommendation(parent, passes=passes),
         root_relative=recommendation(root, passes=passes),
         error=EvalError(error, error) if error else None,
+        results_csv=Artifact(f"artifacts/e{number:06d}_results.csv", digest, 10, "a sweep"),
     )
 
 

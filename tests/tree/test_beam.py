@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.tree.making import evaluation
 from treewright.tree.deciding import beam, gate
+from treewright.tree.deciding.sameness import Known
 from treewright.tree.records.model import Confirmation, Evaluation
 
 scores = st.sampled_from([-0.5, 0.0, 0.1, 0.1, 0.2, 0.3])
@@ -22,6 +23,7 @@ def depths(draw) -> list[Evaluation]:
             passes=draw(st.booleans()),
             tree=draw(st.sampled_from(["", "a", "b", "c"])) or f"tree-{number}",
             error="tests_failed" if draw(st.integers(0, 4)) == 0 else "",
+            results=draw(st.sampled_from(["", "same", "as well"])) or f"results-{number}",
         )
         for number in range(1, draw(st.integers(0, 12)) + 1)
     ]
@@ -29,6 +31,11 @@ def depths(draw) -> list[Evaluation]:
 
 def may(one: Evaluation) -> bool:
     return gate.decide(one.parent_relative, one.error).passed
+
+
+def digest(one: Evaluation) -> str:
+    assert one.results_csv is not None
+    return one.results_csv.sha256
 
 
 def root_score(one: Evaluation) -> float:
@@ -42,7 +49,8 @@ def confirmation(held: bool) -> Confirmation:
 
 @given(depths(), st.integers(1, 5), st.sets(st.sampled_from(["a", "b"])))
 def test_the_beam(evaluations, width, known) -> None:
-    found = beam.select(evaluations, width, known, None)
+    nodes = Known(dict.fromkeys(known, 0), {"same": 0} if "a" in known else {})
+    found = beam.select(evaluations, width, nodes, None)
     by_id = {one.eval_id: one for one in evaluations}
     promoted = [by_id[eval_id] for eval_id in found.promoted]
     trees = [one.candidate_tree for one in promoted]
@@ -50,9 +58,17 @@ def test_the_beam(evaluations, width, known) -> None:
     assert all(may(one) for one in promoted), "only what passed the gate"
     assert len(set(trees)) == len(trees), "a tree once"
     assert not set(trees) & known
+    results = [digest(one) for one in promoted]
+    assert len(set(results)) == len(results), "results once"
+    assert not set(results) & set(nodes.results or ())
     assert set(found.decisions) == set(by_id), "everybody's fate is known"
     rest = [one for one in evaluations if one not in promoted and may(one)]
-    left_out = [one for one in rest if one.candidate_tree not in {*trees, *known}]
+    left_out = [
+        one
+        for one in rest
+        if one.candidate_tree not in {*trees, *known}
+        and digest(one) not in {*results, *(nodes.results or ())}
+    ]
     if left_out:
         assert len(promoted) == width, "room is not wasted"
         worst = min(map(root_score, promoted))
@@ -68,10 +84,10 @@ def test_the_beam(evaluations, width, known) -> None:
 
 @given(depths(), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(evaluations, width, generator) -> None:
-    expected = beam.select(evaluations, width, set(), None)
+    expected = beam.select(evaluations, width, Known(results={}), None)
     shuffled = list(evaluations)
     generator.shuffle(shuffled)
-    assert beam.select(shuffled, width, set(), None) == expected
+    assert beam.select(shuffled, width, Known(results={}), None) == expected
 
 
 def test_ties_go_to_the_parents_gain_then_to_the_older() -> None:
@@ -80,9 +96,20 @@ def test_ties_go_to_the_parents_gain_then_to_the_older() -> None:
 
 
 def test_the_older_of_equal_trees_is_the_one_that_counts() -> None:
-    found = beam.select([evaluation(2, tree="x"), evaluation(1, tree="x")], 2, set(), None)
+    found = beam.select(
+        [evaluation(2, tree="x"), evaluation(1, tree="x")], 2, Known(results={}), None
+    )
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_code"
+
+
+def test_the_older_of_equal_results_is_the_one_that_counts() -> None:
+    same = [evaluation(2, results="x"), evaluation(1, results="x")]
+    found = beam.select(same, 2, Known(results={}), None)
+    assert found.promoted == ["e000001"]
+    assert found.decisions["e000002"].fate == "duplicate_results"
+    earlier = beam.select(same, 2, Known(), None)
+    assert earlier.promoted == ["e000001", "e000002"], "under an earlier rule only code counts once"
 
 
 def test_a_candidate_without_root_score_comes_last() -> None:
@@ -101,14 +128,14 @@ def test_confirmations_are_asked_for_at_once_and_only_where_needed(
     outcome = {one.eval_id: generator.random() < 0.5 for one in evaluations}
     confirmations: dict[str, Confirmation] = {}
     while True:
-        found = beam.select(evaluations, width, set(), confirmations)
+        found = beam.select(evaluations, width, Known(results={}), confirmations)
         if not found.to_confirm:
             break
         assert confirmations.keys().isdisjoint(found.to_confirm)
         assert found.promoted == []
         confirmations |= {name: confirmation(outcome[name]) for name in found.to_confirm}
     one_by_one: dict[str, Confirmation] = {}
-    while first := beam.select(evaluations, width, set(), one_by_one).to_confirm[:1]:
+    while first := beam.select(evaluations, width, Known(results={}), one_by_one).to_confirm[:1]:
         one_by_one[first[0]] = confirmation(outcome[first[0]])
     assert confirmations == one_by_one, "those that one after the other would have been asked for"
     assert all(outcome[eval_id] for eval_id in found.promoted)

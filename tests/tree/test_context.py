@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tree.making import manifest
+from tests.tree.making import LOSS, manifest
+from treewright.tree.config import Config, MutateIdeas, SweepConfig
 from treewright.tree.ideas import expansion as context
+from treewright.tree.ideas.history import Outcomes
 from treewright.tree.records.model import Node
 
+CONFIG = Config(
+    baseline_csv="b.csv",
+    sweep=SweepConfig(command="true"),
+    metrics=[LOSS],
+    ideas=[MutateIdeas(files=["a.py"])],
+)
 METRIC = {"name": "loss", "direction": "minimize", "verdict": "unknown"}
 MEASURED = {
     "parent_relative": {
@@ -32,7 +40,8 @@ def test_ideas_and_measurements_are_told_also_where_a_mean_is_missing(
         idea_chain=["idea.md"], status="frontier", created_at="", node_ideas_dir="node_ideas/n0001",
     )  # fmt: skip
     monkeypatch.setattr(context, "last_summary", lambda *_: MEASURED)
-    told = context.describe_node(tmp_path, run, node)
+    outcomes = Outcomes(tmp_path, tmp_path, CONFIG, run, node)
+    told = context.describe_node(outcomes)
     assert "- Lower the rate" in told
     assert "Measured, parent-relative: grade strong (primary_metric_improved)" in told
     assert "- loss (minimize): 2 -> 1.5, improved" in told

@@ -47,6 +47,14 @@ def test_only_a_plain_file_is_read_as_results(toy: ToyRepository, command: str, 
     assert validate(run_dir, toy.path) == []
 
 
+def test_a_file_whose_directory_is_gone_is_not_a_missing_file(tmp_path: Path) -> None:
+    file = tmp_path / "idea.md"
+    file.write_text("an idea")
+    with pytest.raises(untrusted.NotPlain, match=r"^idea\.md: the directory .* cannot be read: No"):
+        untrusted.read(file, 100, tmp_path / "gone")
+    assert file not in [path.resolve() for path in Path("/proc/self/fd").glob("*")]  # closed
+
+
 def test_a_pipe_in_the_place_of_the_next_log_is_not_waited_for(toy: ToyRepository) -> None:
     """The tests run the candidate's code, which knows where the logs are."""
     toy.write("tests.sh", "[ ! -f x.sh ] || . ./x.sh\n")
@@ -82,6 +90,16 @@ def test_directories_that_nobody_may_enter_are_removed_too(tmp_path: Path) -> No
     untrusted.remove_tree(tmp_path / "a")
     assert not (tmp_path / "a").exists()
     untrusted.remove_tree(tmp_path / "never was")
+
+
+def test_what_has_a_name_is_removed_wherever_it_is_hidden(tmp_path: Path) -> None:
+    for name, mode in {"read only": 0o555, "locked/in": 0, "-rf": 0o755}.items():
+        (tmp_path / name / ".git").mkdir(parents=True)
+        (tmp_path / name / ".git" / "config").touch()
+        (tmp_path / name).chmod(mode)
+    (tmp_path / ".git").touch()
+    assert untrusted.remove_named(".git", tmp_path)
+    assert [path.parent for path in tmp_path.rglob(".git")] == [tmp_path]
 
 
 def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import random
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from treewright.tree.deciding import paired
@@ -65,6 +65,7 @@ def test_the_interval_surrounds_the_mean_and_a_constant_has_no_width(deltas, see
 
 
 @given(samples, st.sampled_from([0.25, 0.5, 2.0, 1024.0]))
+@example([1.0, 54994.232808, 54994.232808, -982550.071981], 0.25)
 def test_scaling_scales_exactly(deltas, factor) -> None:
     low, high = paired.interval(deltas, 3) or (0, 0)
     assert paired.interval([x * factor for x in deltas], 3) == (low * factor, high * factor)
@@ -141,3 +142,13 @@ def test_the_bits_are_the_same_on_every_machine() -> None:
         "-0x1.fffffffffffffp-4",
         "0x1.9111111111110p-2",
     ]
+
+
+def test_runs_of_earlier_rules_keep_their_squares() -> None:
+    """`pow` and a product differ in the last bit of some squares, and validation is exact."""
+    deltas = [math.sin(number) for number in range(2500)]
+    centre = paired.mean(deltas)
+    spread = math.sqrt(math.fsum((x - centre) ** 2 for x in deltas) / 2499) / math.sqrt(2500)
+    old = paired.interval(deltas, 0, by_pow=True)
+    assert old == (centre - 1.959963984540054 * spread, centre + 1.959963984540054 * spread)
+    assert paired.interval(deltas, 0) == pytest.approx(old, rel=1e-12)

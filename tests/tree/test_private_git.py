@@ -165,3 +165,13 @@ def test_the_private_repository_is_whole(tmp_path: Path, kind: str) -> None:
         assert not unchanged()
     assert inside.git("rev-parse", "HEAD").strip() == commit
     assert inside.git("status", "--porcelain") == ' M "a file"\n'
+
+
+def test_a_repository_whose_git_directory_is_elsewhere(toy: ToyRepository, tmp_path: Path) -> None:
+    """As that of a submodule is: its `.git` is a file too, and nothing is shared."""
+    toy.git("init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere.git"))
+    with private_repository(toy.path) as unchanged:
+        toy.git("branch", "mine")
+        assert toy.git("log", "--format=%s").strip() == "A repository to improve"
+        assert unchanged()
+    assert toy.git("branch", "--format=%(refname:short)").split() == ["main"]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.toy import CONFIG
 from treewright.tree import config
+from treewright.tree.agents.presets import PROVIDER_KEYS
 from treewright.tree.evaluating import sweep
 
 CODER = '\n[agents.coder]\nbackend = "command"\ncommand = ["my-agent"]\n'
@@ -36,7 +37,7 @@ def variables(monkeypatch) -> None:
 
 def test_keys_of_command_line_agents_are_hidden(tmp_path: Path) -> None:
     found = seen(tmp_path, CODER)
-    assert not found & sweep.PROVIDER_KEYS
+    assert not found & PROVIDER_KEYS
     assert {"PATH", "TREEWRIGHT_SEED", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY"} <= found
 
 

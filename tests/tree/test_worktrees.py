@@ -10,9 +10,10 @@ import pytest
 
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
-from treewright.tree.repository import worktrees
+from treewright.tree.repository import protection, worktrees
 from treewright.tree.repository.git import GitError, git, hide_from_status, require_clean, try_git
-from treewright.tree.repository.worktrees import Worktrees, protected_changes, stage_all, tampered
+from treewright.tree.repository.protection import protected_changes, tampered
+from treewright.tree.repository.worktrees import Worktrees, stage_all
 
 
 class Place:
@@ -191,6 +192,9 @@ def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) 
         ("rm .git; echo x >> sweep.sh", ["sweep.sh"]),
         ("rm .git; git init -q .; git add -A; echo x >> sweep.sh", ["sweep.sh"]),
         ("mv data other; ln -s other data; echo x > other/rows.txt", ["data/rows.txt"]),
+        ("mv data other; ln -s other data", ["data/rows.txt"]),
+        ("cp sweep.sh other; rm sweep.sh; ln -s other sweep.sh", ["sweep.sh"]),
+        ("rm sweep.sh; mkfifo sweep.sh", ["sweep.sh"]),
         ("chmod +x data/rows.txt", ["data/rows.txt"]),
         ("touch sweep.sh; echo x > data/new; echo x >> params.txt", []),
         ("git checkout -q --detach; git branch other", []),
@@ -204,6 +208,26 @@ def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen)
     assert tampered(place.toy.path, path, place.head, ["sweep.sh", "data"]) == seen
     assert place.toy.git("status", "--porcelain") == ""
     assert place.toy.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+
+
+def test_untouched_files_are_seen_to_be_so_without_git(place: Place, monkeypatch) -> None:
+    path = place.candidate()
+    asked = []
+    monkeypatch.setattr(protection, "git", lambda *args: (asked.append(args[1]), git(*args))[1])
+    for _ in range(3):
+        assert tampered(place.toy.path, path, place.head, ["sweep.sh"]) == []
+    assert asked == ["ls-tree"]
+
+
+def test_files_that_git_checks_out_otherwise_than_it_keeps_them(place: Place) -> None:
+    place.toy.write(".gitattributes", "*.txt eol=crlf\n")
+    place.toy.write("data/rows.txt", "one\ntwo\n")
+    place.head = place.toy.commit("data")
+    rows = place.candidate() / "data" / "rows.txt"
+    assert rows.read_bytes() == b"one\r\ntwo\r\n"
+    for text, seen in ((b"one\r\ntwo\r\n", []), (b"one\r\n", ["data/rows.txt"])):
+        rows.write_bytes(text)
+        assert tampered(place.toy.path, rows.parents[1], place.head, ["data"]) == seen
 
 
 def test_a_worktree_without_git_is_not_taken_for_the_repository_around_it(place: Place) -> None:

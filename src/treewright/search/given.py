@@ -7,6 +7,7 @@ evaluation see is the same before and after a crash.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from treewright.kernel.errors import UsageError
 from treewright.search import records
 
 L = TypeVar("L", bound=records.Line)
+F = TypeVar("F")
 
 _SPARE_DEPTH = 400
 """How much deeper in calls than the writer a reader may be: Python counts both together."""
@@ -59,6 +61,19 @@ def prior(value: float) -> float:
 def workers(number: int) -> None:
     if type(number) is not int or number < 1:
         raise UsageError(f"workers is a whole number, at least 1: not {number!r}")
+
+
+def timeout(seconds: float | None) -> None:
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        raise UsageError(f"timeout is a number of seconds, not negative: not {seconds!r}")
+
+
+def callbacks(functions: Iterable[F]) -> tuple[F, ...]:
+    if callable(functions) or not isinstance(functions, Iterable):
+        raise UsageError("callbacks are several functions: write [...] around it")
+    return tuple(functions)
 
 
 def budget(evaluations: int | None) -> int | None:

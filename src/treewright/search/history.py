@@ -70,6 +70,10 @@ class History:
         """Whether nothing is under way and nothing will be chosen."""
         return not self.sequencer.under_way and (self.is_spent or self.sequencer.is_over)
 
+    def numbers(self) -> range:
+        """Of all tasks that were chosen."""
+        return range(1, self.sequencer.made + 1)
+
     def has_outcome(self, number: int) -> bool:
         return number in self.nodes or number in self.failures
 

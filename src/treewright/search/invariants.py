@@ -73,6 +73,24 @@ def _check_branch(tree: Tree, branch: Branch, subtree: list[Branch]) -> None:
         f"{name}: child_squares",
     )
     _close(branch.prior_sum, [c.prior for c in children], f"{name}: prior_sum")
+    if tree.sums_subtrees:
+        _check_rows(branch, name)
+
+
+def _check_rows(branch: Branch, name: str) -> None:
+    """What a node keeps of its children beside them, which are right by now."""
+    ranks, sums = list(branch.ranks), list(branch.sums)
+    grows = [child.growing > 0 for child in branch.children]
+    assert branch.open_children == sum(grows), f"{name}: open_children"
+    assert ranks[0::2] == [
+        child.peak if grown else -math.inf
+        for child, grown in zip(branch.children, grows, strict=True)
+    ], f"{name}: peaks in ranks"
+    tried = [math.sqrt(child.visits + child.reserved) for child in branch.children]
+    assert ranks[1::2] == tried, f"{name}: tries in ranks"
+    rows = [(c.growing, c.scored, c.failures, c.total, c.squares) for c in branch.children]
+    assert list(zip(*[iter(sums)] * 5, strict=True)) == rows, f"{name}: sums"
+    assert [child.place for child in branch.children] == list(range(len(rows))), f"{name}: place"
 
 
 def _close(kept: float, terms: list[float], what: str) -> None:

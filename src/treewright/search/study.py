@@ -8,9 +8,9 @@ lives in memory. Threads may share one `Search`.
 
 from __future__ import annotations
 
-import heapq
+import math
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,39 +18,21 @@ import msgspec
 
 from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
+from treewright.kernel.executors import registry
 from treewright.search import given, records, scores
 from treewright.search.history import History
-from treewright.search.policies import Policy
-from treewright.search.scores import Comparison, Score
+from treewright.search.looking import Looking
+from treewright.search.scores import Score
 from treewright.search.sequencer import task_seed
+from treewright.search.tasks import Task, Tasks
 from treewright.search.tree import Branch, Node
 
 if TYPE_CHECKING:
-    from treewright.search.running import Evaluate
+    from treewright.search.running import Callback, Evaluate, Run
     from treewright.search.storage import Storage
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A choice to evaluate: grow a child under `parent`, by `action` where there are several.
-
-    `seed` is the same whenever this choice is evaluated, for what needs chance. `attempt` counts
-    from 1: a task that was lost is handed out again.
-    """
-
-    number: int
-    parent: Node
-    action: str | None
-    seed: int
-    attempt: int = 1
-
-    @property
-    def path(self) -> list[Node]:
-        """From the root to the parent."""
-        return self.parent.path()
-
-
-class Search:
+class Search(Looking):
     """Made by `open_search`."""
 
     def __init__(
@@ -66,13 +48,13 @@ class Search:
         self._storage = storage
         self._is_begun = is_begun
         self._is_closed = False
+        self._running: list[Run] = []
         self._lookahead_given = lookahead_given
         self._changed = threading.Condition(threading.RLock())
-        self._queue: list[int] = []
-        self._holders: dict[int, int] = {}
+        self._tasks = Tasks()
         if storage is not None:
             self._history.apply_all(storage.take_lines())
-            self._queue = [branch.number for branch in self._history.pending()]
+            self._tasks = Tasks(branch.number for branch in self._history.pending())
 
     # -- the three words ------------------------------------------------------------------
 
@@ -82,12 +64,10 @@ class Search:
         Where the next choice needs outcomes that are under way, `ask` waits for other threads
         to tell them. With `wait=False` it returns None then as well; `is_over` tells the two apart.
         """
+        if wait:
+            return self._ask_within(lambda: math.inf)
         with self._changed:
-            while True:
-                task = self._hand_out_next()
-                if task is not None or not wait or self._history.is_over:
-                    return task
-                self._wait_for_others()
+            return self._hand_out_next()
 
     def tell(
         self,
@@ -169,7 +149,7 @@ class Search:
         with self._changed:
             self._history.check_pending(number)
             now = self._history.attempts.get(number, 1)
-            if number not in self._holders or (isinstance(task, Task) and task.attempt != now):
+            if number not in self._tasks or (isinstance(task, Task) and task.attempt != now):
                 return
             line = records.Returned(number=number, reason=given.in_words(reason))
             with interrupts.deferred():
@@ -184,22 +164,47 @@ class Search:
         backend: str | None = None,
         cluster: str | None = None,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
+        timeout: float | None = None,
+        callbacks: Iterable[Callback] = (),
     ) -> Self:
         """Asks, evaluates and tells until the search is over, `workers` at a time.
 
         `evaluate(task)` returns a score or a `Result`. `backend` is `inline`, `threads`, `dask`
         (at `cluster`, or on this machine) or a plug-in's name. An exception stops the search and
         leaves its task untried, except those of `catch`, which are failures of the task.
+
+        After `timeout` seconds nothing more is begun; what is under way is finished. Each of
+        `callbacks` is called with the search and a `Finished` after every outcome, one at a time.
         """
-        from treewright.search.running import backend_of, run
+        from treewright.search.running import Run, backend_of
 
         given.workers(workers)
+        given.timeout(timeout)
+        called = given.callbacks(callbacks)
         chosen = backend_of(workers, backend, cluster)  # before anything is settled by beginning
         with self._changed, interrupts.deferred():
             self._begin(workers)
         caught = catch if isinstance(catch, tuple) else (catch,)
-        run(self, evaluate, workers, chosen, cluster, caught)
+        work = evaluate if chosen.travels else self._tasks.evaluating(evaluate)
+        run = Run(self, self._ask_within, caught, called, timeout)
+        with self._changed:
+            self._running.append(run)
+        try:
+            run.to_the_end(work, chosen, registry.Place(workers, cluster))
+        finally:
+            with self._changed:
+                self._running.remove(run)
         return self
+
+    def stop(self) -> None:
+        """From a callback or another thread: `run` begins nothing more, finishes what is under way
+        and returns, in every thread that runs this search. Running again goes on."""
+        with self._changed:
+            if not self._running:
+                raise UsageError("stop() ends a run() that is going on, and none is")
+            for run in self._running:
+                run.stop()
+            self._changed.notify_all()
 
     def set_budget(self, evaluations: int | None) -> None:
         """Another limit on evaluations from now on; None is no limit."""
@@ -211,66 +216,6 @@ class Search:
                     self._write(line, sync=True)
                 self._history.apply(line)
                 self._changed.notify_all()
-
-    # -- looking --------------------------------------------------------------------------
-
-    @property
-    def settings(self) -> records.Settings:
-        """What the choices depend on; fixed once the search has begun."""
-        return self._history.settings
-
-    @property
-    def policy(self) -> Policy:
-        return self._history.policy
-
-    @property
-    def budget(self) -> int | None:
-        """The most evaluations; None is no limit. Changed by `set_budget`, which records it."""
-        return self._history.budget
-
-    @property
-    def root(self) -> Node:
-        return self._history.root
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is under way and nothing will be chosen."""
-        with self._changed:
-            return self._history.is_over
-
-    @property
-    def nodes(self) -> list[Node]:
-        """Every node with a score, in the order of choosing; the root first if it has one."""
-        with self._changed:
-            return self._history.scored
-
-    @property
-    def best(self) -> Node | None:
-        """The best node so far, the older of equals; None before the first score."""
-        with self._changed:
-            return self._history.best
-
-    @property
-    def evaluations(self) -> int:
-        """How many tasks have an outcome."""
-        with self._changed:
-            return self._history.evaluations
-
-    @property
-    def under_way(self) -> int:
-        """How many tasks were asked for and have no outcome."""
-        with self._changed:
-            return self._history.sequencer.under_way
-
-    @property
-    def failures(self) -> dict[int, str]:
-        """Why tasks failed, by their numbers."""
-        with self._changed:
-            return dict(self._history.failures)
-
-    def compare(self, node: Node, other: Node) -> Comparison:
-        """How much better `node` is than `other`: pair by pair where scores are by config."""
-        return scores.compare(node, other, self.settings.direction)
 
     # -- ending ---------------------------------------------------------------------------
 
@@ -312,6 +257,17 @@ class Search:
                 f"{settings.lookahead}: use that many workers, or begin a search with a larger one"
             )
 
+    def _ask_within(self, seconds_left: Callable[[], float]) -> Task | None:
+        """Waits while there are seconds left, which is looked at whenever something changes."""
+        with self._changed:
+            while (seconds := seconds_left()) > 0:
+                task = self._hand_out_next()
+                if task is not None or self._history.is_over:
+                    return task
+                self._tasks.check_may_wait(self.settings.lookahead)
+                self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
+            return None
+
     def _hand_out_next(self) -> Task | None:
         task: Task | None = None
         try:
@@ -325,26 +281,13 @@ class Search:
             raise
         return task
 
-    def _wait_for_others(self) -> None:
-        me = threading.get_ident()
-        if all(holder == me for holder in self._holders.values()):
-            raise UsageError(
-                "ask() would wait for ever: the next choice needs an outcome that only this thread "
-                "can tell; tell or release what was asked first, begin the search with a larger "
-                f"lookahead than {self.settings.lookahead}, or use ask(wait=False) where other "
-                "threads tell"
-            )
-        self._changed.wait()
-
     def _put_back(self, number: int) -> None:
-        self._holders.pop(number, None)
-        heapq.heappush(self._queue, number)
+        self._tasks.put_back(number)
         self._changed.notify_all()
 
     def _next_task(self) -> Task | None:
         history = self._history
-        while self._queue:
-            number = heapq.heappop(self._queue)
+        while (number := self._tasks.next_returned()) is not None:
             if history.has_outcome(number):
                 continue  # given up, and told all the same
             again = records.Retried(number=number, attempt=history.attempts.get(number, 1) + 1)
@@ -372,12 +315,12 @@ class Search:
     def _hand_out(self, branch: Branch, attempt: int) -> Task:
         assert branch.parent is not None
         assert branch.parent.node is not None
-        self._holders[branch.number] = threading.get_ident()
+        self._tasks.hand_out(branch.number)
         seed = task_seed(self.settings.seed, branch.number)
         return Task(branch.number, branch.parent.node, branch.action, seed, attempt)
 
     def _settled(self, number: int) -> None:
-        self._holders.pop(number, None)
+        self._tasks.settle(number)
         self._changed.notify_all()
 
     def _check_open(self) -> None:

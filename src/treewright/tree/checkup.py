@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from treewright.kernel import sandbox
 from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
@@ -19,7 +20,7 @@ from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import Config
 from treewright.tree.evaluating import sweep
 from treewright.tree.ideas.factory import probe_source
-from treewright.tree.repository import git, worktrees
+from treewright.tree.repository import git, isolation, protection
 from treewright.tree.running import baseline
 
 LOWEST_GIT = (2, 20)
@@ -104,6 +105,8 @@ def _repository(repo: Path) -> Iterator[Check]:
     else:
         yield Check("repository", "configuration", "ok", f"{configuration.DEFAULT_NAME} loads")
     yield from _commands(repo, config)
+    yield _isolation(repo, config)
+    yield _evaluator(config)
     yield _baseline(repo, config)
     yield from _sources(repo, config)
     yield from _roles(repo, config)
@@ -155,7 +158,7 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
                 f"{word} is not tracked by git, so a candidate's checkout does not have it",
                 f"git add {word} and commit",
             )
-        if not worktrees.protected_changes([word], config.protected_paths):
+        if not protection.protected_changes([word], config.protected_paths):
             return Check(
                 "repository",
                 key,
@@ -164,6 +167,55 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
                 "a candidate could change what measures it; add it to protected_paths",
             )
     return Check("repository", key, "ok", f"`{command}`")
+
+
+def _isolation(repo: Path, config: Config) -> Check:
+    """Whether what agents and candidates run is kept from anything; if not, from what."""
+    name = "isolation"
+    if config.isolation == "none":
+        problem = sandbox.why_not()
+        first = (
+            "" if problem is None else f"install bubblewrap ({problem.removeprefix('which ')}); "
+        )
+        return Check(
+            "repository",
+            name,
+            "absent",
+            "agents, tests and sweeps run with your rights: your files, the network and the run "
+            "directory are open to them",
+            f'{first}isolation = "bubblewrap" closes that',
+        )
+    try:
+        isolation.check(config, repo)
+    except UsageError as error:
+        return Check("repository", name, "failed", str(error))
+    commands: dict[str, object] = {"sweep": config.sweep, "tests": config.tests}
+    commands |= {f"agents.{role}": getattr(config.agents, role) for role in _ROLES}
+    online = [key for key, given in commands.items() if getattr(given, "network", False)]
+    told = f"network for {', '.join(online)}" if online else "no network"
+    said = f"agents, tests and sweeps in bubblewrap, {told}"
+    own = {f"ideas[{n}]": each for n, each in enumerate(config.ideas)}
+    own |= {f"on_event[{n}]": each for n, each in enumerate(config.on_event)}
+    free = [key for key, each in own.items() if getattr(each, "isolated", True) is False]
+    if free:
+        hint = f"{', '.join(free)} run with your rights; isolated = true closes that"
+        return Check("repository", name, "ok", said, hint)
+    return Check("repository", name, "ok", said)
+
+
+def _evaluator(config: Config) -> Check:
+    """Whether a candidate's files are in the way of what measures it."""
+    name = "sweep.checkout"
+    if config.sweep.checkout == "root":
+        sealed = "sealed" if config.sweep.sealed else "not sealed"
+        return Check("repository", name, "ok", f"the sweep runs from the root's files, {sealed}")
+    return Check(
+        "repository",
+        name,
+        "absent",
+        "the sweep runs among the candidate's files: what it imports there can be replaced",
+        'checkout = "root" closes that; `treewright doctor --cheats` tries what gets through',
+    )
 
 
 def _words(command: str) -> list[str]:

@@ -27,21 +27,43 @@ NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 """Not infinite: an infinite weight or tolerance would silently decide everything."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
+Bound = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Any table of the file."""
 
 
-class SweepConfig(Table, frozen=True):
-    """The command that measures a commit. See docs/sweep-contract.md."""
+class Confined(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command may have beyond its worktree where there is isolation. Without, it has all."""
+
+    network: bool = False
+    writable_paths: list[Text] = []
+    keep_variables: list[Text] = []
+
+
+class SweepConfig(Table, Confined, frozen=True):
+    """The command that measures a commit. See docs/sweep-contract.md.
+
+    `checkout` is where it runs: among the files of the candidate, or of the root. With `sealed`,
+    results count only with a seal that whoever read the command's stdin first can make.
+    """
 
     command: Text
     results_csv: str | None = None
     timeout_seconds: Positive = 3600.0
+    checkout: Literal["candidate", "root"] = "candidate"
+    sealed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.checkout == "root" and self.results_csv is not None:
+            raise ValueError(
+                'results_csv is a file of the candidate\'s checkout; with checkout = "root" write '
+                "to the path in TREEWRIGHT_RESULTS_CSV"
+            )
 
 
-class TestsConfig(Table, frozen=True):
+class TestsConfig(Table, Confined, frozen=True):
     """A command that must exit 0 before a candidate is swept."""
 
     command: Text
@@ -55,14 +77,43 @@ class LimitsConfig(Table, frozen=True):
     file_mb: Count | None = None
 
 
+Slots = dict[Text, Annotated[list[str], msgspec.Meta(min_length=1)]]
+"""Environment variables of evaluations at once: the value of each variable by slot number."""
+
+
 class MetricConfig(Table, frozen=True):
-    """A numeric column of the results CSV. `tolerance` is in the column's own unit."""
+    """A numeric column of the results CSV. `tolerance`, `min` and `max` are in its own unit.
+
+    What tells a change from noise: pairs over configs; `repeats` of the whole sweep; or nothing,
+    because it is `deterministic`. A value outside `min` and `max` is a broken result, or, of a
+    `constraint`, one that does not hold.
+    """
 
     name: Text
     direction: Literal["minimize", "maximize"]
     primary: bool = False
     weight: NonNegative = 1.0
     tolerance: NonNegative = 0.0
+    deterministic: bool = False
+    repeats: Annotated[int, msgspec.Meta(ge=2, le=1000)] | None = None
+    min: Bound | None = None
+    max: Bound | None = None
+    constraint: bool = False
+
+    def __post_init__(self) -> None:
+        if self.deterministic and self.repeats is not None:
+            raise ValueError("give either deterministic or repeats: the same number needs no mean")
+        if self.min is not None and self.max is not None and self.min >= self.max:
+            raise ValueError("min must be below max")
+        if self.constraint and self.min is None and self.max is None:
+            raise ValueError("a constraint needs min or max")
+        if self.constraint and self.primary:
+            raise ValueError("a constraint must hold and is not ranked: it cannot be primary")
+
+    def admits(self, value: float) -> bool:
+        """Whether the value is between the bounds, both included."""
+        above = self.min is None or value >= self.min
+        return above and (self.max is None or value <= self.max)
 
 
 class EndpointConfig(Table, Endpoint, frozen=True, kw_only=True):
@@ -75,24 +126,28 @@ class DirectoryIdeas(Table, frozen=True, tag_field="source", tag="directory"):
     path: Text
 
 
-class CommandIdeas(Table, frozen=True, tag_field="source", tag="command"):
+class CommandIdeas(Table, Confined, frozen=True, tag_field="source", tag="command"):
     """A program that writes idea files. See docs/ideas.md for its arguments.
 
-    With `pass_arguments = false` it gets the environment variables only.
+    With `pass_arguments = false` it gets the environment variables only. `isolated` puts it into
+    the sandbox of the agents.
     """
 
     command: Text
     timeout_seconds: Positive = 1800.0
     pass_arguments: bool = True
+    isolated: bool = False
 
 
 class LlmIdeas(Table, frozen=True, tag_field="source", tag="llm"):
     """An endpoint that is asked for ideas. `prompt` replaces the built-in prompt file;
-    `context_chars` bounds how much of the repository's files it shows."""
+    `context_chars` bounds how much of the repository's files it shows, `feedback_chars` how much
+    of earlier tries."""
 
     endpoint: EndpointConfig
     prompt: str | None = None
     context_chars: Count = 60_000
+    feedback_chars: Count = 12_000
 
 
 class MutateIdeas(Table, frozen=True, tag_field="source", tag="mutate"):
@@ -120,7 +175,7 @@ class PatchBackend(Table, frozen=True, tag_field="backend", tag="patch"):
     """Applies the patch that the idea itself carries. For the coder."""
 
 
-class CommandBackend(Table, frozen=True, tag_field="backend", tag="command"):
+class CommandBackend(Table, Confined, frozen=True, tag_field="backend", tag="command"):
     """Any command-line agent, run in the worktree.
 
     `preset` is one of claude, codex, gemini, aider; `command` (a list of arguments)
@@ -164,6 +219,23 @@ class AgentsConfig(Table, frozen=True):
     reviewer: BackendConfig = NoBackend()
 
 
+Notice = Literal[
+    "new_best", "paused", "steered", "cap_reached", "finished", "evaluated", "depth_done"
+]
+
+
+class NoticeConfig(Table, Confined, frozen=True):
+    """A command that gets chosen events as JSON on stdin. See docs/notices.md."""
+
+    command: Text
+    events: Annotated[list[Notice], msgspec.Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: ["new_best", "paused", "cap_reached", "finished"]
+    )
+    timeout_seconds: Positive = 30.0
+    isolated: bool = False
+    finish_seconds: Positive = 5.0
+
+
 class Config(Table, frozen=True):
     """The whole file."""
 
@@ -173,8 +245,14 @@ class Config(Table, frozen=True):
     ideas: Annotated[list[IdeaSourceConfig], msgspec.Meta(min_length=1)]
     tests: TestsConfig | None = None
     limits: LimitsConfig = LimitsConfig()
+    slots: Slots = {}
+    on_event: list[NoticeConfig] = []
     protected_paths: list[Text] = []
+    editable_blocks: list[Text] = []
     agents: AgentsConfig = AgentsConfig()
+    isolation: Literal["none", "bubblewrap"] = "none"
+    hidden_paths: list[Text] = []
+    heldout_paths: list[Text] = []
     max_review_rounds: Count = 2
     proceed_on_max_review_rounds: bool = False
     seed: int = 0
@@ -185,10 +263,28 @@ class Config(Table, frozen=True):
             raise ValueError("metrics have the same name twice")
         if sum(metric.primary for metric in self.metrics) != 1:
             raise ValueError("exactly one metric must have primary = true")
+        if self.isolation == "none" and (self.hidden_paths or self.heldout_paths):
+            key = "hidden_paths" if self.hidden_paths else "heldout_paths"
+            raise ValueError(f'{key} hides nothing without isolation = "bubblewrap"')
+        sources = [source for source in self.ideas if isinstance(source, CommandIdeas)]
+        if self.isolation == "none" and any(each.isolated for each in (*sources, *self.on_event)):
+            raise ValueError('isolated needs isolation = "bubblewrap"')
 
     @property
     def primary(self) -> MetricConfig:
         return next(metric for metric in self.metrics if metric.primary)
+
+    @property
+    def endpoints(self) -> list[EndpointConfig]:
+        """Of agents and idea sources."""
+        roles = (self.agents.planner, self.agents.coder, self.agents.reviewer)
+        found = [role.endpoint for role in roles if isinstance(role, OpenaiBackend)]
+        return found + [source.endpoint for source in self.ideas if isinstance(source, LlmIdeas)]
+
+    @property
+    def repeats(self) -> int:
+        """How often a candidate is swept, and its parent with it."""
+        return max(metric.repeats or 1 for metric in self.metrics)
 
 
 def load(path: Path) -> Config:

@@ -24,8 +24,11 @@ class Worth(Protocol):
     def backup(self) -> Backup: ...
 
 
-def back_up(path: Sequence[Step], leaf: Node, value: float, worth: Worth) -> None:
-    """Adds one visit worth `value` at the leaf, and what follows from it along the path.
+def back_up(
+    path: Sequence[Step], leaf: Node, value: float, worth: Worth, released: int = 0
+) -> None:
+    """Adds one visit worth `value` at the leaf, and what follows from it along the path; so many
+    reservations of it are `released`.
 
     An edge is worth the product (or the least) of its goals' values; the goal that was visited
     enters with the value it was just found to have.
@@ -33,6 +36,7 @@ def back_up(path: Sequence[Step], leaf: Node, value: float, worth: Worth) -> Non
     leaf.tries += 1
     leaf.visits += 1
     leaf.total += value
+    leaf.virtual -= released
     child = leaf
     discount = worth.discount
     product = worth.backup == "product"
@@ -46,8 +50,10 @@ def back_up(path: Sequence[Step], leaf: Node, value: float, worth: Worth) -> Non
                     value = value * other if product else min(value, other)
         edge.visits += 1
         edge.total += value
+        edge.virtual -= released
         node.visits += 1
         node.total += value
+        node.virtual -= released
         child = node
 
 

@@ -42,30 +42,44 @@ class Mcts(Policy, frozen=True, tag="mcts"):
         branch = tree.root
         if not branch.growing:
             return None
+        is_default = self.backup == "best" and self.selection == "uct"
+        low, span = tree.lowest, (tree.highest - tree.lowest) or 1.0
         while True:
+            visited = branch.visits + branch.reserved
             grows = tree.can_grow(branch)
-            if grows and self._may_widen(branch):
-                break
-            below = [child for child in branch.children if child.growing]
-            if not below:
-                break  # `branch.growing` is its own: it takes a child before its share is due
-            branch = below[0] if len(below) == 1 else self._select(tree, branch, below)
+            if grows:
+                allowed = self.widen_scale * (visited + 1) ** self.widen_power
+                if len(branch.children) + branch.child_reserved < allowed:
+                    break
+            if branch.growing == grows:
+                break  # none but itself: it takes a child before its share is due
+            if is_default:
+                # Nearly all the time of a search in memory is spent here, so this has a loop
+                # of its own. What cannot grow has a peak of -inf.
+                scale = self.exploration * math.sqrt(math.log(visited + 1))
+                ranks = iter(branch.ranks)
+                scores = [
+                    (peak - low) / span + scale / root_of_tried
+                    for peak, root_of_tried in zip(ranks, ranks, strict=True)
+                ]
+                branch = branch.children[scores.index(max(scores))]
+            else:
+                branch = self._select(tree, branch)
         return Choice(branch.number, any_action(tree, rng))
 
-    def _may_widen(self, branch: Branch) -> bool:
-        allowed = self.widen_scale * (branch.visits + branch.reserved + 1) ** self.widen_power
-        return len(branch.children) + branch.child_reserved < allowed
-
-    def _select(self, tree: Tree, above: Branch, below: list[Branch]) -> Branch:
+    def _select(self, tree: Tree, above: Branch) -> Branch:
+        """The best child of those in which something can grow. There is one."""
         low, span = tree.lowest, (tree.highest - tree.lowest) or 1.0
-        shift = low - tree.origin
         visited = above.visits + above.reserved
+        count_scale = self.exploration * math.sqrt(math.log(visited + 1))
+        best, best_score = above, -math.inf
+        shift = low - tree.origin
         priors = above.prior_sum or 1.0  # all of them may be 0
         prior_scale = self.exploration * math.sqrt(visited) * len(above.children) / priors
-        count_scale = self.exploration * math.sqrt(math.log(visited + 1))
         best_of, puct = self.backup == "best", self.selection == "puct"
-        best, best_score = below[0], -math.inf
-        for child in below:
+        for child in above.children:
+            if not child.growing:
+                continue
             tried = child.visits + child.reserved
             if best_of:
                 score = (child.peak - low) / span

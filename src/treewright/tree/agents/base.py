@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from treewright.llm.usage import Usage
+from treewright.tree.repository.isolation import Isolation
 
 Role = Literal["planner", "coder", "reviewer"]
 
@@ -33,6 +35,7 @@ class AgentFailure(Exception):
         self.retryable = retryable
         self.log = log
         self.usage = usage or Usage()
+        self.roles: dict[str, Usage] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class RoleRequest:
     seed: int = 0
     owner: str = ""
     cancel: threading.Event | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    isolation: Isolation | None = None
 
 
 @dataclass(frozen=True, slots=True)

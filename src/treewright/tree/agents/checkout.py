@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
+from treewright.tree.repository import refs
 from treewright.tree.repository.git import (
     GitError,
     command,
@@ -24,6 +25,10 @@ from treewright.tree.repository.git import (
 )
 from treewright.tree.repository.private_git import private_repository
 
+_NOBODY_ELSE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""In a repository that an agent could configure, git must not fetch what is missing: the
+configuration says by which command."""
+
 
 @dataclass(slots=True)
 class Seen:
@@ -33,10 +38,32 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """The difference between what was handed to the agents and what an index holds."""
+
+    worktree: Path
+    base_tree: str
+    index: Path
+
+    def diff(self) -> str:
+        return self._text("--no-renames")
+
+    def stat(self) -> str:
+        """Nothing only if nothing has changed."""
+        return self._text("--stat").rstrip("\n")
+
+    def _text(self, *options: str) -> str:
+        shown = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+        asked = ("diff", "--cached", *shown, *options, self.base_tree)
+        return _git(self.worktree, *asked, index=self.index).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
 class Checkout:
     """A worktree as it was handed to the agents."""
 
     worktree: Path
+    index: Path
     base_commit: str
     base_tree: str
     branch: str | None
@@ -46,20 +73,22 @@ class Checkout:
 
     @classmethod
     def of(cls, worktree: Path) -> Checkout:
-        commit, tree = _text(worktree, "rev-parse", "HEAD", "HEAD^{tree}").split()
-        refs = _text(worktree, "for-each-ref", "--format=%(refname)", "refs/heads").split("\n")
-        return cls(worktree, commit, tree, _branch(worktree), frozenset(refs))
+        asked = ("HEAD", "HEAD^{tree}", "--absolute-git-dir", "--symbolic-full-name", "HEAD")
+        commit, tree, directory, head = _text(worktree, "rev-parse", *asked).split("\n")
+        index = Path(directory) / "index"
+        known = frozenset(refs.read(worktree).named)
+        return cls(worktree, index, commit, tree, _branch_of(head), known)
 
     def tree(self) -> str:
         """The tree object of the files as they are now, ignored ones left out."""
         with self._scratch_index() as index:
             return _text(self.worktree, "write-tree", index=index)
 
-    def diff(self, tree: str) -> str:
-        return self._diff_text(tree, "--no-renames")
-
-    def diff_stat(self, tree: str) -> str:
-        return self._diff_text(tree, "--stat").rstrip("\n")
+    @contextlib.contextmanager
+    def changes(self) -> Iterator[Changes]:
+        """What the files as they are now, ignored ones left out, change."""
+        with self._scratch_index() as index:
+            yield Changes(self.worktree, self.base_tree, index)
 
     def restore(self, tree: str) -> bool:
         """Makes the files those of `tree` again; says whether they were not."""
@@ -71,8 +100,11 @@ class Checkout:
 
     def take_back_head(self) -> bool:
         """Undoes commits and branch switches, keeps the files; says whether there were any."""
-        head = _text(self.worktree, "rev-parse", "HEAD")
-        branch = _branch(self.worktree)
+        if refs.is_at(self.worktree, self.branch, self.base_commit):
+            return False
+        asked = ("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        head, on = _text(self.worktree, *asked).split("\n")
+        branch = _branch_of(on)
         if head == self.base_commit and branch == self.branch:
             return False
         if branch != self.branch:
@@ -100,7 +132,8 @@ class Checkout:
                 raise AgentFailure(
                     "worktree_damaged", "the agent replaced or removed the worktree's .git"
                 )
-            head = try_git(self.worktree, "rev-parse", "-q", "--verify", "HEAD").stdout.strip()
+            asked = ("rev-parse", "-q", "--verify", "HEAD")
+            head = try_git(self.worktree, *asked, env=_NOBODY_ELSE).stdout.strip()
             seen.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
             forced = self._ignored_but_staged()
         present = [path for path in forced if (self.worktree / path).is_file()]
@@ -111,33 +144,20 @@ class Checkout:
     def _ignored_but_staged(self) -> list[str]:
         listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
         try:
-            return [path for path in git(self.worktree, *listed).split("\0") if path]
+            staged = git(self.worktree, *listed, env=_NOBODY_ELSE)
+            return [path for path in staged.split("\0") if path]
         except GitError:  # its index is no index any more; then nothing was staged
             return []
-
-    def _diff_text(self, tree: str, *options: str) -> str:
-        output = _git(
-            self.worktree,
-            "diff",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            *options,
-            self.base_tree,
-            tree,
-        )
-        return output.decode("utf-8", "replace")
 
     @contextlib.contextmanager
     def _scratch_index(self) -> Iterator[Path]:
         """A copy of the index with every change added; its cached stats make that quick."""
-        real = self.worktree / _text(self.worktree, "rev-parse", "--git-path", "index")
         # Beside the index, so that removing the worktree removes what a crash left of it.
-        index = real.with_name("treewright-scratch-index")
+        index = self.index.with_name("treewright-scratch-index")
         try:
-            if real.exists():
+            if self.index.exists():
                 # With its mtime: git compares a file again only if the file is not older.
-                shutil.copy2(real, index)
+                shutil.copy2(self.index, index)
             _git(self.worktree, "add", "--all", index=index)
             yield index
         finally:
@@ -172,4 +192,10 @@ def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
 
 
 def _branch(worktree: Path) -> str | None:
-    return try_git(worktree, "symbolic-ref", "-q", "HEAD").stdout.strip() or None
+    asked = ("symbolic-ref", "-q", "HEAD")
+    return try_git(worktree, *asked, env=_NOBODY_ELSE).stdout.strip() or None
+
+
+def _branch_of(head: str) -> str | None:
+    """What `rev-parse --symbolic-full-name HEAD` says; of a detached one nothing but its name."""
+    return None if head == "HEAD" else head

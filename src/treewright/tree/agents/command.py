@@ -11,11 +11,12 @@ import shutil
 from pathlib import Path
 
 from treewright.kernel import process, untrusted
+from treewright.kernel.sandbox import SCRATCH
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import unpriced_unless_told
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
-from treewright.tree.agents.presets import PRESETS, Preset
+from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
 from treewright.tree.config import CommandBackend
 from treewright.tree.records import usage_log
 from treewright.tree.repository.git import try_git
@@ -32,9 +33,10 @@ class CommandAgent:
         prompt_file = request.log_dir / f"{stem}.prompt.md"
         log = request.log_dir / f"{stem}.log"
         template = arguments(self._config, request.role)
+        private = str(request.log_dir.resolve()) if request.isolation is None else SCRATCH
         replaced = [
             argument.replace("{prompt_file}", str(prompt_file.resolve())).replace(
-                "{log_dir}", str(request.log_dir.resolve())
+                "{log_dir}", private
             )
             for argument in template
         ]
@@ -47,15 +49,18 @@ class CommandAgent:
                 replaced,
                 cwd=request.worktree,
                 log_path=log,
-                env=environment(request),
+                env=self._environment(request),
                 stdin=request.prompt.encode("utf-8", "surrogateescape") if on_stdin else b"",
                 timeout=self._config.timeout_seconds,
                 cancel=request.cancel,
                 owner=request.owner,
+                around=self._around(request, prompt_file.resolve()),
             )
         finally:
             transcript.scrub(prompt_file)
             output = without_api_keys(transcript.scrub(log))
+        if request.isolation is not None:
+            request.isolation.leave(request.worktree)
         self._clear_debris(request.worktree)
         try:
             reply = self._reply(done, output, log, request.role)
@@ -64,6 +69,19 @@ class CommandAgent:
             raise
         usage_log.add(request.log_dir, reply.usage)
         return reply
+
+    def _environment(self, request: RoleRequest) -> dict[str, str]:
+        whole = environment(request)
+        if request.isolation is None:
+            return whole
+        return request.isolation.environment(whole, self._config, agent_keys())
+
+    def _around(self, request: RoleRequest, prompt_file: Path) -> list[str]:
+        if request.isolation is None:
+            return []
+        return request.isolation.around(
+            request.worktree, self._config, agent=True, readable=(prompt_file,)
+        )
 
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
         name = Path(arguments(self._config, role)[0]).name
@@ -114,6 +132,7 @@ def arguments(config: CommandBackend, role: Role) -> list[str]:
 def environment(request: RoleRequest) -> dict[str, str]:
     """The user's environment without a surrounding git, and who is asked for what."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
+        **request.variables,
         "TREEWRIGHT_ROLE": request.role,
         "TREEWRIGHT_ROUND": str(request.round),
         "TREEWRIGHT_SEED": str(request.seed),

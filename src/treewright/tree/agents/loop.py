@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from treewright.kernel.deadline import check
 from treewright.llm.redaction import redact
-from treewright.llm.usage import Usage, sane_usage
+from treewright.llm.usage import Usage, most_of_call, sane_usage
 from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
 from treewright.tree.agents.source_view import how_to_edit, repository_view
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
+from treewright.tree.deciding.caps import CAP_REACHED, Allowance
+from treewright.tree.repository.blocks import block_rules
+from treewright.tree.repository.isolation import Isolation
 
 _NOTHING = "(none)"
 
@@ -33,6 +37,7 @@ class Implementation:
     approved: bool | None
     usage: Usage
     plan: str
+    roles: dict[str, Usage] = field(default_factory=dict)
 
 
 def implement(
@@ -46,16 +51,21 @@ def implement(
     seed: int = 0,
     owner: str = "",
     cancel: threading.Event | None = None,
+    allowance: Allowance | None = None,
+    variables: Mapping[str, str] | None = None,
+    isolation: Isolation | None = None,
 ) -> Implementation:
     """Runs planner, coder and reviewer in `worktree`.
 
     `parent_context` is Markdown about the parent node, for the prompts. Relative paths
     of the configuration (prompts, scripts) are looked up in `repo`. An AgentFailure
-    carries the usage up to it.
+    carries the usage up to it. A call that could break the `allowance` is not made. Commands
+    get the `variables` in their environment, and run in `isolation` if there is one.
     """
-    return _Loop(
-        config, idea_text, worktree, log_dir, parent_context, repo, seed, owner, cancel
-    ).run()
+    loop = _Loop(config, idea_text, worktree, log_dir, parent_context, repo, seed, owner, cancel)
+    loop.allowance, loop.variables = allowance, dict(variables or {})
+    loop.isolation = isolation
+    return loop.run()
 
 
 class _Loop:
@@ -80,10 +90,17 @@ class _Loop:
         self._cancel = cancel
         self._checkout = Checkout.of(worktree)
         self._usage = Usage()
+        self._roles: dict[str, Usage] = {}
+        self.allowance: Allowance | None = None
+        self.variables: dict[str, str] = {}
+        self.isolation: Isolation | None = None
         self._values = {
             "idea": idea.strip(),
             "parent_context": parent_context.strip() or _NOTHING,
-            "protected_paths": "\n".join(f"- {path}" for path in config.protected_paths)
+            "protected_paths": "\n".join(
+                f"- {entry}"
+                for entry in (*config.protected_paths, *block_rules(config.editable_blocks))
+            )
             or _NOTHING,
             "max_rounds": str(config.max_review_rounds),
             "plan": _NOTHING,
@@ -102,13 +119,14 @@ class _Loop:
                 judged = self._round(number, coder, reviewer)
                 if judged != "request_changes":
                     approved = True if judged == "approve" else None
-                    return Implementation(number, approved, self._usage, plan)
+                    return Implementation(number, approved, self._usage, plan, self._roles)
         except AgentFailure as failure:
             failure.usage = sane_usage(failure.usage) + self._usage
+            failure.roles = self._roles
             raise
         rounds_done = self._config.max_review_rounds
         if self._config.proceed_on_max_review_rounds:
-            return Implementation(rounds_done, False, self._usage, plan)
+            return Implementation(rounds_done, False, self._usage, plan, self._roles)
         raise AgentFailure(
             "review_not_approved",
             f"the reviewer still requested changes after {rounds_done} round(s)",
@@ -132,14 +150,15 @@ class _Loop:
         try:
             reply = self._ask("coder", coder, self._config.agents.coder, number)
             record.report, record.coder_usage = reply.text, reply.usage
-            tree = self._checkout.tree()
-            record.diff_stat = self._checkout.diff_stat(tree)
-            if tree == self._checkout.base_tree:
-                raise AgentFailure("no_changes", "the coder left every file as it was")
+            with self._checkout.changes() as changes:
+                record.diff_stat = changes.stat()
+                if not record.diff_stat:
+                    raise AgentFailure("no_changes", "the coder left every file as it was")
+                diff = "" if reviewer is None else changes.diff()
             if reviewer is None:
                 record.verdict = "no_reviewer"
                 return record.verdict
-            self._values |= {"report": reply.text.strip(), "diff": self._checkout.diff(tree)}
+            self._values |= {"report": reply.text.strip(), "diff": diff}
             reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
             record.review, record.reviewer_usage = reply.text, reply.usage
             record.verdict = rounds.parse_verdict(reply.text)
@@ -157,16 +176,20 @@ class _Loop:
         if self._cancel is not None and self._cancel.is_set():
             raise AgentFailure("cancelled", f"cancelled before the {role} ran", retryable=True)
         before = None if role == "coder" else self._checkout.tree()
+        prompt = self._prompt(role, config, number)
+        self._check_allowance(role, config, prompt)
         request = RoleRequest(
             role=role,
             round=number,
-            prompt=self._prompt(role, config, number),
+            prompt=prompt,
             idea=self._idea,
             worktree=self._checkout.worktree,
             log_dir=self._log_dir,
             seed=self._seed + number - 1,
             owner=self._owner,
             cancel=self._cancel,
+            variables=self.variables,
+            isolation=self.isolation,
         )
         moved = False
         try:
@@ -177,6 +200,7 @@ class _Loop:
             else:
                 reply = backend.run(request)
         except AgentFailure as failure:
+            self._count(role, sane_usage(failure.usage))
             check(self._cancel)
             failure.message = redact(failure.message)  # it is recorded, not used
             failure.args = (failure.message,)
@@ -186,12 +210,28 @@ class _Loop:
         check(self._cancel)
         reply = replace(reply, usage=sane_usage(reply.usage))
         self._usage += reply.usage
+        self._count(role, reply.usage)
         notes = ""  # in front of the reply, because a review's last line is its verdict
         if self._checkout.take_back_head() or moved:
             notes += "[treewright: commits or branch switches were undone, the files kept]\n\n"
         if before is not None and self._checkout.restore(before):
             notes += f"[treewright: edits made by the {role} were undone]\n\n"
         return RoleReply(notes + reply.text, reply.usage) if notes else reply
+
+    def _count(self, role: Role, usage: Usage) -> None:
+        if usage != Usage():
+            self._roles[role] = self._roles.get(role, Usage()) + usage
+
+    def _check_allowance(self, role: Role, config: BackendConfig, prompt: str) -> None:
+        """Of a chat endpoint it is known how much a call may cost at most; of others that it
+        costs something."""
+        if self.allowance is None:
+            return
+        is_chat = isinstance(config, OpenaiBackend)
+        call = most_of_call(config.endpoint, prompt) if is_chat else Usage()
+        refusal = self.allowance.refusal(self._roles, role, call)
+        if refusal is not None:
+            raise AgentFailure(CAP_REACHED, refusal)
 
     def _prompt(self, role: Role, config: BackendConfig, number: int) -> str:
         template = prompts.load(role, _replacement(config), self._repo)

@@ -7,11 +7,27 @@ its output becomes a reply. A preset is data: to call an agent differently, give
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from treewright.tree.agents import cli_output
 from treewright.tree.agents.base import RoleReply
+
+PROVIDER_KEYS = frozenset({
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+    "AZURE_OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY", "XAI_API_KEY",
+})  # fmt: skip
+"""What command-line agents find their key in."""
+_AWS_KEYS = frozenset({"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
+_USES_AWS = "CLAUDE_CODE_USE_BEDROCK"
+
+
+def agent_keys() -> frozenset[str]:
+    """Variables with the key of a command-line agent, whichever it is."""
+    return PROVIDER_KEYS | _AWS_KEYS if os.environ.get(_USES_AWS) else PROVIDER_KEYS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,18 @@
 """Which candidates become the next frontier: a global beam over one depth.
 
 Gated parent-relative, ranked root-relative, so that candidates of different parents
-are comparable. Candidates with the same code (the same ideas in another order) fill
-one place, not two. Pure: where a confirmation is missing, `select` names the candidate
+are comparable. Candidates with the same code (the same ideas in another order) or the same
+results fill one place, not two. Pure: where a confirmation is missing, `select` names the candidate
 and is asked again once it is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from treewright.tree.deciding import gate
+from treewright.tree.deciding.sameness import Known
 from treewright.tree.records.model import Confirmation, Decision, Evaluation, Fate
 
 
@@ -51,21 +52,28 @@ class Selection:
 def select(
     evaluations: Sequence[Evaluation],
     beam_width: int,
-    known_trees: Collection[str],
+    known: Known,
     confirmations: Mapping[str, Confirmation] | None,
 ) -> Selection:
     """Fills the beam from the best down. `confirmations` is None where none are asked for;
-    `known_trees` are the code states that are nodes already."""
+    `known` are the code and the results that are nodes already."""
     ranked = rank(evaluations)
     places = {e.eval_id: place for place, e in enumerate(ranked, start=1)}
     fates: dict[str, Fate] = {}
     promoted: list[str] = []
-    seen = set(known_trees)
+    seen = known.copy()
     missing: list[str] = []
+    passed_over = Known(results=None if known.results is None else {})
     for evaluation in ranked:
-        eval_id, tree = evaluation.eval_id, evaluation.candidate_tree
-        if tree is not None and tree in seen:
-            fates[eval_id] = "duplicate_code"
+        eval_id, twin = evaluation.eval_id, seen.twin(evaluation)
+        if twin is not None:
+            fates[eval_id] = twin
+            if missing:
+                passed_over.add(evaluation)
+        elif passed_over.twin(evaluation) is not None:
+            # Should one that is still to be measured not hold, its twin may be promoted, and this
+            # one would be that twin's: whether it is needed can be said only then.
+            break
         elif len(promoted) == beam_width:
             fates[eval_id] = "beyond_beam"
         elif not _holds(eval_id, confirmations, missing):
@@ -73,8 +81,7 @@ def select(
         else:
             fates[eval_id] = "promoted"
             promoted.append(eval_id)
-            if tree is not None:
-                seen.add(tree)
+            seen.add(evaluation)
     if missing:
         return Selection([], {}, tuple(missing))
     decisions = {

@@ -67,7 +67,8 @@ class DecidingFiles:
     run_id: str
     dry_run: bool = False
     _held: dict[str, KeptFile] = field(default_factory=dict)
-    _copied: set[str] = field(default_factory=set)
+    _copied: set[str] | None = None
+    """Names of those that have a copy; listed when it is first asked."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hold_all(self, manifest: Manifest) -> None:
@@ -113,6 +114,12 @@ class DecidingFiles:
         artifacts.write(self.run_dir / artifact.path, data)
         return KeptFile(artifact, data)
 
+    def held(self, artifact: Artifact) -> KeptFile:
+        """The file as it was recorded, from memory where it is held: out of everybody's reach.
+        Whether the one on disk was changed is asked after each evaluation (`put_back`)."""
+        kept = self._held.get(artifact.path)
+        return kept if kept is not None and kept.artifact == artifact else self.read(artifact)
+
     def put_back(self) -> list[str]:
         """Restores held files that were changed or removed; says which these were."""
         with self._lock:
@@ -129,24 +136,26 @@ class DecidingFiles:
         return data if hashlib.sha256(data).hexdigest() == artifact.sha256 else None
 
     def _copy_all(self, files: Iterable[KeptFile]) -> None:
-        wanted = {_name(kept.artifact): kept for kept in files}
-        if self.dry_run or wanted.keys() <= self._copied:
+        if self.dry_run:
             return
-        self._copied = self._copies()
-        for name, kept in wanted.items():
-            if name not in self._copied:
-                self._copy(kept)
-                self._copied.add(name)
+        if self._copied is None:
+            self._copied = self._copies()
+        missing = {n: k for k in files if (n := _name(k.artifact)) not in self._copied}
+        lines = [
+            f"update {_ref(self.run_id, k.artifact)} {self._copy(k)}" for k in missing.values()
+        ]
+        if lines:
+            git(self.repo, "update-ref", "--stdin", stdin="\n".join([*lines, ""]))
+            self._copied |= missing.keys()
 
     def _copies(self) -> set[str]:
         prefix = f"refs/treewright/{self.run_id}/artifacts/"
         listed = git(self.repo, "for-each-ref", "--format=%(refname)", prefix)
         return {ref.removeprefix(prefix) for ref in listed.splitlines()}
 
-    def _copy(self, kept: KeptFile) -> None:
-        made = self._git("hash-object", "-w", "--stdin", data=kept.data)
-        ref = _ref(self.run_id, kept.artifact)
-        git(self.repo, "update-ref", ref, made.decode("ascii").strip())
+    def _copy(self, kept: KeptFile) -> str:
+        """Puts the bytes into the object store; their name there."""
+        return self._git("hash-object", "-w", "--stdin", data=kept.data).decode("ascii").strip()
 
     def _from_copy(self, artifact: Artifact) -> bytes | None:
         ref = _ref(self.run_id, artifact)

@@ -35,15 +35,20 @@ def mean(values: Sequence[float]) -> float:
         return math.fsum(value / len(values) for value in values)
 
 
-def interval(deltas: Sequence[float], seed: int) -> tuple[float, float] | None:
-    """The 95 % interval of the mean; None where fewer than two pairs say nothing of noise."""
+def interval(
+    deltas: Sequence[float], seed: int, *, by_pow: bool = False
+) -> tuple[float, float] | None:
+    """The 95 % interval of the mean; None where fewer than two pairs say nothing of noise.
+
+    `by_pow`: squares by the C library's pow, whose last bit is its own; as it once was.
+    """
     if len(deltas) < 2:
         return None
     largest = max(abs(x) for x in deltas)
     if not largest or _SMALLEST < largest < _LARGEST:
-        return _interval(deltas, seed)
+        return _interval(deltas, seed, by_pow)
     exponent = math.frexp(largest)[1]  # squares would leave the range; powers of two are exact
-    low, high = _interval([math.ldexp(x, -exponent) for x in deltas], seed)
+    low, high = _interval([math.ldexp(x, -exponent) for x in deltas], seed, by_pow)
     return _unscale(low, exponent), _unscale(high, exponent)
 
 
@@ -54,10 +59,12 @@ def _unscale(x: float, exponent: int) -> float:
         return math.copysign(sys.float_info.max, x)
 
 
-def _interval(deltas: Sequence[float], seed: int) -> tuple[float, float]:
+def _interval(deltas: Sequence[float], seed: int, by_pow: bool) -> tuple[float, float]:
     n = len(deltas)
     centre = mean(deltas)
-    spread = math.sqrt(math.fsum((x - centre) ** 2 for x in deltas) / (n - 1)) / math.sqrt(n)
+    off = [x - centre for x in deltas]
+    squares = math.fsum(x**2 for x in off) if by_pow else math.fsum(x * x for x in off)
+    spread = math.sqrt(squares / (n - 1)) / math.sqrt(n)
     if n > _MANY_PAIRS:
         return centre - _NORMAL_QUANTILE * spread, centre + _NORMAL_QUANTILE * spread
     low, high = _bootstrap(deltas, seed)

@@ -1,8 +1,7 @@
-"""From a selected evaluation to a node, and whether the search goes on. Pure."""
+"""From a selected evaluation to a node. Pure."""
 
 from __future__ import annotations
 
-from treewright.kernel.budget import Budget
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
     Dedupe,
@@ -10,7 +9,6 @@ from treewright.tree.records.model import (
     Manifest,
     Node,
     NodeArtifacts,
-    StopReason,
 )
 from treewright.tree.repository.worktrees import node_ref
 
@@ -46,14 +44,3 @@ def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at
             promoted_from_eval_id=evaluation.eval_id,
         ),
     )
-
-
-def stop_reason(manifest: Manifest, depth: int, *, promoted: bool) -> StopReason | None:
-    """Why the search ends with this depth; None if it goes on."""
-    if Budget(manifest.max_total_idea_evals).evals_left(manifest.spent) == 0:
-        return "max_total_idea_evals"
-    if not promoted and manifest.stop_on_empty_frontier:
-        return "empty_frontier"
-    if depth >= manifest.max_depth:
-        return "max_depth_reached"
-    return None

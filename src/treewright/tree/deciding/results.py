@@ -25,12 +25,27 @@ ProblemCode = Literal[
     "incomplete_rows",
     "non_finite_metric",
     "non_numeric_metric",
+    "out_of_range",
     "unreadable_results",
 ]
 
 UNREADABLE_RESULTS = "unreadable_results"
+SIDE_COLUMN = "treewright_side"
+REPEAT_COLUMN = "treewright_repeat"
+Side = Literal["candidate", "parent"]
 _EXAMPLES_PER_CODE = 5
 _LONGEST_FIELD = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which rows of a file with several sweeps in it. A file with one sweep is all of them."""
+
+    side: Side = "candidate"
+    repeat: int = 1
+
+
+FIRST = Part()
 
 
 @dataclass(slots=True)
@@ -72,7 +87,10 @@ def read_results(
 
 
 def parse_results(
-    data: bytes | None, metrics: Sequence[str], wanted: Callable[[int], bool] = lambda _: True
+    data: bytes | None,
+    metrics: Sequence[str],
+    wanted: Callable[[int], bool] = lambda _: True,
+    part: Part = FIRST,
 ) -> Results:
     """The same from the bytes of the file; None where there is none."""
     results = Results({name: {} for name in metrics}, set(), set(), Problems())
@@ -81,13 +99,15 @@ def parse_results(
         return results
     try:
         text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline="")
-        _read_rows(text, metrics, wanted, results)
+        _read_rows(text, metrics, wanted, results, part)
     except (UnicodeDecodeError, csv.Error) as error:
         results.problems.add(UNREADABLE_RESULTS, str(error))
     return results
 
 
-def _read_rows(file, metrics: Sequence[str], wanted: Callable[[int], bool], out: Results) -> None:
+def _read_rows(
+    file, metrics: Sequence[str], wanted: Callable[[int], bool], out: Results, part: Part
+) -> None:
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(file)
     header = [name.strip() for name in next(reader, [])]
@@ -102,8 +122,9 @@ def _read_rows(file, metrics: Sequence[str], wanted: Callable[[int], bool], out:
     id_at, status_at = header.index("config_id"), header.index("status")
     columns = [(name, header.index(name)) for name in metrics]
     doubled: set[int] = set()
+    of_part = _of_part(header, part)
     for row in reader:
-        if not row:
+        if not row or not of_part(row):
             continue
         config_id = _config_id(row, id_at)
         if config_id is None:
@@ -132,20 +153,28 @@ def _read_rows(file, metrics: Sequence[str], wanted: Callable[[int], bool], out:
             del out.values[name][config_id]
 
 
+def _of_part(header: list[str], part: Part) -> Callable[[list[str]], bool]:
+    if SIDE_COLUMN not in header or REPEAT_COLUMN not in header:
+        return lambda _: True
+    side_at, repeat_at = header.index(SIDE_COLUMN), header.index(REPEAT_COLUMN)
+    last, wanted = max(side_at, repeat_at), (part.side, str(part.repeat))
+    return lambda row: last < len(row) and (row[side_at], row[repeat_at]) == wanted
+
+
 def _config_id(row: list[str], at: int) -> int | None:
     try:
         text = row[at]
         config_id = int(text)
     except (ValueError, IndexError):
         return None
-    return config_id if config_id >= 0 and "_" not in text else None
+    return config_id if config_id >= 0 and _is_plain(text) else None
 
 
 def _number(row: list[str], at: int, name: str, config_id: int, problems: Problems) -> float | None:
     text = row[at].strip() if at < len(row) else ""
     try:
         number = float(text)
-        if "_" in text:  # Python reads 1_0 as 10; nothing else does
+        if not _is_plain(text):
             raise ValueError
     except ValueError:
         shown = text[:40]
@@ -155,3 +184,8 @@ def _number(row: list[str], at: int, name: str, config_id: int, problems: Proble
         problems.add("non_finite_metric", f"{name} of config_id {config_id} is {text}")
         return None
     return number
+
+
+def _is_plain(text: str) -> bool:
+    """Python reads 1_0 as 10, and the digits of every script; nothing else does."""
+    return text.isascii() and "_" not in text

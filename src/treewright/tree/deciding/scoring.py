@@ -2,8 +2,9 @@
 
 A pure function from two sets of results to a recommendation. The rules are written
 out in docs/scoring.md; in short: a metric improved (or regressed) if the interval of
-its paired mean gain lies on one side of zero and the mean is beyond the tolerance,
-and anything missing, doubled or not a finite number blocks promotion.
+its mean gain (`gains`) lies on one side of zero and the mean is beyond the tolerance,
+and anything missing, doubled or not a finite number blocks promotion. So does a constraint
+that does not hold; constraints are not ranked.
 
 A run keeps the rule it was started with (`scoring_rule` of its manifest), so that what
 an earlier version decided can still be checked:
@@ -12,16 +13,17 @@ an earlier version decided can still be checked:
 2. The score is the primary metric's relative gain; the weights only decide whether other
    metrics' losses outweigh it, in shares that no unit changes. Differences that rounding
    explains are none. A mean that got worse is said, also where it is not significant.
+3. The same, with squares that are the same on every machine.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 
 from treewright.tree.config import MetricConfig
-from treewright.tree.deciding import paired
+from treewright.tree.deciding import gains
+from treewright.tree.deciding.gains import PRIMARY_ONLY, Round
 from treewright.tree.deciding.results import Results
 from treewright.tree.records.model import (
     Comparison,
@@ -36,6 +38,7 @@ SECONDARY_IMPROVED = "secondary_metric_improved"
 SECONDARY_REGRESSED = "secondary_metric_regressed"
 PRIMARY_MEAN_WORSE = "primary_mean_worse"
 INSUFFICIENT_SIGNAL = "insufficient_signal"
+PRIMARY_UNCHANGED = "primary_metric_unchanged"
 OF_METRICS = frozenset(
     {
         PRIMARY_IMPROVED,
@@ -44,21 +47,19 @@ OF_METRICS = frozenset(
         SECONDARY_IMPROVED,
         SECONDARY_REGRESSED,
         INSUFFICIENT_SIGNAL,
+        PRIMARY_UNCHANGED,
     }
 )
 """What measured values say. Every other reason says that they cannot be trusted."""
 
 INCOMPLETE_ROWS = "incomplete_rows"
 INCOMPLETE_BASELINE = "incomplete_baseline"
+CONSTRAINT_VIOLATED = "constraint_violated"
+NOT_DETERMINISTIC = "not_deterministic"
 
-RULE = 2
+RULE = 4
 """The scoring rule of new runs."""
-_PRIMARY_ONLY = 2
 _LARGEST_PART = 1e300
-_ROUNDING = 1e-9
-"""Two numbers that agree to this share of themselves are the same measurement."""
-_RESOLUTION = 1e-12
-"""So are two that differ by less than this share of what the metric usually is."""
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})
 
 
@@ -69,22 +70,25 @@ def compare(
     metrics: Sequence[MetricConfig],
     seed: int,
     rule: int = RULE,
+    again: Sequence[Round] = (),
 ) -> Comparison:
-    """Compares over exactly the expected configs; `seed` feeds the bootstrap."""
+    """Compares over exactly the expected configs; `seed` feeds the bootstrap, `again` are the
+    repeats after the first."""
     expected = sorted(expected_ids)
-    used = [i for i in expected if i in candidate.sound_ids]
-    pairs = [i for i in used if i in baseline.sound_ids]
-    compared = [
-        _compare_metric(metric, baseline, candidate, pairs, seed, rule) for metric in metrics
-    ]
-    blockers = _blockers(baseline, candidate, expected)
-    if rule < _PRIMARY_ONLY:
+    rounds: list[Round] = [(baseline, candidate), *again]
+    used = [i for i in expected if all(i in after.sound_ids for _, after in rounds)]
+    pairs = [i for i in used if all(i in before.sound_ids for before, _ in rounds)]
+    all_compared = [gains.compare_metric(m, rounds, pairs, seed, rule) for m in metrics]
+    blockers = _blockers(rounds, expected, pairs, metrics)
+    compared = [c for c, m in zip(all_compared, metrics, strict=True) if not m.constraint]
+    metrics = [metric for metric in metrics if not metric.constraint]
+    if rule < PRIMARY_ONLY:
         score, balance = _score(compared, metrics), None
-        grade, reasons = _grade(compared, score)
+        grade, reasons = _grade(compared, metrics, score)
     else:
         score = _score([m for m in compared if m.primary], [m for m in metrics if m.primary])
-        balance = _balance(compared, metrics, _sizes(metrics, baseline, candidate, pairs))
-        grade, reasons = _grade(compared, balance)
+        balance = _balance(compared, metrics, _sizes(metrics, rounds, pairs))
+        grade, reasons = _grade(compared, metrics, balance)
         reasons += _worse_mean(compared, metrics)
     if blockers:
         # What the remaining rows say is no reason for anything.
@@ -103,8 +107,8 @@ def compare(
             primary_gain_high=primary.gain_high,
             balance=balance,
         ),
-        metrics=compared,
-        problems=candidate.problems.examples,
+        metrics=all_compared,
+        problems=_examples(rounds),
     )
 
 
@@ -120,78 +124,38 @@ def rejection(reasons: list[str], rows_expected: int) -> Recommendation:
     )
 
 
-def _blockers(baseline: Results, candidate: Results, expected: list[int]) -> list[str]:
+def _blockers(
+    rounds: Sequence[Round],
+    expected: list[int],
+    pairs: list[int],
+    metrics: Sequence[MetricConfig],
+) -> list[str]:
     """Stable codes, each once, in a fixed order."""
-    found: set[str] = set(candidate.problems.counts)
-    if any(i not in candidate.sound_ids for i in expected):
+    found: set[str] = {code for _, candidate in rounds for code in candidate.problems.counts}
+    if any(i not in candidate.sound_ids for _, candidate in rounds for i in expected):
         found.add(INCOMPLETE_ROWS)
-    if any(i not in baseline.sound_ids for i in expected):
+    if any(i not in baseline.sound_ids for baseline, _ in rounds for i in expected):
         found.add(INCOMPLETE_BASELINE)
+    if any(gains.is_violated(metric, rounds, pairs) for metric in metrics):
+        found.add(CONSTRAINT_VIOLATED)
+    if any(metric.deterministic and _differs(metric, rounds, pairs) for metric in metrics):
+        found.add(NOT_DETERMINISTIC)
     return sorted(found)
 
 
-def _compare_metric(
-    metric: MetricConfig,
-    baseline: Results,
-    candidate: Results,
-    pairs: list[int],
-    seed: int,
-    rule: int,
-) -> MetricComparison:
-    before = [baseline.values[metric.name][i] for i in pairs]
-    after = [candidate.values[metric.name][i] for i in pairs]
-    if not pairs:
-        return MetricComparison(
-            metric.name, metric.direction, metric.primary, 0,
-            None, None, None, None, None, None, "unknown",
-        )  # fmt: skip
-    sign = 1.0 if metric.direction == "maximize" else -1.0
-    # Adding zero turns -0.0, which no reader understands, into 0.0.
-    gains = [_within(sign * (b - a)) + 0.0 for a, b in zip(before, after, strict=True)]
-    if rule >= _PRIMARY_ONLY:
-        gains = _beyond_rounding(gains, before, after)
-    gain = paired.mean(gains)
-    bounds = paired.interval(gains, seed)
-    low, high = bounds if bounds is not None else (None, None)
-    return MetricComparison(
-        name=metric.name,
-        direction=metric.direction,
-        primary=metric.primary,
-        pairs=len(pairs),
-        baseline_mean=paired.mean(before),
-        candidate_mean=paired.mean(after),
-        mean_delta=sign * gain + 0.0,
-        gain=gain,
-        gain_low=low,
-        gain_high=high,
-        verdict=_verdict(gain, low, high, metric.tolerance),
+def _differs(metric: MetricConfig, rounds: Sequence[Round], pairs: list[int]) -> bool:
+    """Whether a candidate's repeats give different numbers."""
+    first = rounds[0][1].values[metric.name]
+    return not all(
+        gains.same_measurement(first[i], candidate.values[metric.name][i])
+        for _, candidate in rounds[1:]
+        for i in pairs
     )
 
 
-def _beyond_rounding(
-    gains: Sequence[float], before: Sequence[float], after: Sequence[float]
-) -> list[float]:
-    """The gains, without those that are smaller than what numbers of that size can mean."""
-    usual = _RESOLUTION * (_size(before) or 1.0)
-    return [
-        0.0 if abs(gain) <= max(usual, _ROUNDING * max(abs(a), abs(b))) else gain
-        for gain, a, b in zip(gains, before, after, strict=True)
-    ]
-
-
-def _size(values: Sequence[float]) -> float:
-    """How large a metric's values are on average, whatever their sign."""
-    return paired.mean([abs(value) for value in values]) if values else 0.0
-
-
-def _verdict(gain: float, low: float | None, high: float | None, tolerance: float):
-    if low is None or high is None or not math.isfinite(gain):
-        return "unknown"
-    if low > 0 and gain > tolerance:
-        return "improved"
-    if high < 0 and gain < -tolerance:
-        return "regressed"
-    return "unchanged"
+def _examples(rounds: Sequence[Round]) -> list[str]:
+    """What was wrong; the same in every repeat is said once."""
+    return list(dict.fromkeys(text for _, found in rounds for text in found.problems.examples))
 
 
 def _score(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]) -> float:
@@ -205,16 +169,20 @@ def _score(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]
         if result.gain is None or result.baseline_mean is None:
             continue
         scale = abs(result.baseline_mean) or 1.0
-        parts.append(_within(metric.weight * _within(result.gain / scale), _LARGEST_PART))
+        relative = gains.within(result.gain / scale)
+        parts.append(gains.within(metric.weight * relative, _LARGEST_PART))
     score = math.fsum(parts) / total_weight
     return score if math.isfinite(score) else 0.0
 
 
 def _sizes(
-    metrics: Sequence[MetricConfig], baseline: Results, candidate: Results, pairs: list[int]
+    metrics: Sequence[MetricConfig], rounds: Sequence[Round], pairs: list[int]
 ) -> list[float]:
     return [
-        max(_size([side.values[m.name][i] for i in pairs]) for side in (baseline, candidate))
+        max(
+            gains.size([side.values[m.name][i] for side in sides for i in pairs])
+            for sides in zip(*rounds, strict=True)
+        )
         for m in metrics
     ]
 
@@ -243,12 +211,9 @@ def _worse_mean(compared: Sequence[MetricComparison], metrics: Sequence[MetricCo
     return []
 
 
-def _within(x: float, limit: float = sys.float_info.max) -> float:
-    """Keeps what overflowed in the range of numbers; a diverged metric is bad, not a fault."""
-    return max(-limit, min(limit, x))
-
-
-def _grade(compared: Sequence[MetricComparison], balance: float) -> tuple[Grade, list[str]]:
+def _grade(
+    compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig], balance: float
+) -> tuple[Grade, list[str]]:
     primary = next(metric for metric in compared if metric.primary)
     others = [metric for metric in compared if not metric.primary]
     some_better = any(metric.verdict == "improved" for metric in others)
@@ -259,7 +224,8 @@ def _grade(compared: Sequence[MetricComparison], balance: float) -> tuple[Grade,
     elif primary.verdict == "regressed":
         reasons.append(PRIMARY_REGRESSED)
     else:
-        reasons.append(INSUFFICIENT_SIGNAL)
+        exact = next(metric.deterministic for metric in metrics if metric.primary)
+        reasons.append(PRIMARY_UNCHANGED if exact else INSUFFICIENT_SIGNAL)
     if some_better:
         reasons.append(SECONDARY_IMPROVED)
     if some_worse:

@@ -8,6 +8,7 @@ whenever a run is opened, and once more to validate it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from treewright.kernel.budget import Budget
@@ -17,14 +18,18 @@ from treewright.search.sequencer import Outcome, Sequencer
 from treewright.search.tree import Node as SearchNode
 from treewright.search.tree import Tree
 from treewright.tree.deciding import gate
+from treewright.tree.deciding.rounds import rules_after
+from treewright.tree.deciding.sameness import Known
 from treewright.tree.records.model import (
     Decision,
     Evaluation,
+    Exhausted,
     Fate,
     Manifest,
     SteadySearch,
     StopReason,
 )
+from treewright.tree.records.steering import Steering, applied, banned_nodes, until
 
 
 def number_of(eval_id: str) -> int:
@@ -51,38 +56,38 @@ def make_sequencer(steady: SteadySearch, seed: int) -> Sequencer:
 
 @dataclass(slots=True)
 class Standing:
-    """Where a search stands: what was chosen and settled, which code states are nodes.
+    """Where a search stands: what was chosen and settled, which code and results are nodes.
 
-    `trees` says at which outcome a code state became a node; `nodes` which node a choice became.
+    `nodes` says which node a choice became.
     """
 
     sequencer: Sequencer
     max_depth: int
     confirms: bool
-    trees: dict[str, int] = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
     nodes: dict[int, str] = field(default_factory=dict)
     settled: int = 0
 
     @classmethod
-    def beginning(cls, manifest: Manifest, steady: SteadySearch) -> Standing:
+    def beginning(cls, manifest: Manifest, steady: SteadySearch, max_depth: int) -> Standing:
         root = next(node for node in manifest.nodes.values() if node.parent_node_id is None)
         return cls(
             make_sequencer(steady, manifest.seed),
-            manifest.max_depth,
+            max_depth,
             bool(manifest.confirm_configs),
-            {root.tree: 0},
+            Known.of(manifest, [root]),
             {0: root.node_id},
         )
 
     def needs_confirmation(self, evaluation: Evaluation) -> bool:
         """What passes the gate is swept on held-out configs; not if its choice could know that
-        its code is a node already. So it does not depend on who was quicker."""
+        it is a node already. So it does not depend on who was quicker."""
         if (
             not self.confirms
             or not gate.decide(evaluation.parent_relative, evaluation.error).passed
         ):
             return False
-        became = self.trees.get(evaluation.candidate_tree or "")
+        became = self.known.became(evaluation)
         return became is None or became > count(evaluation.seen)
 
     def decide(self, evaluation: Evaluation) -> Decision:
@@ -95,8 +100,9 @@ class Standing:
             return "evaluation_failed"
         if not passed:
             return "gate_failed"
-        if evaluation.candidate_tree in self.trees:
-            return "duplicate_code"
+        twin = self.known.twin(evaluation)
+        if twin is not None:
+            return twin
         confirmation = evaluation.confirmation
         if confirmation is not None and not confirmation.held:
             return "not_confirmed"
@@ -108,7 +114,7 @@ class Standing:
         number = number_of(evaluation.eval_id)
         if decision.promoted_to_node_id is not None:
             self.nodes[number] = decision.promoted_to_node_id
-            self.trees.setdefault(evaluation.candidate_tree or "", self.settled)
+            self.known.add(evaluation, self.settled)
         self.sequencer.tell(number, self._outcome(number, evaluation, decision))
 
     def _outcome(self, number: int, evaluation: Evaluation, decision: Decision) -> Outcome:
@@ -123,13 +129,49 @@ class Standing:
         return Outcome(node, expandable=promoted and evaluation.depth < self.max_depth)
 
 
-def rebuild(manifest: Manifest, steady: SteadySearch) -> Standing:
-    """The standing of a run, from its records; the policy is not asked."""
-    standing = Standing.beginning(manifest, steady)
+def exhausted_now(
+    manifest: Manifest, steady: SteadySearch, change: Steering | None = None
+) -> list[Exhausted]:
+    """Nodes found without ideas that nobody has reopened since; after a change, or after all."""
+    records, found = applied(manifest.steering), steady.exhausted
+    if change is not None:
+        records, found = until(records, change), found[: change.exhausted]
+    return [
+        each
+        for place, each in enumerate(found)
+        if not any(place < r.exhausted and each.node_id in r.reopened for r in records)
+    ]
+
+
+def growing(manifest: Manifest, steady: SteadySearch, max_depth: int) -> list[str]:
+    """The frontier of a search without a barrier, were `max_depth` the limit and every node
+    open that was found without ideas."""
+    return [
+        node.node_id
+        for node in manifest.nodes.values()
+        if node.depth < max_depth
+        and (steady.branching is None or count(node.tried) < steady.branching)
+    ]
+
+
+def rebuild(
+    manifest: Manifest,
+    steady: SteadySearch,
+    evaluations: Iterable[Evaluation] | None = None,
+    change: Steering | None = None,
+) -> Standing:
+    """The standing of a run, from its records; the policy is not asked. Of `evaluations` other
+    than the recorded, and as it was right after a change, to check a run."""
+    max_depth = manifest.max_depth
+    if change is not None:
+        max_depth = rules_after(manifest, change).max_depth
+    standing = Standing.beginning(manifest, steady, max_depth)
     branches = {node_id: number for number, node_id in standing.nodes.items()}
-    evaluations = list(manifest.evaluations.values())
+    evaluations = list(manifest.evaluations.values() if evaluations is None else evaluations)
     settled = sorted((e for e in evaluations if e.decision is not None), key=_place)
-    exhausted = list(steady.exhausted)
+    if change is not None:
+        evaluations, settled = evaluations[: change.evaluations], settled[: change.settled]
+    exhausted = exhausted_now(manifest, steady, change)
 
     def settle_up_to(seen: int) -> None:
         while standing.settled < min(seen, len(settled)):
@@ -153,6 +195,9 @@ def rebuild(manifest: Manifest, steady: SteadySearch) -> Standing:
         standing.sequencer.take(Choice(branches[evaluation.parent_node_id]), seen)
     exhaust_before(len(evaluations) + 1)
     settle_up_to(len(settled))
+    records = applied(manifest.steering)
+    for node_id in sorted(banned_nodes(records if change is None else until(records, change))):
+        standing.sequencer.exhaust(branches[node_id])
     return standing
 
 
@@ -164,7 +209,7 @@ def stop_reason(manifest: Manifest, steady: SteadySearch) -> StopReason:
     """Why a search ends that nothing more can be chosen in."""
     if Budget(manifest.max_total_idea_evals).evals_left(manifest.spent) == 0:
         return "max_total_idea_evals"
-    if steady.exhausted:
+    if exhausted_now(manifest, steady):
         return "no_new_ideas"
     if manifest.current_depth >= manifest.max_depth:
         return "max_depth_reached"

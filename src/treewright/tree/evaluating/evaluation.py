@@ -7,6 +7,7 @@ apply, failing tests, a cheat) are outcomes; only our own faults raise.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Iterator
@@ -24,22 +25,34 @@ from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.config import Config
 from treewright.tree.deciding import scoring
+from treewright.tree.deciding.caps import Allowance
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
+from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.evaluating.sealing import Distrusted
+from treewright.tree.evaluating.sweep import (
+    PROTECTED_PATH_CHANGED,
+    CommandContext,
+    ConfigRange,
+    RootVersion,
+)
+from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.evaluating.wording import explain_end, some_of
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, summary
-from treewright.tree.records.model import Comparison, EvalError, EvalOutcome
-from treewright.tree.repository import worktrees
+from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
+from treewright.tree.repository import blocks, protection, worktrees
 from treewright.tree.repository.git import GitError
+from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Commit, Worktrees
 
-PROTECTED_PATH_CHANGED = "protected_path_changed"
+OUTSIDE_BLOCK_CHANGED = "outside_block_changed"
 WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
+PARENT_SWEEP_FAILED = "parent_sweep_failed"
 
 
 class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
@@ -67,6 +80,8 @@ class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
     owner: str
     timeout_seconds: float | None = None
     root_commit: str = ""
+    allowance: Allowance | None = None
+    slot: int | None = None
 
 
 class _Rejected(Exception):
@@ -81,24 +96,35 @@ class Evaluator:
     """Runs requests; one instance serves all of a run's workers."""
 
     def __init__(
-        self, cancel: threading.Event | None = None, deciding: DecidingFiles | None = None
+        self,
+        cancel: threading.Event | None = None,
+        deciding: DecidingFiles | None = None,
+        known: KnownResults | None = None,
     ) -> None:
         """`cancel` may be a fence: it raises when the run has another owner. `deciding` are
-        the files near the candidate that its code must leave alone."""
+        the files near the candidate that its code must leave alone, `known` results of code
+        that was swept before."""
         self._cancel = cancel or threading.Event()
         self._deciding = deciding
+        self._known = known
 
     def __call__(self, request: EvalRequest) -> EvalOutcome:
         deadline = Deadline(self._cancel, request.timeout_seconds)
-        return _Evaluation(request, deadline, self._deciding).run()
+        return _Evaluation(request, deadline, self._deciding, self._known).run()
 
 
 class _Evaluation:
     def __init__(
-        self, request: EvalRequest, deadline: Deadline, deciding: DecidingFiles | None
+        self,
+        request: EvalRequest,
+        deadline: Deadline,
+        deciding: DecidingFiles | None,
+        known: KnownResults | None,
     ) -> None:
         self._request = request
         self._deciding = deciding
+        self._known = known
+        self._results_from: str | Unset = UNSET
         self._cancel = deadline
         self._run_dir = Path(request.run_dir)
         self._experiment = self._run_dir / layout.experiment(request.eval_id)
@@ -106,6 +132,7 @@ class _Evaluation:
         self._handed_over = False
         self._timings: dict[str, float] = {}
         self._usage = Usage()
+        self._roles: dict[str, Usage] = {}
         self._rounds = 0
         self._approved: bool | None = None
         self._commit: Commit | None = None
@@ -119,12 +146,12 @@ class _Evaluation:
         try:
             self._implement()
             self._commit_changes()
-            self._test()
-            self._score(self._sweep())
+            self._score(self._known_results() or self._tested())
         except _Rejected as rejected:
             error = self._relative(rejected.error)
         except AgentFailure as failure:
             self._usage += failure.usage
+            self._roles = failure.roles
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
         except GitError as failure:
@@ -178,8 +205,12 @@ class _Evaluation:
                 seed=request.seed,
                 owner=request.owner,
                 cancel=self._cancel,
+                allowance=request.allowance,
+                variables=sweep.slot_variables(request.config, request.slot),
+                isolation=self._isolation(),
             )
         self._usage += done.usage
+        self._roles = done.roles
         self._rounds, self._approved = done.review_rounds, done.approved
 
     def _idea(self) -> str:
@@ -192,16 +223,37 @@ class _Evaluation:
         changed = worktrees.stage_all(worktree)
         if not changed:
             raise _Rejected("no_changes", "the implementation changed no tracked file")
-        protected = worktrees.protected_changes(changed, request.protected_paths)
+        protected = protection.protected_changes(changed, request.protected_paths)
         if protected:
             raise _Rejected(
                 PROTECTED_PATH_CHANGED, f"changes protected {some_of(protected)}; nothing was run"
+            )
+        editable = request.config.editable_blocks
+        outside = blocks.changed_outside(worktree, changed, editable) if editable else []
+        if outside:
+            raise _Rejected(
+                OUTSIDE_BLOCK_CHANGED,
+                f"changes more than the marked blocks: {some_of(outside)}; nothing was run",
             )
         title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time
         )
+
+    def _known_results(self) -> bytes | None:
+        """Of the same code, swept before. Not where the parent has to be swept beside it."""
+        if self._known is None or self._request.config.repeats > 1:
+            return None
+        found = self._known.find(self._committed.tree)
+        if found is None:
+            return None
+        self._results_from, data = found
+        return data
+
+    def _tested(self) -> bytes | None:
+        self._test()
+        return self._measure()
 
     def _test(self) -> None:
         tests = self._request.config.tests
@@ -219,19 +271,71 @@ class _Evaluation:
         # The sweep starts from the commit, whatever the tests left.
         self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
 
-    def _sweep(self) -> Path:
-        request = self._request
-        configs = ConfigRange(0, request.sweep_config_limit)
+    def _measure(self) -> bytes | None:
+        """What is compared: one sweep, or several in turns with as many of the parent."""
+        repeats = self._request.config.repeats
         with self._timed("sweep"):
-            done, results = sweep.run_sweep(request.config.sweep, self._context(), configs)
+            if repeats == 1:
+                return self._sweep(1)
+            try:
+                return in_turns(self._sweep, self._sweep_parent, repeats)
+            except NotOneTable as problem:
+                raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
+            finally:
+                self._worktrees.remove_candidate(layout.parent_of(self._request.eval_id))
+
+    def _sweep(self, number: int) -> bytes | None:
+        request = self._request
+        if number > 1:
+            self._worktrees.pristine_candidate(request.eval_id, self._committed.commit)
+        configs = ConfigRange(0, request.sweep_config_limit)
+        name = layout.repeat("sweep", number)
+        try:
+            done, results = sweep.run_sweep(request.config.sweep, self._context(), configs, name)
+        except Distrusted as problem:
+            raise _Rejected(problem.code, str(problem)) from None
         if not done.ok:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
-            log = self._experiment / layout.SWEEP_LOG
+            log = self._experiment / f"{name}.log"
             raise _Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
         self._check_protected("its code changed protected {} while it was swept")
         self._check_deciding("while it was swept")
-        return results
+        return self._take_results(results)
+
+    def _take_results(self, results: Path) -> bytes | None:
+        """The bytes that are hashed, kept and compared: the file itself is read once."""
+        try:
+            data = sweep.read_results_file(self._request.config.sweep, results, self._context())
+        except untrusted.NotPlain as problem:
+            raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
+        if data is not None:
+            results.unlink()
+        return data
+
+    def _sweep_parent(self, number: int) -> bytes:
+        """Of a checkout that is made afresh: the candidate's code ran beside it. That it fails
+        says nothing about the candidate."""
+        request = self._request
+        name = layout.parent_of(request.eval_id)
+        worktree = self._worktrees.pristine_candidate(name, request.parent_commit)
+        context = dataclasses.replace(self._context(), worktree=worktree)
+        configs = ConfigRange(0, request.sweep_config_limit)
+        log_name = layout.repeat("parent_sweep", number)
+        log = self._experiment / f"{log_name}.log"
+        try:
+            done, results = sweep.run_sweep(request.config.sweep, context, configs, log_name)
+        except Distrusted as problem:
+            said = f"the sweep of its parent: {problem}"
+            raise _Rejected(PARENT_SWEEP_FAILED, said, log, retryable=True) from None
+        if done.cancelled:
+            raise _Rejected("cancelled", explain_end(done, "the sweep", log), log, True)
+        data = sweep.read_results_file(request.config.sweep, results, context) if done.ok else None
+        if data is None:
+            said = explain_end(done, "the sweep of its parent", log)
+            raise _Rejected(PARENT_SWEEP_FAILED, said, log, retryable=True)
+        results.unlink()
+        return data
 
     @property
     def _committed(self) -> Commit:
@@ -240,7 +344,7 @@ class _Evaluation:
 
     def _check_protected(self, message: str) -> None:
         worktree = self._worktrees.candidate_path(self._request.eval_id)
-        changed = worktrees.tampered(
+        changed = protection.tampered(
             Path(self._request.repo),
             worktree,
             self._committed.commit,
@@ -261,11 +365,13 @@ class _Evaluation:
                 "put back",
             )
 
-    def _score(self, results: Path) -> None:
+    def _score(self, data: bytes | None) -> None:
         request = self._request
         with self._timed("score"):
+            if data is not None:
+                self._keep_results(data)
             self._comparisons = score_results(
-                self._keep_results(results),
+                data,
                 request.parent_baseline.data,
                 request.root_baseline.data,
                 request.expected_ids,
@@ -274,23 +380,14 @@ class _Evaluation:
                 request.scoring_rule,
             )
 
-    def _keep_results(self, results: Path) -> bytes | None:
-        """The bytes that are hashed, kept and compared: the file itself is read once."""
+    def _keep_results(self, data: bytes) -> None:
         request = self._request
-        try:
-            data = sweep.read_results_file(request.config.sweep, results, self._context())
-        except untrusted.NotPlain as problem:
-            raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
-        if data is None:
-            return None
         self._cancel.check()
         self._results = artifacts.keep(
             data, self._run_dir, layout.results(request.eval_id), f"sweep of {request.eval_id}"
         )
         if self._deciding is not None:
             self._deciding.hold(KeptFile(self._results, data))
-        results.unlink()
-        return data
 
     def _outcome(self, error: EvalError | None) -> EvalOutcome:
         if self._comparisons is not None:
@@ -307,8 +404,10 @@ class _Evaluation:
             review_rounds=self._rounds,
             approved=self._approved,
             usage=self._usage,
+            roles=self._roles or UNSET,
             timings={name: round(seconds, 3) for name, seconds in self._timings.items()},
             error=error,
+            results_from=self._results_from,
         )
 
     def _write_summary(self, outcome: EvalOutcome) -> None:
@@ -334,7 +433,13 @@ class _Evaluation:
             cancel=self._cancel,
             hidden_variables=sweep.secret_variables(request.config),
             limits=sweep.limits(request.config),
+            variables=sweep.slot_variables(request.config, request.slot),
+            isolation=self._isolation(),
+            root=RootVersion(Path(request.repo), request.root_commit, request.protected_paths),
         )
+
+    def _isolation(self) -> Isolation | None:
+        return Isolation.of(self._request.config, Path(self._request.repo), self._run_dir)
 
     def _relative(self, error: EvalError) -> EvalError:
         if error.log_path is None:

@@ -18,10 +18,17 @@ from treewright.tree.config import Config
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.evaluation import PROTECTED_PATH_CHANGED
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.evaluating.sealing import Distrusted
+from treewright.tree.evaluating.sweep import (
+    PROTECTED_PATH_CHANGED,
+    CommandContext,
+    ConfigRange,
+    RootVersion,
+)
 from treewright.tree.records import layout
-from treewright.tree.repository.worktrees import Worktrees, tampered
+from treewright.tree.repository.isolation import Isolation
+from treewright.tree.repository.protection import tampered
+from treewright.tree.repository.worktrees import Worktrees
 
 CANCELLED = "cancelled"
 
@@ -49,6 +56,7 @@ class HeldoutRequest(msgspec.Struct, frozen=True, tag="heldout"):
     root_commit: str
     idea: bytes = b""
     parent_heldout: bytes = b""
+    slot: int | None = None
 
     @property
     def name(self) -> str:
@@ -81,6 +89,9 @@ def measure(
         cancel,
         sweep.secret_variables(request.config),
         sweep.limits(request.config),
+        sweep.slot_variables(request.config, request.slot),
+        Isolation.of(request.config, trees.repo, trees.run_dir),
+        RootVersion(trees.repo, request.root_commit, request.protected_paths),
     )
     kept, problem = _sweep(request, context, deciding)
     return HeldoutOutcome(kept, problem, time.monotonic() - started)
@@ -90,7 +101,10 @@ def _sweep(
     request: HeldoutRequest, context: CommandContext, deciding: DecidingFiles | None
 ) -> tuple[KeptFile | None, str]:
     configs = ConfigRange(request.config_start, request.config_stop)
-    done, results = sweep.run_sweep(request.config.sweep, context, configs, request.name)
+    try:
+        done, results = sweep.run_sweep(request.config.sweep, context, configs, request.name)
+    except Distrusted as problem:
+        return None, problem.code
     if done.cancelled:
         return None, CANCELLED
     if not done.ok:

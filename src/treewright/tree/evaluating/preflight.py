@@ -9,11 +9,12 @@ from pathlib import Path
 from treewright.kernel import untrusted
 from treewright.kernel.errors import LeaseLost
 from treewright.tree.config import Config
-from treewright.tree.deciding.results import parse_results
+from treewright.tree.deciding import objectives
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion, SweepError
 from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.records import layout
+from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 
 
@@ -41,6 +42,8 @@ class Preflight:
                 self.cancel,
                 hidden_variables=sweep.secret_variables(self.config),
                 limits=sweep.limits(self.config),
+                isolation=Isolation.of(self.config, self.worktrees.repo, self.worktrees.run_dir),
+                root=RootVersion(self.worktrees.repo, commit),
             )
             one = ConfigRange(config_id, config_id + 1)
             done, results = sweep.run_sweep(self.config.sweep, context, one)
@@ -63,8 +66,7 @@ class Preflight:
             data = sweep.read_results_file(self.config.sweep, results, context)
         except untrusted.NotPlain as problem:
             raise SweepError(f"the sweep of the root commit: {problem}") from None
-        names = [metric.name for metric in self.config.metrics]
-        found = parse_results(data, names, {config_id}.__contains__)
+        found = objectives.read(data, self.config.metrics, {config_id}.__contains__)
         if config_id not in found.sound_ids:
             example = (found.problems.examples or [f"no row for config_id {config_id}"])[0]
             raise SweepError(

@@ -24,7 +24,7 @@ from treewright.kernel import artifacts, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
-from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.kernel.executors.dask import DaskExecutor, check_workers, clear, connect
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.remote_worker import (
@@ -45,6 +45,50 @@ _SCATTERED_BYTES = 1 << 20
 _MOST_BUNDLES = 64
 
 
+class Packer:
+    """Requests as bytes, with the history that each is started from, less what a named git remote
+    has; that is made once a branch. `keep` may put it where all workers find it."""
+
+    def __init__(
+        self,
+        *,
+        dry_run: bool,
+        remote: str | None,
+        remote_url: str | None,
+        cancel_event: str = "",
+        keep: Callable[[bytes], Any] = lambda data: data,
+    ) -> None:
+        self._dry_run = dry_run
+        self._remote = remote
+        self._remote_url = remote_url
+        self._cancel_event = cancel_event
+        self._keep = keep
+        self._bundles: dict[str, Any] = {}
+
+    def pack(self, request: Request) -> tuple[bytes, Any]:
+        """The task, and its bundle as `keep` left it."""
+        task = RemoteTask(
+            request=request,
+            dry_run=self._dry_run,
+            remote_url=self._remote_url,
+            cancel_event=self._cancel_event,
+            shallow=_shallow_boundary(Path(request.repo)),
+        )
+        return msgspec.msgpack.encode(task), b"" if self._dry_run else self._bundle(request)
+
+    def clear(self) -> None:
+        self._bundles.clear()
+
+    def _bundle(self, request: Request) -> Any:
+        ref = start_ref(request)
+        if ref not in self._bundles:
+            kept = self._keep(_pack(request, self._remote))
+            if len(self._bundles) >= _MOST_BUNDLES:
+                del self._bundles[next(iter(self._bundles))]
+            self._bundles[ref] = kept
+        return self._bundles[ref]
+
+
 class RemoteExecutor:
     """Packs requests and unpacks results for a dask client. Serves one dispatcher."""
 
@@ -62,24 +106,19 @@ class RemoteExecutor:
         self.capacity = capacity
         self._client = client
         self._engine: DaskExecutor[Request, bytes] = DaskExecutor(client, capacity, cancel)
-        self._dry_run = dry_run
-        self._remote = remote
-        self._remote_url = remote_url
+        self._packer = Packer(
+            dry_run=dry_run,
+            remote=remote,
+            remote_url=remote_url,
+            cancel_event=cancel_event,
+            keep=self._scattered,
+        )
         self._fence = cancel
         self._cancel_event = cancel_event
-        self._bundles: dict[str, Any] = {}
 
     def submit(self, request: Request) -> None:
-        task = RemoteTask(
-            request=request,
-            dry_run=self._dry_run,
-            remote_url=self._remote_url,
-            cancel_event=self._cancel_event,
-            shallow=_shallow_boundary(Path(request.repo)),
-        )
-        bundle = b"" if self._dry_run else self._bundle(request)
-        payload = msgspec.msgpack.encode(task)
-        self._engine.submit(request, evaluate_here, treewright.__version__, payload, bundle)
+        task, bundle = self._packer.pack(request)
+        self._engine.submit(request, evaluate_here, treewright.__version__, task, bundle)
 
     def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
         done = self._engine.next_done(timeout)
@@ -87,16 +126,10 @@ class RemoteExecutor:
             return None
         request = done.request
         if isinstance(done.error, WorkerLost):
-            self._bundles.clear()  # the only copy of one may have been on that worker
+            self._packer.clear()  # the only copy of a bundle may have been on that worker
         else:
             self._forget(request)
-        if done.outcome is None:
-            return Done(request, None, done.error, done.worker)
-        try:
-            result = msgspec.msgpack.decode(done.outcome, type=RemoteResult)
-            return Done(request, receive(request, result, self._fence), worker=done.worker)
-        except Exception as error:
-            return Done(request, None, error, done.worker)
+        return received(request, done.outcome, done.error, done.worker, self._fence)
 
     def cancel(self, request: Request) -> None:
         """Only what no worker has: evaluations under way end together, by the fence."""
@@ -108,20 +141,29 @@ class RemoteExecutor:
     def _forget(self, request: Request) -> None:
         clear(self._client, mark(self._cancel_event, request))
 
-    def _bundle(self, request: Request) -> Any:
-        """The history that is started from, less what the named remote has; made once a branch.
-        A large one is handed to the cluster once, and not again with each task."""
-        ref = start_ref(request)
-        if ref not in self._bundles:
-            data = _pack(request, self._remote)
-            kept: Any = data
-            if len(data) > _SCATTERED_BYTES:
-                with contextlib.suppress(TimeoutError):  # no worker is there yet to hold it
-                    kept = self._client.scatter(data, hash=False, timeout=5)
-            if len(self._bundles) >= _MOST_BUNDLES:
-                del self._bundles[next(iter(self._bundles))]
-            self._bundles[ref] = kept
-        return self._bundles[ref]
+    def _scattered(self, data: bytes) -> Any:
+        """A large bundle is handed to the cluster once, and not again with each task."""
+        if len(data) > _SCATTERED_BYTES:
+            with contextlib.suppress(TimeoutError):  # no worker is there yet to hold it
+                return self._client.scatter(data, hash=False, timeout=5)
+        return data
+
+
+def received(
+    request: Request,
+    data: bytes | None,
+    error: BaseException | None,
+    worker: Worker | None,
+    fence: Fence,
+) -> Done[Request, Outcome]:
+    """What a worker sent, as the completion of the same work here."""
+    if data is None:
+        return Done(request, None, error, worker)
+    try:
+        result = msgspec.msgpack.decode(data, type=RemoteResult)
+        return Done(request, receive(request, result, fence), worker=worker)
+    except Exception as problem:
+        return Done(request, None, problem, worker)
 
 
 def _shallow_boundary(repo: Path) -> str:
@@ -214,7 +256,7 @@ def cluster_executor(
     event_name: str,
 ) -> Iterator[Callable[[object], RemoteExecutor]]:
     """Connects, and yields what makes the executors of a run's depths."""
-    remote_url = _url(repo, remote) if remote else None
+    url = remote_url(repo, remote) if remote else None
     with connect(address, capacity, str(directory)) as client:
         import distributed
 
@@ -228,14 +270,14 @@ def cluster_executor(
                 capacity,
                 dry_run=dry_run,
                 remote=remote,
-                remote_url=remote_url,
+                remote_url=url,
                 cancel=cancel,
                 cancel_event=event_name,
             )
             yield lambda _work: make()
 
 
-def _url(repo: Path, remote: str) -> str:
+def remote_url(repo: Path, remote: str) -> str:
     found = try_git(repo, "remote", "get-url", remote)
     if found.returncode != 0:
         raise UsageError(

@@ -26,6 +26,7 @@ from treewright.tree.evaluating.work import Request, worker
 from treewright.tree.records import layout
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
+from treewright.tree.repository.isolation import in_a_copy
 from treewright.tree.repository.worktrees import candidate_ref, node_ref
 
 SENT = "refs/treewright/sent"
@@ -62,7 +63,7 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
         watching(decoded.cancel_event) as cancel,
     ):
-        result = _evaluate_in(Path(directory), decoded, bundle, cancel)
+        result = evaluate_in(Path(directory), decoded, bundle, cancel)
     return msgspec.msgpack.encode(result), name_here(), os.getpid()
 
 
@@ -78,11 +79,13 @@ def _own_directory() -> str:
     return distributed.get_worker().local_directory
 
 
-def _evaluate_in(
+def evaluate_in(
     workspace: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event
 ) -> RemoteResult:
     run_dir, repo = workspace / "run", workspace / "repo"
-    request = msgspec.structs.replace(task.request, repo=str(repo), run_dir=str(run_dir))
+    sent = task.request
+    config = in_a_copy(sent.config, Path(sent.repo), Path(sent.run_dir))
+    request = msgspec.structs.replace(sent, repo=str(repo), run_dir=str(run_dir), config=config)
     run_dir.mkdir(parents=True)
     if not task.dry_run:
         _check_out(repo, task, bundle, cancel)

@@ -22,6 +22,7 @@ from treewright.tree.deciding.scoring import rejection
 from treewright.tree.evaluating import heldout
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalError, EvalOutcome
 
@@ -43,9 +44,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
         refused = rejection([error.code], len(request.expected_ids))
         outcome = EvalOutcome(parent_relative=refused, root_relative=refused, error=error)
     else:
-        names = [metric.name for metric in request.config.metrics]
-        before = parse_results(request.parent_baseline.data, names).values
-        text = _shifted(before, request.expected_ids, request.config.metrics, draw).encode()
+        text = _results(request, draw)
         kept = artifacts.keep(
             text, run_dir, layout.results(request.eval_id), f"simulated for {request.eval_id}"
         )
@@ -78,6 +77,23 @@ def simulate(request: EvalRequest) -> EvalOutcome:
     return outcome
 
 
+def _results(request: EvalRequest, draw: random.Random) -> bytes:
+    """What the candidate's sweeps would have written, with its parent's between them."""
+    names = [metric.name for metric in request.config.metrics]
+    before = parse_results(request.parent_baseline.data, names).values
+    shifts = _shifts(request.config.metrics, draw)
+    none = [0.0] * len(shifts)
+
+    def sweep(shifts: list[float]) -> bytes:
+        text = _shifted(before, request.expected_ids, request.config.metrics, shifts, draw)
+        return text.encode()
+
+    repeats = request.config.repeats
+    if repeats == 1:
+        return sweep(shifts)
+    return in_turns(lambda _: sweep(shifts), lambda _: sweep(none), repeats) or b""
+
+
 def simulate_heldout(request: HeldoutRequest) -> HeldoutOutcome:
     """A candidate's results on held-out configs: the same shift as in its selection."""
     draw = _generator(request)
@@ -85,14 +101,25 @@ def simulate_heldout(request: HeldoutRequest) -> HeldoutOutcome:
     names = [metric.name for metric in request.config.metrics]
     before = parse_results(request.parent_heldout, names).values
     config_ids = range(request.config_start, request.config_stop)
-    text = _shifted(before, config_ids, request.config.metrics, draw)
+    shifts = _shifts(request.config.metrics, draw)
+    text = _shifted(before, config_ids, request.config.metrics, shifts, draw)
     return HeldoutOutcome(heldout.keep(request, text.encode(), "simulated"))
 
 
 def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> str:
     """A made-up root baseline, for a dry run of a repository that has none yet."""
-    rows = [[i, "ok", *(1.0 + 0.1 * (i % 7) for _ in metrics)] for i in config_ids]
+    rows = [[i, "ok", *(_made_up(m, i) for m in metrics)] for i in config_ids]
     return _csv(rows, metrics)
+
+
+def _made_up(metric: MetricConfig, config_id: int) -> float:
+    """Somewhere between the bounds, where there are any."""
+    usual = 1.0 + 0.1 * (config_id % 7)
+    if metric.min is not None and metric.max is not None:
+        return metric.min + (metric.max - metric.min) * usual / 4
+    if metric.min is not None:
+        return metric.min + usual
+    return usual if metric.max is None else metric.max - usual
 
 
 def _generator(request: EvalRequest | HeldoutRequest) -> random.Random:
@@ -100,21 +127,39 @@ def _generator(request: EvalRequest | HeldoutRequest) -> random.Random:
     return random.Random(hashlib.sha256(key).digest())  # noqa: S311
 
 
+def _shifts(metrics: Sequence[MetricConfig], draw: random.Random) -> list[float]:
+    """What the idea does to each metric; it leaves constraints alone."""
+    drawn = [draw.uniform(-_LARGEST_SHIFT, _LARGEST_SHIFT) for _ in metrics]
+    return [0.0 if m.constraint else shift for m, shift in zip(metrics, drawn, strict=True)]
+
+
 def _shifted(
     before: dict[str, dict[int, float]],
     config_ids: Sequence[int],
     metrics: Sequence[MetricConfig],
+    shifts: Sequence[float],
     draw: random.Random,
 ) -> str:
-    shifts = [draw.uniform(-_LARGEST_SHIFT, _LARGEST_SHIFT) for _ in metrics]
     rows = []
     for i in config_ids:
         values = [
-            round(before[m.name][i] * (1 + shift + draw.uniform(-_NOISE, _NOISE)), 9)
+            _bounded(m, before[m.name][i] * (1 + shift + _noise(m, draw)))
             for m, shift in zip(metrics, shifts, strict=True)
         ]
         rows.append([i, "ok", *values])
     return _csv(rows, metrics)
+
+
+def _noise(metric: MetricConfig, draw: random.Random) -> float:
+    noise = draw.uniform(-_NOISE, _NOISE)
+    return 0.0 if metric.deterministic else noise
+
+
+def _bounded(metric: MetricConfig, value: float) -> float:
+    """Rounded, and where the metric can be."""
+    value = round(value, 9)
+    value = value if metric.min is None else max(metric.min, value)
+    return value if metric.max is None else min(metric.max, value)
 
 
 def _csv(rows: list[list[object]], metrics: Sequence[MetricConfig]) -> str:

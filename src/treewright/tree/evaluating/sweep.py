@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel import process, untrusted
@@ -12,22 +14,29 @@ from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
 from treewright.llm import keys
+from treewright.tree.agents.presets import agent_keys
 from treewright.tree.config import (
     BackendConfig,
     CommandBackend,
     Config,
-    LlmIdeas,
-    OpenaiBackend,
     SweepConfig,
     TestsConfig,
 )
+from treewright.tree.evaluating import own_checkout, sealing
+from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.records import layout
+from treewright.tree.repository import worktrees
+from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.private_git import private_repository
 
 RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
 CONFIG_LIMIT = "TREEWRIGHT_SWEEP_CONFIG_LIMIT"
-_CONTRACT = frozenset({RESULTS_CSV, CONFIG_START, CONFIG_LIMIT})
+CANDIDATE = "TREEWRIGHT_CANDIDATE"
+SEALED = "TREEWRIGHT_SEALED"
+SLOT = "TREEWRIGHT_SLOT"
+PROTECTED_PATH_CHANGED = "protected_path_changed"
+_CONTRACT = frozenset({RESULTS_CSV, CONFIG_START, CONFIG_LIMIT, CANDIDATE, SEALED, SLOT})
 _GIT_LOCATION = frozenset(
     f"GIT_{name}"
     for name in (
@@ -37,15 +46,6 @@ _GIT_LOCATION = frozenset(
 )  # fmt: skip
 """Set inside a git hook; with them a candidate's git would work on another repository."""
 _GIT_CEILINGS = "GIT_CEILING_DIRECTORIES"
-PROVIDER_KEYS = frozenset({
-    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
-    "AZURE_OPENAI_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "DEEPSEEK_API_KEY",
-    "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY", "XAI_API_KEY",
-})  # fmt: skip
-"""What command-line agents find their key in."""
-_AWS_KEYS = frozenset({"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
-_USES_AWS = "CLAUDE_CODE_USE_BEDROCK"
 
 
 class SweepError(TreewrightError):
@@ -64,8 +64,18 @@ class ConfigRange:
 
 
 @dataclass(frozen=True, slots=True)
+class RootVersion:
+    """The commit that a run started from, and what decides in it."""
+
+    repo: Path
+    commit: str
+    protected: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What every command in a worktree needs besides its own settings."""
+    """What every command in a worktree needs besides its own settings. `root` is what a sweep
+    with a checkout of its own runs from."""
 
     worktree: Path
     log_dir: Path
@@ -74,6 +84,9 @@ class CommandContext:
     cancel: threading.Event | None = None
     hidden_variables: frozenset[str] = frozenset()
     limits: Limits = NO_LIMITS
+    variables: Mapping[str, str] = field(default_factory=dict)
+    isolation: Isolation | None = None
+    root: RootVersion | None = None
 
     def environment(self, **extra: str) -> dict[str, str]:
         """Ours, less keys and whatever a surrounding treewright or git had set. A worktree
@@ -82,59 +95,114 @@ class CommandContext:
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         ceilings = [str(self.worktree.absolute().parent), kept.get(_GIT_CEILINGS, "")]
         kept[_GIT_CEILINGS] = os.pathsep.join(filter(None, ceilings))
-        return {**kept, "TREEWRIGHT_SEED": str(self.seed), **extra}
+        return {**kept, **self.variables, "TREEWRIGHT_SEED": str(self.seed), **extra}
+
+
+def slot_variables(config: Config, slot: int | None) -> dict[str, str]:
+    """The user's variables of one of the places for evaluations at once, and its number."""
+    if slot is None:
+        return {}
+    own = {name: values[slot] for name, values in config.slots.items() if slot < len(values)}
+    return {**own, SLOT: str(slot)}
 
 
 def run_sweep(
     config: SweepConfig, context: CommandContext, configs: ConfigRange, name: str = "sweep"
 ) -> tuple[ProcessResult, Path]:
-    """Runs the sweep; returns how it ended and where its CSV should be."""
+    """Runs the sweep; returns how it ended and where its CSV should be. Distrusted if what ran
+    changed the checkout that the sweep had to itself, or if the results lack their seal."""
     if config.results_csv is not None:
         results = context.worktree / config.results_csv
     else:
         results = context.log_dir / layout.results(name)
     results.parent.mkdir(parents=True, exist_ok=True)
     untrusted.remove_tree(results)
-    variables = {RESULTS_CSV: str(results), CONFIG_START: str(configs.start)}
+    variables = {CONFIG_START: str(configs.start), CANDIDATE: str(context.worktree.absolute())}
     if configs.stop is not None:
         variables[CONFIG_LIMIT] = str(configs.stop)
-    done = _run(config.command, config.timeout_seconds, context, f"{name}.log", variables)
+    key = sealing.new_key() if config.sealed else ""
+    if config.sealed:
+        variables[SEALED] = "1"
+    with contextlib.ExitStack() as stack:
+        written, writable = results, ()
+        if context.isolation is not None and config.results_csv is None:
+            outbox = _outbox(context.log_dir / layout.outbox(name), results)
+            written = stack.enter_context(outbox)
+            writable = (written.parent,)
+        variables[RESULTS_CSV] = str(written)
+        own = stack.enter_context(_own_checkout(config, context))
+        before = own_checkout.standing(own) if own is not None else {}
+        done = _run(config, context, f"{name}.log", variables, writable, own, key)
+        if own is not None and context.root is not None and done.ok:
+            problem = own_checkout.problem(context.root, own, before)
+            if problem:
+                raise Distrusted(PROTECTED_PATH_CHANGED, problem)
+    if config.sealed and done.ok:
+        sealing.open_sealed(results, _inside(config, context), key)
     return done, results
+
+
+@contextlib.contextmanager
+def _own_checkout(config: SweepConfig, context: CommandContext) -> Iterator[Path | None]:
+    """The files of the root, for a sweep that does not run among those of the candidate."""
+    if config.checkout == "candidate":
+        yield None
+        return
+    assert context.root is not None
+    directory = context.worktree.with_name(layout.evaluator(context.worktree.name))
+    try:
+        worktrees.export(context.root.repo, context.root.commit, directory)
+        yield directory
+    finally:
+        untrusted.remove_tree(directory)
+
+
+@contextlib.contextmanager
+def _outbox(directory: Path, results: Path) -> Iterator[Path]:
+    """A directory of the run that an isolated sweep can write to; of what it leaves there the
+    results are moved to their place, whatever they are, and nothing else is kept."""
+    untrusted.remove_tree(directory)
+    directory.mkdir()
+    written = directory / results.name
+    try:
+        yield written
+        if os.path.lexists(written):
+            written.rename(results)
+    finally:
+        untrusted.remove_tree(directory)
 
 
 def read_results_file(config: SweepConfig, results: Path, context: CommandContext) -> bytes | None:
     """The CSV that a sweep left; None if it left none. NotPlain if that is no plain file."""
-    inside = context.log_dir if config.results_csv is None else context.worktree
     try:
-        return untrusted.read(results, untrusted.LARGEST_RESULTS, inside)
+        return untrusted.read(results, untrusted.LARGEST_RESULTS, _inside(config, context))
     except FileNotFoundError:
         return None
 
 
+def _inside(config: SweepConfig, context: CommandContext) -> Path:
+    return context.log_dir if config.results_csv is None else context.worktree
+
+
 def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
-    return _run(config.command, config.timeout_seconds, context, layout.TESTS_LOG, {})
+    return _run(config, context, layout.TESTS_LOG, {})
 
 
 def key_variables(config: Config) -> dict[str, bool]:
     """Environment variables that hold the keys of the configuration's endpoints; which of them
     have to be set."""
-    endpoints = [b.endpoint for b in _backends(config) if isinstance(b, OpenaiBackend)]
-    endpoints += [source.endpoint for source in config.ideas if isinstance(source, LlmIdeas)]
-    variables = [keys.variable_for(endpoint) for endpoint in endpoints]
+    variables = [keys.variable_for(endpoint) for endpoint in config.endpoints]
     return {v.name: v.required for v in variables if v is not None}
 
 
 def secret_variables(config: Config) -> frozenset[str]:
     """Environment variables with API keys, which generated code must not see.
 
-    A command-line agent's key has a well-known name. Keys of AWS are taken away only if
-    they are the agent's: a sweep may need them for its data.
+    Keys of AWS are taken away only if they are the agent's: a sweep may need them for its data.
     """
     found = frozenset(key_variables(config)) | keys.listed_variables()
     if any(isinstance(backend, CommandBackend) for backend in _backends(config)):
-        found |= PROVIDER_KEYS
-        if os.environ.get(_USES_AWS):
-            found |= _AWS_KEYS
+        found |= agent_keys()
     return found
 
 
@@ -147,16 +215,34 @@ def limits(config: Config) -> Limits:
 
 
 def _run(
-    command: str, timeout: float, context: CommandContext, log: str, variables: dict[str, str]
+    config: SweepConfig | TestsConfig,
+    context: CommandContext,
+    log: str,
+    variables: dict[str, str],
+    writable: tuple[Path, ...] = (),
+    own: Path | None = None,
+    key: str = "",
 ) -> ProcessResult:
+    """`own` is a directory to run in that is not the worktree, `key` what to read on stdin."""
+    environment, around = context.environment(**variables), []
     with private_repository(context.worktree):
-        return process.run(
-            command,
-            cwd=context.worktree,
-            env=context.environment(**variables),
+        if context.isolation is not None:
+            environment = context.isolation.environment(environment, config)
+            around = context.isolation.around(
+                context.worktree, config, writable=writable, directory=own
+            )
+        done = process.run(
+            config.command,
+            cwd=own or context.worktree,
+            env=environment,
             log_path=context.log_dir / log,
-            timeout=timeout,
+            stdin=f"{key}\n".encode() if key else b"",
+            timeout=config.timeout_seconds,
             limits=context.limits,
+            around=around,
             cancel=context.cancel,
             owner=context.owner,
         )
+        if context.isolation is not None:
+            context.isolation.leave(context.worktree)
+        return done

@@ -9,6 +9,7 @@ from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import heldout, simulation
 from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.records.model import EvalOutcome
 
 Request = EvalRequest | HeldoutRequest
@@ -17,11 +18,16 @@ Work = Callable[[Request], Outcome]
 
 
 def worker(
-    cancel: threading.Event, deciding: DecidingFiles | None = None, *, dry_run: bool = False
+    cancel: threading.Event,
+    deciding: DecidingFiles | None = None,
+    known: KnownResults | None = None,
+    *,
+    dry_run: bool = False,
 ) -> Work:
     """Does a run's requests. `cancel` may be a fence: it raises when the run has another owner;
-    `deciding` are the files near a candidate that its code must leave alone."""
-    evaluate = simulation.simulate if dry_run else Evaluator(cancel, deciding)
+    `deciding` are the files near a candidate that its code must leave alone, `known` results of
+    code that was swept before."""
+    evaluate = simulation.simulate if dry_run else Evaluator(cancel, deciding, known)
 
     def work(request: Request) -> Outcome:
         if isinstance(request, EvalRequest):

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from treewright.kernel.deadline import check
 from treewright.kernel.errors import TreewrightError
 from treewright.llm.usage import Usage
+from treewright.tree.ideas.history import Outcomes
+from treewright.tree.repository.isolation import Isolation
 
 
 class IdeaSourceError(TreewrightError):
@@ -51,8 +53,14 @@ class NodeContext:
     scratch: Path
     """An empty directory for the source's own files and logs."""
     protected_paths: list[str] = field(default_factory=list)
+    editable_blocks: list[str] = field(default_factory=list)
+    """Files of which only the marked blocks may change; then nothing else may."""
     owner: str = ""
     cancel: threading.Event | None = None
+    outcomes: Outcomes | None = None
+    """What came of earlier tries; looked up by those who ask."""
+    isolation: Isolation | None = None
+    """For sources that ask for it."""
     round: int = 1
     """The depth that is being searched, for which the ideas are; without a barrier the number
     of this expansion in the run."""

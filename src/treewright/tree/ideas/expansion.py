@@ -14,13 +14,16 @@ from pathlib import Path
 from treewright.kernel import atomic, untrusted
 from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
-from treewright.tree.config import Config
+from treewright.llm.usage import Usage
+from treewright.tree.config import CommandBackend, Config, OpenaiBackend
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.factory import make_source, rehearsed_source
+from treewright.tree.ideas.history import Outcomes
 from treewright.tree.ideas.node_context import measured
+from treewright.tree.ideas.telling import AGENT_CHARS, tell
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, summary, usage_log
+from treewright.tree.records import layout, steering, summary, usage_log
 from treewright.tree.records.model import (
     UNSET,
     FileDigest,
@@ -32,6 +35,7 @@ from treewright.tree.records.model import (
 )
 from treewright.tree.report.facts import read_title
 from treewright.tree.repository.git import git
+from treewright.tree.repository.isolation import Isolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,11 @@ class Expander:
         depth: int,
         most: int,
         expansion: int | Unset = UNSET,
+        known: int | None = None,
     ) -> ev.NodeExpanded:
         """Chooses up to `most` new ideas and writes their files. `expansion` is the number of
-        this one in a run without a barrier, where a node may be expanded any number of times."""
+        this one in a run without a barrier, where a node may be expanded any number of times;
+        `known` how many outcomes are known there."""
         turn = depth if isinstance(expansion, Unset) else expansion
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
@@ -66,6 +72,7 @@ class Expander:
         ]
         seen = self._seen(manifest, lineage)
         settled = self._settled(manifest, node)
+        banned = steering.patterns(steering.applied(manifest.steering))
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
         usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
@@ -74,7 +81,7 @@ class Expander:
             wanted = most - len(chosen)
             if wanted <= 0:
                 break
-            context = self._context(manifest, node, turn, lineage, wanted)
+            context = self._context(manifest, node, turn, lineage, wanted, known)
             proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
             # Kept when the source failed: its error names a log in there.
             untrusted.remove_tree(context.scratch)
@@ -85,7 +92,9 @@ class Expander:
                 if key in settled:
                     continue
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
-                if duplicate_of is not None and self._dedupes(manifest):
+                if pattern := next((p for p in banned if steering.matches(p, idea.text)), None):
+                    skipped.append(SkippedIdea(idea.origin, key, f"banned: {pattern}"))
+                elif duplicate_of is not None and self._dedupes(manifest):
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
                 elif len(chosen) < most:
                     chosen.append((idea, key))
@@ -100,6 +109,41 @@ class Expander:
             usage=usage,
             expansion=expansion,
         )
+
+    def discard(self, manifest: Manifest, node_id: str) -> None:
+        """Removes what an expansion left that is not recorded and will not be. What it cost
+        stays on disk until an event carries it: `settle`."""
+        node = manifest.nodes[node_id]
+        directory = self.run_dir / node.node_ideas_dir
+        self._remove_unrecorded(directory, node)
+        untrusted.remove_tree(directory / layout.GENERATING)
+
+    def owed(self, manifest: Manifest) -> Iterator[tuple[str, int]]:
+        """Node and number of expansions that cost something and that no event recorded, in a
+        run without a barrier."""
+        for node in manifest.nodes.values():
+            last = 0 if isinstance(node.expansion, Unset) else node.expansion
+            numbers = usage_log.expansions(self.run_dir / node.node_ideas_dir)
+            yield from ((node.node_id, number) for number in numbers if number > last)
+
+    def cost(self, manifest: Manifest, node_id: str, turn: int) -> Usage:
+        """What an expansion has cost that no event recorded."""
+        directory = self.run_dir / manifest.nodes[node_id].node_ideas_dir
+        return usage_log.total(directory, usage_log.of_expansion(turn))
+
+    def settle(self, manifest: Manifest, node_id: str, turn: int) -> None:
+        """What it cost is recorded with another expansion."""
+        directory = self.run_dir / manifest.nodes[node_id].node_ideas_dir
+        (directory / usage_log.of_expansion(turn)).unlink(missing_ok=True)
+
+    def tidy(self, manifest: Manifest) -> None:
+        """Removes idea files that a killed owner had written and not recorded."""
+        for node in manifest.nodes.values():
+            self._remove_unrecorded(self.run_dir / node.node_ideas_dir, node)
+
+    def tried_before(self, manifest: Manifest, node: Node, key: str) -> str | None:
+        """The file of an idea with that key, where the run does not try one twice."""
+        return self._seen(manifest, list(ancestors(manifest, node))).get(key)
 
     def _dedupes(self, manifest: Manifest) -> bool:
         """Without a barrier a node is asked for more ideas until it has none: its own count as
@@ -126,12 +170,20 @@ class Expander:
         return {idea.key: idea.path for node in nodes for idea in node.ideas}
 
     def _context(
-        self, manifest: Manifest, node: Node, turn: int, lineage: list[Node], wanted: int
+        self,
+        manifest: Manifest,
+        node: Node,
+        turn: int,
+        lineage: list[Node],
+        wanted: int,
+        known: int | None,
     ) -> NodeContext:
-        scratch = self.run_dir / node.node_ideas_dir / ".generating"
+        scratch = self.run_dir / node.node_ideas_dir / layout.GENERATING
         untrusted.remove_tree(scratch)
         scratch.mkdir(parents=True)
-        diff_stat = git(self.repo, "diff", "--stat", manifest.root_commit, node.commit)
+        diff_stat = ""
+        if node.commit != manifest.root_commit:
+            diff_stat = git(self.repo, "diff", "--stat", manifest.root_commit, node.commit)
         return NodeContext(
             node_id=node.node_id,
             depth=node.depth,
@@ -145,8 +197,11 @@ class Expander:
             last_summary=last_summary(self.run_dir, manifest, node),
             scratch=scratch,
             protected_paths=manifest.protected_paths,
+            editable_blocks=self.config.editable_blocks,
+            outcomes=Outcomes(self.repo, self.run_dir, self.config, manifest, node, known),
             owner=self.owner,
             cancel=self.cancel,
+            isolation=Isolation.of(self.config, self.repo, self.run_dir),
         )
 
     def _write(
@@ -196,15 +251,27 @@ def _chosen_before(chosen: list[tuple[Idea, str]], key: str) -> str | None:
     return next((idea.origin for idea, other in chosen if other == key), None)
 
 
-def describe_node(run_dir: Path, manifest: Manifest, node: Node) -> str:
-    """The accepted ideas so far, and how the node compares with its parent and the root."""
+def asks_in_words(config: Config) -> bool:
+    """Whether some agent is given a prompt."""
+    agents = config.agents
+    backends = (agents.planner, agents.coder, agents.reviewer)
+    return any(isinstance(backend, CommandBackend | OpenaiBackend) for backend in backends)
+
+
+def describe_node(outcomes: Outcomes) -> str:
+    """For agents: the accepted ideas so far, how the node compares with its parent and the root,
+    and, if any of them is asked in words, what was tried before."""
+    manifest, node, run_dir = outcomes.manifest, outcomes.node, outcomes.run_dir
     if node.parent_node_id is None:
-        return f"This is the root of the search, commit {node.commit[:12]}."
-    lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
-    lines.append("Ideas already applied, oldest first:")
-    for ancestor in reversed(list(ancestors(manifest, node))):
-        if ancestor.idea_chain:
-            path = run_dir / ancestor.idea_chain[-1]
-            lines.append(f"- {read_title(path)}")
-    lines += ["", *measured(last_summary(run_dir, manifest, node))]
+        lines = [f"This is the root of the search, commit {node.commit[:12]}."]
+    else:
+        lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
+        lines.append("Ideas already applied, oldest first:")
+        for ancestor in reversed(list(ancestors(manifest, node))):
+            if ancestor.idea_chain:
+                path = run_dir / ancestor.idea_chain[-1]
+                lines.append(f"- {read_title(path)}")
+        lines += ["", *measured(last_summary(run_dir, manifest, node))]
+    if asks_in_words(outcomes.config):
+        lines += ["", *tell(outcomes, AGENT_CHARS)]
     return "\n".join(lines).rstrip("\n")

@@ -19,6 +19,7 @@ from treewright.tree.config import CommandIdeas
 from treewright.tree.ideas import node_context
 from treewright.tree.ideas.base import IdeaSourceError, NodeContext, Proposals, stop_if_cancelled
 from treewright.tree.ideas.directory import read_ideas
+from treewright.tree.repository.private_git import private_repository
 
 
 class GeneratorSource:
@@ -34,15 +35,30 @@ class GeneratorSource:
         markdown_file = context.scratch / "node_context.md"
         markdown_file.write_text(node_context.as_markdown(context), encoding="utf-8")
         log = context.scratch / "generator.log"
-        done = process.run(
-            self._command(context, output, json_file),
-            cwd=context.checkout,
-            log_path=log,
-            env=os.environ | _environment(context, output, json_file, markdown_file),
-            timeout=self._config.timeout_seconds,
-            cancel=context.cancel,
-            owner=context.owner,
-        )
+        variables = os.environ | _environment(context, output, json_file, markdown_file)
+        around: list[str] = []
+        # What it commits, tags or configures is nobody else's, as for agents.
+        with private_repository(context.checkout):
+            if self._config.isolated and context.isolation is not None:
+                variables = context.isolation.environment(variables, self._config)
+                around = context.isolation.around(
+                    context.checkout,
+                    self._config,
+                    agent=True,
+                    readable=(json_file, markdown_file, *context.context_ideas_dirs),
+                    writable=(output,),
+                    directory=context.checkout,
+                )
+            done = process.run(
+                self._command(context, output, json_file),
+                cwd=context.checkout,
+                log_path=log,
+                env=variables,
+                timeout=self._config.timeout_seconds,
+                around=around,
+                cancel=context.cancel,
+                owner=context.owner,
+            )
         said = redact(transcript.scrub(log))
         if not done.ok:
             stop_if_cancelled(context)

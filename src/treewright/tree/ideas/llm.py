@@ -71,8 +71,8 @@ class LlmSource:
         earlier = node_context.earlier_ideas(context.context_ideas_dirs)
         values = {
             "count": str(context.wanted),
-            "node": node_context.as_markdown(context).strip(),
-            "earlier_ideas": "\n\n".join(idea.text.strip() for idea in earlier) or "(none)",
+            "node": node_context.as_markdown(context, self._config.feedback_chars).strip(),
+            "earlier_ideas": node_context.listed_ideas(earlier, self._config.feedback_chars),
         }
         if prompts.mentions(template, "repository"):
             about = "\n".join([*values.values()])

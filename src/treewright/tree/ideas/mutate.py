@@ -20,7 +20,8 @@ from treewright.tree.ideas.literals import Edit, Site, find_sites
 from treewright.tree.ideas.node_context import earlier_ideas
 from treewright.tree.ideas.patches import replace_range
 from treewright.tree.ideas.text import fence_for, key, patches
-from treewright.tree.repository.worktrees import protected_changes
+from treewright.tree.repository.blocks import spans
+from treewright.tree.repository.protection import protected_changes
 
 _WILDCARDS = frozenset("*?[")
 
@@ -71,9 +72,16 @@ class MutateSource:
         places, problems = _read_places(self._config, context.checkout, paths)
         if len(problems) == len(paths):
             raise IdeaSourceError(f"no tunable file can be read as Python: {problems[0]}")
+        if context.editable_blocks:
+            places = [p for p in places if p.path in context.editable_blocks and _in_block(p)]
         if problems:
             (context.scratch / "mutate.log").write_text("\n".join(problems) + "\n")
         return places
+
+
+def _in_block(place: _Place) -> bool:
+    site = place.site
+    return any(start <= site.start and site.end <= end for start, end in spans(place.source))
 
 
 def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list[str]:

@@ -6,8 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.directory import read_ideas
+from treewright.tree.ideas.history import History
+from treewright.tree.ideas.telling import JSON_CHARS, PROMPT_CHARS, tell
+from treewright.tree.ideas.text import title
+from treewright.tree.repository.blocks import block_rules
 
 CONSTRAINTS = (
     "Each idea is one change, small enough to be implemented and measured alone.",
@@ -19,6 +25,7 @@ _COMPARISONS = ("parent_relative", "root_relative")
 
 
 def as_json(context: NodeContext) -> dict[str, Any]:
+    history = context.outcomes.collect(JSON_CHARS) if context.outcomes else History([], [], [], 0)
     return {
         "format_version": 1,
         "node_id": context.node_id,
@@ -33,10 +40,16 @@ def as_json(context: NodeContext) -> dict[str, Any]:
         "reasons": reasons(context.last_summary),
         "constraints": list(CONSTRAINTS),
         "protected_paths": list(context.protected_paths),
+        "editable_blocks": list(context.editable_blocks),
+        "metrics": msgspec.to_builtins(history.metrics),
+        "path": msgspec.to_builtins(history.path),
+        "tries": msgspec.to_builtins(history.tries),
+        "tries_left_out": history.left_out,
     }
 
 
-def as_markdown(context: NodeContext) -> str:
+def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS) -> str:
+    """`budget` is how many characters may be about earlier tries."""
     lines = [f"# Node {context.node_id} at depth {context.depth}", ""]
     if context.diff_stat.strip():
         lines += ["Changed so far, against the root commit:", ""]
@@ -47,8 +60,11 @@ def as_markdown(context: NodeContext) -> str:
             "",
         ]
     lines += measured(context.last_summary)
+    if context.outcomes is not None:
+        lines += tell(context.outcomes, budget)
     lines += ["Rules:", "", *(f"- {rule}" for rule in CONSTRAINTS)]
     lines += [f"- Do not touch `{path}`: it is protected." for path in context.protected_paths]
+    lines += [f"- {rule}" for rule in block_rules(context.editable_blocks)]
     return "\n".join(lines) + "\n"
 
 
@@ -78,6 +94,19 @@ def earlier_ideas(directories: list[Path]) -> list[Idea]:
         if directory.is_dir()
         for idea in read_ideas(directory, origin=directory.name)
     ]
+
+
+def listed_ideas(ideas: list[Idea], budget: int) -> str:
+    """Earlier ideas as they were written, as far as the budget goes, and the rest by title."""
+    shown: list[str] = []
+    for idea in ideas:
+        text = idea.text.strip()
+        if len(text) <= budget:
+            budget -= len(text)
+        else:
+            text = f"# {title(text)}"
+        shown.append(text)
+    return "\n\n".join(shown) or "(none)"
 
 
 def _comparison(name: str, comparison: dict[str, Any]) -> list[str]:

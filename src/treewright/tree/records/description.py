@@ -18,7 +18,7 @@ def best_node(manifest: Manifest) -> Node:
 
 
 def score(node: Node) -> float:
-    return node.root_relative.score if node.root_relative is not None else 0.0
+    return node.score
 
 
 def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:

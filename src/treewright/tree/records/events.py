@@ -27,6 +27,7 @@ from treewright.tree.records.model import (
     StopReason,
     Unset,
 )
+from treewright.tree.records.steering import Steering
 
 
 class _Event(msgspec.Struct, tag_field="type", kw_only=True):
@@ -94,6 +95,7 @@ class Requeued(_Event, tag="requeued"):
     usage: Usage = Usage()
     company: int | None = None
     paused: bool = False
+    roles: dict[str, Usage] | Unset = UNSET
 
 
 class Completed(_Event, tag="completed"):
@@ -154,6 +156,16 @@ class Stopped(_Event, tag="stopped"):
     reason: StopReason
 
 
+class Steered(_Event, tag="steered"):
+    """Somebody changed how the run goes on: the frontier and the stop reason from here on, if
+    they are others, and the idea that was added. A refused command changes nothing."""
+
+    record: Steering
+    idea: IdeaRecord | Unset = UNSET
+    frontier: list[str] | Unset = UNSET
+    stop_reason: StopReason | Unset | None = UNSET
+
+
 Event = (
     LeaseTaken
     | RunCreated
@@ -168,4 +180,5 @@ Event = (
     | Decided
     | Settled
     | Stopped
+    | Steered
 )

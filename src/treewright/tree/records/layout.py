@@ -27,6 +27,7 @@ WORKTREES = "wt"
 EVALUATIONS = "eval"
 IDEAS = "node_ideas"
 CLUSTER = "cluster"
+STEERING = "steering"
 
 SUMMARY = "summary.json"
 SWEEP_LOG = "sweep.log"
@@ -34,6 +35,8 @@ TESTS_LOG = "tests.log"
 ROOT_BASELINE = "root_baseline"
 PREFLIGHT = "preflight"
 IDEA_FILES = "idea_*.md"
+GENERATING = ".generating"
+"""Beside the idea files of a node, while they are being made."""
 
 
 def runs_directory(repo: Path) -> Path:
@@ -72,6 +75,26 @@ def idea_file(number: int) -> str:
 def results(name: str) -> str:
     """The artifact with the results of an evaluation's sweep."""
     return f"{name}_results.csv"
+
+
+def parent_of(eval_id: str) -> str:
+    """What the worktree is called in which an evaluation's parent is swept beside it."""
+    return f"{eval_id}_parent"
+
+
+def repeat(name: str, number: int) -> str:
+    """What the repeat of that number of a sweep is called; the first is as if it were alone."""
+    return name if number == 1 else f"{name}_{number}"
+
+
+def outbox(name: str) -> str:
+    """Where an isolated sweep of that name writes its results, as long as it runs."""
+    return f"{name}_outbox"
+
+
+def evaluator(name: str) -> str:
+    """Beside the worktree of that name: the checkout that its sweep has to itself."""
+    return f"{name}_evaluator"
 
 
 def heldout(name: str) -> str:

@@ -15,23 +15,38 @@ from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
 from treewright.kernel.rundir import RunEnvironment
 from treewright.llm.usage import Usage
+from treewright.tree.records.steering import Steering
 
 FORMAT_VERSION = 1
 
-Verdict = Literal["improved", "regressed", "unchanged", "unknown"]
+Verdict = Literal["improved", "regressed", "unchanged", "unknown", "held", "violated"]
+"""The last two are a constraint's."""
 Grade = Literal["strong", "promising", "mixed", "weak"]
 DedupeScope = Literal["node_plus_ancestors", "global", "none"]
 EvalStatus = Literal["pending", "running", "completed", "failed"]
 TaskState = Literal["queued", "running", "completed", "failed"]
 NodeStatus = Literal["frontier", "expanded"]
 Fate = Literal[
-    "promoted", "evaluation_failed", "gate_failed", "duplicate_code", "not_confirmed", "beyond_beam"
+    "promoted",
+    "evaluation_failed",
+    "gate_failed",
+    "duplicate_code",
+    "duplicate_results",
+    "not_confirmed",
+    "beyond_beam",
 ]
 Order = Literal["fixed", "live"]
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET
 """For fields of runs without a barrier: those with one are written as if there were none."""
-StopReason = Literal["max_depth_reached", "empty_frontier", "max_total_idea_evals", "no_new_ideas"]
+StopReason = Literal[
+    "max_depth_reached",
+    "empty_frontier",
+    "max_total_idea_evals",
+    "no_new_ideas",
+    "stopped",
+    "cap_reached",
+]
 
 
 class MetricComparison(msgspec.Struct, frozen=True):
@@ -124,7 +139,8 @@ class EvalError(msgspec.Struct, frozen=True):
 
 
 class EvalOutcome(msgspec.Struct, frozen=True):
-    """All that an evaluation hands back. `error` is None if and only if it was scored."""
+    """All that an evaluation hands back. `error` is None if and only if it was scored.
+    `results_from`: its code was swept before, as part of that evaluation or node."""
 
     candidate_commit: str | None = None
     candidate_tree: str | None = None
@@ -136,6 +152,9 @@ class EvalOutcome(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     timings: dict[str, float] = {}
     error: EvalError | None = None
+    roles: dict[str, Usage] | Unset = UNSET
+    """The usage by role, where there was any."""
+    results_from: str | Unset = UNSET
 
 
 class Evaluation(msgspec.Struct):
@@ -180,6 +199,8 @@ class Evaluation(msgspec.Struct):
     decision: Decision | None = None
     seen: int | Unset = UNSET
     place: int | Unset = UNSET
+    roles: dict[str, Usage] | Unset = UNSET
+    results_from: str | Unset = UNSET
 
 
 class FileDigest(msgspec.Struct, frozen=True):
@@ -250,6 +271,11 @@ class Node(msgspec.Struct):
     artifacts: NodeArtifacts = msgspec.field(default_factory=NodeArtifacts)
     tried: int | Unset = UNSET
     expansion: int | Unset = UNSET
+
+    @property
+    def score(self) -> float:
+        """By which nodes are ranked: against the root, whose own is 0."""
+        return self.root_relative.score if self.root_relative is not None else 0.0
 
 
 class Exhausted(msgspec.Struct, frozen=True):
@@ -334,6 +360,16 @@ class Manifest(msgspec.Struct):
     takeovers: list[dict[str, Any]] = []
     search: SteadySearch | Unset = UNSET
     """How it chooses where that is not beam search."""
+    patience: int | Unset = UNSET
+    """After so many depths in a row without promotion the search stops; unset is 1."""
+    elites: int | Unset = UNSET
+    """So many of the best nodes stay in the frontier; unset is 0."""
+    caps: dict[str, dict[str, float]] | Unset = UNSET
+    """What may be spent: kind (`cost_usd`, `tokens`) -> role, or `all` -> limit."""
+    roles: dict[str, Usage] | Unset = UNSET
+    """What was spent by role; `ideas` is the idea sources."""
+    steering: list[Steering] | Unset = UNSET
+    """What was changed since the run began."""
     snapshot: SnapshotMark = msgspec.field(default_factory=SnapshotMark)
 
     @property

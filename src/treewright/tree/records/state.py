@@ -7,16 +7,20 @@ any order: the state that results is the same.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+import msgspec
 
 from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout
+from treewright.tree.records import layout, steering_state
 from treewright.tree.records.model import (
     UNSET,
     Dedupe,
     DepthRecord,
     EvalOutcome,
     Evaluation,
+    IdeaRecord,
     Manifest,
     Node,
     Unset,
@@ -54,6 +58,8 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
             _settled(manifest, event)
         case ev.Stopped():
             manifest.stop_reason = event.reason
+        case ev.Steered():
+            steering_state.apply(manifest, event)
     return manifest
 
 
@@ -99,7 +105,7 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     record.started_at = record.started_at or event.at
     node.expanded_for_depth = event.depth
     node.ideas = [*node.ideas, *event.ideas]
-    node.generated_idea_files = [idea.path for idea in event.ideas]
+    node.generated_idea_files = [idea.path for idea in _of_turn(node, event)]
     node.context_ideas_dirs = event.context_ideas_dirs
     node.context_idea_files = event.context_idea_files
     skipped = [*(node.dedupe.skipped if node.dedupe else []), *event.skipped]
@@ -107,7 +113,14 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     node.status = "expanded"
     if node.node_id not in manifest.expanded:
         manifest.expanded.append(node.node_id)
-    _spend(manifest, event.usage)
+    _spend(manifest, event.usage, {"ideas": event.usage})
+
+
+def _of_turn(node: Node, event: ev.NodeExpanded) -> list[IdeaRecord]:
+    """The ideas of an expansion; by depth with those that somebody added to the round."""
+    if isinstance(event.expansion, int):
+        return event.ideas
+    return [idea for idea in node.ideas if idea.depth == event.depth]
 
 
 def _queued(manifest: Manifest, event: ev.Queued) -> None:
@@ -146,7 +159,7 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
 def _requeued(manifest: Manifest, event: ev.Requeued) -> None:
     evaluation = manifest.evaluations[event.eval_id]
     if evaluation.status == "running" and evaluation.attempt == event.attempt:
-        _spend(manifest, event.usage)
+        _spend(manifest, event.usage, {} if isinstance(event.roles, Unset) else event.roles)
         if event.company is not None:
             evaluation.lost_alone += event.company == 0
             evaluation.lost_together += event.company > 0
@@ -173,7 +186,8 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
         evaluation.candidate_results_csv_path = outcome.results_csv.path
     _spend_seconds(manifest, math.fsum(outcome.timings.values()))
     evaluation.usage = sane_usage(outcome.usage)
-    _spend(manifest, outcome.usage)
+    roles = {} if isinstance(outcome.roles, Unset) else outcome.roles
+    _spend(manifest, outcome.usage, roles)
 
 
 def _heldout(manifest: Manifest, event: ev.HeldoutMeasured) -> None:
@@ -238,10 +252,16 @@ def _spend_seconds(manifest: Manifest, seconds: float) -> None:
     manifest.spent.seconds = round(manifest.spent.seconds + round(seconds, 3), 3)
 
 
-def _spend(manifest: Manifest, claimed: Usage) -> None:
+def _spend(manifest: Manifest, claimed: Usage, roles: Mapping[str, Usage] | None = None) -> None:
     usage = sane_usage(claimed)
     cost = round(usage.cost_usd, _COST_DIGITS)
     manifest.spent.cost_usd = round(manifest.spent.cost_usd + cost, _COST_DIGITS)
     manifest.spent.prompt_tokens += usage.prompt_tokens
     manifest.spent.completion_tokens += usage.completion_tokens
     manifest.spent.unpriced_tokens += usage.unpriced_tokens
+    for role, by_role in (roles or {}).items():
+        if by_role != Usage():
+            known = {} if isinstance(manifest.roles, Unset) else manifest.roles
+            total = known.get(role, Usage()) + sane_usage(by_role)
+            cost = round(total.cost_usd, _COST_DIGITS)
+            manifest.roles = {**known, role: msgspec.structs.replace(total, cost_usd=cost)}

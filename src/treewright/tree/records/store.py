@@ -49,6 +49,20 @@ def load(run_dir: Path, before_epoch: int | None = None) -> Manifest:
     return loaded.manifest
 
 
+def payments(run_dir: Path) -> list[tuple[str, float]]:
+    """When something was paid and how many dollars, for whatever: from the whole journal."""
+    events, manifest = run_dir / EVENTS, None
+    found: list[tuple[str, float]] = []
+    before = 0.0
+    for line in journal.read(events):
+        event, manifest = _applied(manifest, line, events)
+        total = manifest.spent.cost_usd if manifest is not None else 0.0
+        if total != before:
+            found.append((event.at, total - before))
+        before = total
+    return found
+
+
 def exists(run_dir: Path) -> bool:
     events = run_dir / EVENTS
     return (run_dir / MANIFEST).exists() or (events.exists() and events.stat().st_size > 0)
@@ -85,6 +99,8 @@ class RunStore:
         self._since_snapshot = 0
         self._size_hint = loaded.lines if loaded is not None else 0
         self._whole = True
+        self.watcher: Callable[[ev.Event, Manifest], None] | None = None
+        """Told of each event with the state that it led to."""
 
     @property
     def is_new(self) -> bool:
@@ -106,6 +122,8 @@ class RunStore:
         self._since_snapshot += len(events)
         for event in events:
             self._observer(event)
+            if self.watcher is not None:
+                self.watcher(event, self.manifest)
 
     def snapshot_if_due(self) -> None:
         """Rewrites the manifest once the journal has grown by half of what it holds."""
@@ -185,14 +203,7 @@ def _load(run_dir: Path, before_epoch: int | None) -> _Loaded | None:
             )
     count = len(manifest.evaluations) * 3 if manifest is not None else 0
     for line in journal.read(events, offset, epoch):
-        try:
-            event = _event_decoder(line.raw)
-            manifest = state.apply(manifest, event)
-        except (msgspec.ValidationError, KeyError) as error:
-            raise StorageError(
-                f"{events}: a line ending at byte {line.end} does not fit the run ({error}); "
-                "it was written by another version, or edited"
-            ) from None
+        _, manifest = _applied(manifest, line, events)
         count += 1
         offset, epoch = line.end, line.epoch
     if manifest is None and snapshot_exists:
@@ -201,6 +212,20 @@ def _load(run_dir: Path, before_epoch: int | None) -> _Loaded | None:
             "restore it from a backup"
         )
     return _Loaded(manifest, count, offset, epoch) if manifest is not None else None
+
+
+def _applied(
+    manifest: Manifest | None, line: journal.Line, events: Path
+) -> tuple[ev.Event, Manifest | None]:
+    """The event of a line of the journal, and the state after it."""
+    try:
+        event = _event_decoder(line.raw)
+        return event, state.apply(manifest, event)
+    except (msgspec.ValidationError, KeyError) as error:
+        raise StorageError(
+            f"{events}: a line ending at byte {line.end} does not fit the run ({error}); "
+            "it was written by another version, or edited"
+        ) from None
 
 
 def _read_snapshot(path: Path) -> Manifest | None:

@@ -8,6 +8,7 @@ usage in its outcome, and the file goes with the next attempt.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from treewright.kernel import untrusted
 from treewright.llm.usage import Usage, sane_usage
 
 NAME = "usage.jsonl"
+_EXPANSION = re.compile(r"usage_([0-9]+)\.jsonl")
 
 
 def add(directory: Path, usage: Usage, name: str = NAME) -> None:
@@ -37,6 +39,12 @@ def add(directory: Path, usage: Usage, name: str = NAME) -> None:
 def of_expansion(depth: int) -> str:
     """The file of an expansion; one for each round, so that none is counted in another."""
     return f"usage_{depth}.jsonl"
+
+
+def expansions(directory: Path) -> list[int]:
+    """The expansions that have a file there."""
+    found = (_EXPANSION.fullmatch(path.name) for path in directory.glob("usage_*.jsonl"))
+    return sorted(int(match[1]) for match in found if match is not None)
 
 
 def total(directory: Path, name: str = NAME) -> Usage:

@@ -40,7 +40,7 @@ class Facts:
         for evaluation in manifest.evaluations.values():
             by_parent[evaluation.parent_node_id].append(evaluation)
             if evaluation.idea_path not in titles:
-                titles[evaluation.idea_path] = read_title(run_dir / evaluation.idea_path)
+                titles[evaluation.idea_path] = read_title(run_dir / evaluation.idea_path, run_dir)
         metrics = manifest.agent_config.get("metrics", [])
         primary = next((m for m in metrics if m.get("primary")), {})
         path = lineage(manifest, best)
@@ -81,10 +81,10 @@ def lineage(manifest: Manifest, node: Node) -> list[Node]:
     return path[::-1]
 
 
-def read_title(path: Path) -> str:
-    """The title of an idea file; empty if the file is gone."""
+def read_title(path: Path, inside: Path | None = None) -> str:
+    """The title of an idea file; empty if the file is gone, or leads out of `inside`."""
     try:
-        with untrusted.open_plain(path, untrusted.LARGEST_TEXT) as file:
+        with untrusted.open_plain(path, untrusted.LARGEST_TEXT, inside) as file:
             return idea_text.title(file.read(_TITLE_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ""

@@ -16,11 +16,15 @@ _REASONS = {
     "secondary_metric_regressed": "a secondary metric got worse",
     "primary_mean_worse": "the primary metric's mean is worse, within the noise",
     "insufficient_signal": "the change of the primary metric is within the noise",
+    "primary_metric_unchanged": "the primary metric is the same, within its tolerance",
     "not_recommended": "nothing measured speaks for exploring it",
     "incomplete_rows": "some of the expected configs have no sound row",
     "incomplete_baseline": "the baseline it is compared with is itself incomplete",
     "non_finite_metric": "a metric is NaN or infinite",
     "non_numeric_metric": "a metric is not a number",
+    "out_of_range": "a metric is outside its `min` and `max`: a broken result",
+    "constraint_violated": "a constraint does not hold",
+    "not_deterministic": "a metric that is said to be deterministic differed between repeats",
     "duplicate_config_id": "a config_id occurs twice in its results",
     "bad_config_id": "a row of its results has no usable config_id",
     "missing_column": "its results lack a required column",
@@ -29,11 +33,14 @@ _REASONS = {
     "heldout_not_better": "its gain did not show on the held-out configs",
     "no_changes": "the implementation changed no tracked file",
     "protected_path_changed": "it changed a protected path",
+    "unsealed_results": "its results lack the seal that the sweep makes",
+    "outside_block_changed": "it changed more than the marked blocks",
     "deciding_file_changed": "a baseline of the run changed while its code ran",
     "tests_failed": "the tests failed",
     "tests_timeout": "the tests ran into their time limit",
     "sweep_failed": "the sweep failed",
     "sweep_timeout": "the sweep ran into its time limit",
+    "parent_sweep_failed": "the sweep of its parent, made between its own, failed",
     "cancelled": "it was cancelled",
     "internal_error": "treewright itself failed on it",
     "eval_timeout": "the evaluation ran into its time limit",
@@ -66,6 +73,7 @@ _FATES = {
     "evaluation_failed": "failed",
     "gate_failed": "not good enough",
     "duplicate_code": "same code as another",
+    "duplicate_results": "same results as another",
     "not_confirmed": "not confirmed",
     "beyond_beam": "outranked",
 }
@@ -75,6 +83,8 @@ _STOP_REASONS = {
     "empty_frontier": "nothing was left to try an idea on",
     "max_total_idea_evals": "the budget of evaluations is used up",
     "no_new_ideas": "there was no new idea to try",
+    "stopped": "somebody told it to stop",
+    "cap_reached": "the next evaluation could have broken a cap on what may be spent",
 }
 
 
@@ -129,6 +139,11 @@ def why_rejected(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
         case "duplicate_code":
             return (
                 "Its code is the same as that of a node or of a better-ranked candidate: "
+                "one place in the tree is enough."
+            )
+        case "duplicate_results":
+            return (
+                "Its results are, byte for byte, those of a node or of a better-ranked candidate: "
                 "one place in the tree is enough."
             )
         case "not_confirmed":

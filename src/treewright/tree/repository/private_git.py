@@ -18,7 +18,8 @@ from pathlib import Path
 
 from treewright.kernel import untrusted
 from treewright.kernel.errors import LeaseLost
-from treewright.tree.repository.git import GitError, git
+from treewright.tree.repository import refs
+from treewright.tree.repository.git import GitError
 
 _NAME = "treewright-private"
 _MODULES = "modules"
@@ -68,23 +69,29 @@ def take_back(worktree: Path) -> None:
             _write(pointer, os.fsencode(f"gitdir: {private.parent}\n"))
 
 
+def places(worktree: Path) -> list[Path]:
+    """The private repository that git works on in the worktree now, and the one whose objects
+    it borrows; nothing if there is none."""
+    if not (worktree / ".git").is_file():
+        return []
+    private, _ = refs.directories(worktree)
+    return [private, refs.shared(private.parent)] if private.name == _NAME else []
+
+
 def _create(worktree: Path) -> Path:
     """By hand, because a process for each step would cost more than a quick test does."""
-    asked = ("HEAD", "--absolute-git-dir", "--git-common-dir", "--symbolic-full-name", "HEAD")
-    commit, here, shared, head = git(worktree, "rev-parse", *asked).rstrip("\n").split("\n")
-    own, common = Path(here), worktree / shared
+    own, common = refs.directories(worktree)
+    found = refs.read(worktree)
+    lines = [f"{commit} {name}\n" for name, commit in found.named.items()]
     private = own / _NAME
     _clear(private)
     for name in ("objects/info", "refs/heads", "info"):
         (private / name).mkdir(parents=True)
-    (private / "HEAD").write_bytes(
-        os.fsencode(f"ref: {head}\n" if head != "HEAD" else f"{commit}\n")
-    )
-    refs = git(worktree, "for-each-ref", "--format=%(objectname) %(refname)")
-    (private / "packed-refs").write_bytes(os.fsencode(refs))
+    (private / "HEAD").write_bytes(os.fsencode(f"{found.head}\n"))
+    (private / "packed-refs").write_bytes(os.fsencode("".join(lines)))
     objects = os.fsencode(f"{(common / 'objects').resolve()}\n")
     (private / "objects" / "info" / "alternates").write_bytes(objects)
-    (private / "config").write_bytes(os.fsencode(_config(common / "config", len(commit) == 64)))
+    (private / "config").write_bytes(os.fsencode(_config(common / "config", found.sha256)))
     for name in ("shallow", "info/exclude"):
         if (common / name).is_file():
             shutil.copyfile(common / name, private / name)
@@ -110,7 +117,7 @@ def _clear(private: Path) -> None:
             if entry.name != _MODULES:
                 untrusted.remove_tree(entry)
     else:
-        untrusted.remove_tree(private)
+        untrusted.remove_small_tree(private)
 
 
 def _identity(directory: Path) -> tuple[int, int] | None:

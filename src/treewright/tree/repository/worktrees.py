@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import fnmatch
+import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,6 @@ _DURABLE = {
     "GIT_CONFIG_VALUE_1": "batch",
 }
 """A commit that the journal will name must survive a power cut as the journal does."""
-_MOST_PATHSPECS = 500
 _BRANCHES_PER_COMMAND = 500
 
 
@@ -112,15 +111,15 @@ class Worktrees:
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
-        directory = self.run_dir / layout.CANDIDATES
-        present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
-        for eval_id in present.intersection(eval_ids):
-            untrusted.remove_tree(self.candidate_path(eval_id))
+        if not eval_ids:
+            return
+        directories = {eval_id: self.candidate_path(eval_id) for eval_id in eval_ids}
+        present = [path for path in directories.values() if os.path.lexists(path)]
+        for path in present:
+            untrusted.remove_tree(path)
         with self._alone():
-            for eval_id in sorted(present.intersection(eval_ids)):
-                self._remove(self.candidate_path(eval_id))
             pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
-            if pinned - present:
+            if present or pinned:
                 git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
             branches = [self._candidate_branch(name) for name in sorted(pinned)]
             for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
@@ -133,9 +132,11 @@ class Worktrees:
         branch = self.node_ref(node_id).removeprefix("refs/heads/")
         if (path / ".git").exists() and try_git(path, "rev-parse", "HEAD").stdout.strip() == commit:
             return
+        add = ("worktree", "add", "--quiet", "-B", branch, str(path), commit)
         with self._alone():
-            self._remove(path)
-            git(self.repo, "worktree", "add", "--quiet", "-B", branch, str(path), commit)
+            if path.exists() or try_git(self.repo, *add).returncode != 0:
+                self._remove(path)
+                git(self.repo, *add)
 
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
         """After a crash: promoted nodes are there, and no candidate but those given."""
@@ -147,6 +148,7 @@ class Worktrees:
         present |= {name for kind, name in refs if kind == "cand"}
         self.remove_candidates(present - set(candidates))
         for node_id, commit in nodes.items():
+            take_back(self.node_path(node_id))
             pinned = refs.get(("node", node_id)) == commit
             if not (pinned and (self.node_path(node_id) / ".git").exists()):
                 self._require_commit(node_id, commit)
@@ -210,44 +212,21 @@ def resolve(cwd: Path, revision: str) -> Commit:
     return Commit(commit, tree)
 
 
+def export(repo: Path, commit: str, directory: Path) -> None:
+    """The files of a commit in a new directory, which is no repository and no worktree."""
+    untrusted.remove_tree(directory)
+    directory.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="treewright-index-") as scratch:
+        env = {
+            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
+            "GIT_WORK_TREE": str(directory.absolute()),
+            "GIT_INDEX_FILE": str(Path(scratch) / "index"),
+        }
+        git(directory, "read-tree", "-u", "--reset", commit, env=env)
+
+
 def stage_all(worktree: Path) -> list[str]:
     """Stages every change, and returns the paths that differ from HEAD."""
     git(worktree, "add", "--all")
     changed = git(worktree, "diff", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
     return [path for path in changed.split("\0") if path]
-
-
-def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[str]:
-    """Those of `paths` that a protected file, directory or pattern covers."""
-    return [path for path in paths if any(_covers(pattern, path) for pattern in protected)]
-
-
-def _covers(pattern: str, path: str) -> bool:
-    plain = pattern.removeprefix("./").strip("/")
-    if path == plain or path.startswith(f"{plain}/") or fnmatch.fnmatchcase(path, plain):
-        return True
-    return plain.startswith("**/") and _covers(plain.removeprefix("**/"), path)
-
-
-def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) -> list[str]:
-    """Protected files that differ from the commit after commands have run in the worktree.
-
-    Looks with an index of its own: what ran there may have committed, marked files as
-    unchanged, or removed the worktree's `.git`.
-    """
-    listed = git(repo, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")
-    guarded = protected_changes((path for path in listed if path), protected)
-    if not guarded:
-        return []
-    with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
-        env = {
-            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
-            "GIT_WORK_TREE": str(worktree),
-            "GIT_INDEX_FILE": str(Path(directory) / "index"),
-            "GIT_LITERAL_PATHSPECS": "1",
-        }
-        git(worktree, "read-tree", commit, env=env)
-        paths = guarded if len(guarded) <= _MOST_PATHSPECS else ["."]
-        compare = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
-        changed = git(worktree, *compare, "--", *paths, env=env).split("\0")
-    return sorted(set(changed) & set(guarded))

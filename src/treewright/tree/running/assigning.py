@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records.model import Evaluation
+
+Word = Literal["go", "wait", "end"]
 
 
 class Assigner(Protocol):
@@ -40,6 +42,18 @@ class Assigner(Protocol):
 
     def sweep_works(self) -> bool:
         """Asked before a failed sweep is put down to a candidate without peers."""
+        ...
+
+    def word(self) -> Word:
+        """What somebody who steers the run has said by now: hand out work, none for now, none."""
+        ...
+
+    def may_start(self) -> bool:
+        """Whether a further evaluation may start beside those that are under way."""
+        ...
+
+    def fell_short(self, eval_id: str) -> None:
+        """An evaluation was given too little under the run's caps; it goes back to the queue."""
         ...
 
     def where(self) -> str:

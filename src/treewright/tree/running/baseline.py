@@ -11,14 +11,18 @@ from treewright.kernel import artifacts, atomic, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree.config import Config, DirectoryIdeas
-from treewright.tree.deciding.results import parse_results
-from treewright.tree.evaluating import simulation, sweep
+from treewright.tree.deciding import objectives
+from treewright.tree.deciding.repeated import NotOneTable
+from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
-from treewright.tree.evaluating.wording import explain_end, some_of
+from treewright.tree.evaluating.sweep import ConfigRange
+from treewright.tree.evaluating.turns import one_after_the_other
+from treewright.tree.evaluating.wording import some_of
 from treewright.tree.records import layout
 from treewright.tree.repository.git import git
-from treewright.tree.repository.worktrees import Worktrees, protected_changes
+from treewright.tree.repository.protection import protected_changes
+from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.running.root_sweep import RootSweep
 
 _KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12
@@ -50,9 +54,11 @@ class RootBaseline:
         stale = stale_because(self.repo, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._invented(), None
+        trees = Worktrees(self.repo, self.run_dir, self.run_id)
+        root = RootSweep(self.config, trees, root_commit, owner, cancel)
         swept = self.make and (stale is not None or not source.is_file())
         if swept:
-            self._sweep_root(root_commit, source, owner, cancel)
+            self._sweep_root(root, source)
             stale = None
         elif not source.is_file():
             raise UsageError(
@@ -61,9 +67,11 @@ class RootBaseline:
             )
         data = self._read(source)
         check_baseline(data, self.config, self.limit, source)
-        kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
-        if not self.dry_run and not swept and self.preflight:
+        if not self.dry_run and any(metric.deterministic for metric in self.config.metrics):
+            data = self._check_same(root, data, source, swept=swept)
+        elif not self.dry_run and not swept and self.preflight:
             self._try_sweep(root_commit, data, owner, cancel)
+        kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if stale is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", stale)
         return kept, stale
@@ -72,8 +80,7 @@ class RootBaseline:
         self, root_commit: str, baseline: bytes, owner: str, cancel: threading.Event | None
     ) -> None:
         """A sweep that does not work would fail every candidate; better to say it before."""
-        names = [metric.name for metric in self.config.metrics]
-        first = min(parse_results(baseline, names).sound_ids)
+        first = min(objectives.read(baseline, self.config.metrics).sound_ids)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         Preflight(self.config, trees, owner, cancel).check(root_commit, first)
 
@@ -89,39 +96,54 @@ class RootBaseline:
         except OSError as error:
             raise UsageError(f"{source}: not usable as a baseline: {error}") from None
 
-    def _sweep_root(
-        self, root_commit: str, target: Path, owner: str, cancel: threading.Event | None
-    ) -> None:
-        """Sweeps the root commit in a worktree of its own; writes only sound results."""
+    def _sweep_root(self, root: RootSweep, target: Path) -> None:
+        """Sweeps the root commit as often as a candidate is swept; writes only sound results."""
         _log.info("sweeping the root commit for %s", self.config.baseline_csv)
-        trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        log_dir = self.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
-        log_dir.mkdir(parents=True, exist_ok=True)
+        stop = None if self.limit is None else self.limit + self.heldout
         try:
-            worktree = trees.add_candidate(layout.ROOT_BASELINE, root_commit)
-            context = CommandContext(
-                worktree,
-                log_dir,
-                self.config.seed,
-                owner,
-                cancel,
-                hidden_variables=sweep.secret_variables(self.config),
-                limits=sweep.limits(self.config),
+            data = one_after_the_other(
+                lambda number: root.run(ConfigRange(0, stop), number), self.config.repeats
             )
-            stop = None if self.limit is None else self.limit + self.heldout
-            done, results = sweep.run_sweep(self.config.sweep, context, ConfigRange(0, stop))
-            if done.cancelled:
-                raise KeyboardInterrupt
-            log = log_dir / layout.SWEEP_LOG
-            if not done.ok:
-                raise TreewrightError(explain_end(done, "the baseline sweep", log))
-            data = measured_by(self.config, results, context, "the baseline sweep")
-            check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
-            atomic.make_directory(target.parent)
-            atomic.write_bytes(target, data)
-            _log.info("wrote %s; commit it, so that later runs can use it", target)
-        finally:
-            trees.remove_candidate(layout.ROOT_BASELINE)
+        except NotOneTable as problem:
+            raise TreewrightError(f"the baseline sweep: {problem}") from None
+        self._write(data, target)
+
+    def _write(self, data: bytes, target: Path) -> None:
+        check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
+        atomic.make_directory(target.parent)
+        atomic.write_bytes(target, data)
+        _log.info("wrote %s; commit it, so that later runs can use it", target)
+
+    def _check_same(self, root: RootSweep, baseline: bytes, source: Path, *, swept: bool) -> bytes:
+        """The root measured twice: what is said to be deterministic must not differ, neither
+        between the two nor from the baseline. Returns the baseline, which --make-baseline makes
+        anew where it is not the root's."""
+        _log.info("sweeping the root commit twice: is what is deterministic the same?")
+        configs = ConfigRange(0, self.limit)
+        first = baseline if swept else root.run(configs)
+        found = self._difference(first, root.run(configs, self.config.repeats + 1))
+        if found is not None:
+            raise UsageError(
+                f"{self.config_path}: the metric {found[0]} is not deterministic: the root commit "
+                f"gave {found[1]}; set repeats = 5 for it instead, or let the sweep use "
+                "TREEWRIGHT_SEED"
+            )
+        found = None if swept else self._difference(baseline, first)
+        if found is None:
+            return baseline
+        if not self.make:
+            raise UsageError(
+                f"{source}: not the root's results: {found[0]} is {found[1]} there and in a sweep "
+                "of the root commit; run with --make-baseline to measure it again"
+            )
+        self._sweep_root(root, source)
+        return self._read(source)
+
+    def _difference(self, first: bytes, second: bytes) -> tuple[str, str] | None:
+        wanted = ConfigRange(0, self.limit).__contains__
+        metrics = self.config.metrics
+        before, after = (objectives.read(data, metrics, wanted) for data in (first, second))
+        return objectives.difference(before, after, metrics)
 
 
 def stale_because(repo: Path, config: Config, config_path: Path) -> str | None:
@@ -155,22 +177,9 @@ def _older_than_head(repo: Path, config: Config) -> str | None:
     return f"{config.baseline_csv} is not committed and older than the root commit"
 
 
-def measured_by(config: Config, results: Path, context: CommandContext, what: str) -> bytes:
-    """What a sweep of our own commit wrote; that it wrote nothing usable is an error."""
-    try:
-        data = sweep.read_results_file(config.sweep, results, context)
-    except untrusted.NotPlain as problem:
-        raise TreewrightError(f"{what} wrote results that cannot be read: {problem}") from None
-    if data is None:
-        raise TreewrightError(f"{what} wrote no results to TREEWRIGHT_RESULTS_CSV")
-    return data
-
-
 def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
     """A baseline that is itself incomplete would make every candidate look better or worse."""
-    results = parse_results(
-        data, [m.name for m in config.metrics], ConfigRange(0, limit).__contains__
-    )
+    results = objectives.read(data, config.metrics, ConfigRange(0, limit).__contains__)
     if limit is not None:
         missing = [i for i in range(limit) if i not in results.sound_ids]
         if missing and not results.problems.examples:
@@ -181,3 +190,10 @@ def check_baseline(data: bytes, config: Config, limit: int | None, source: Path)
     if results.problems.examples or not results.sound_ids:
         problem = (results.problems.examples or ["it has no usable row"])[0]
         raise UsageError(f"{source}: not usable as a baseline: {problem}")
+    broken = objectives.violation(results, config.metrics)
+    if broken is not None:
+        raise UsageError(f"{source}: the root itself breaks a constraint: {broken}")
+    never = objectives.why_undecidable(config, len(results.sound_ids))
+    never = never or objectives.why_unbeatable(config, results)
+    if never is not None:
+        raise UsageError(f"{source}: {never}")

@@ -5,7 +5,8 @@ expand the frontier -> queue -> evaluate -> (barrier) confirm, decide -> promote
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,13 +14,16 @@ import msgspec
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
-from treewright.tree.deciding import beam
-from treewright.tree.deciding.promotion import new_node, stop_reason
+from treewright.tree.deciding import beam, rounds
+from treewright.tree.deciding.promotion import new_node
+from treewright.tree.deciding.sameness import Known
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import Evaluation
+from treewright.tree.records.model import Decision, Evaluation, Node
+from treewright.tree.records.steering import applied, banned_nodes
 from treewright.tree.running.coordinator import Coordinator, queued
 from treewright.tree.running.faults import Paused
+from treewright.tree.running.generating import Generation, depends
 
 
 @dataclass(slots=True)
@@ -30,21 +34,18 @@ class DepthCoordinator(Coordinator):
     _measured: dict[str, HeldoutOutcome] = field(default_factory=dict, init=False)
     _to_record: list[str] = field(default_factory=list, init=False)
 
-    def advance(self) -> bool:
-        """Does one depth, or what is left of it; False if the search had stopped before."""
-        if self.manifest.stop_reason is not None:
-            return False
+    def _go_on(self) -> None:
+        """Does one depth, or what is left of it."""
         depth = self.manifest.current_depth + 1
         self._expand(depth)
         self._queue(depth)
         self.store.snapshot()
         if not any(self.peers()):
-            self.store.record(ev.Stopped(reason="no_new_ideas"))
+            self._go_without_ideas(depth)
         else:
             self._evaluate()
             self._decide(depth)
         self.store.snapshot()
-        return True
 
     def peers(self) -> Iterator[Evaluation]:
         """Evaluations of the depth being worked on."""
@@ -60,23 +61,53 @@ class DepthCoordinator(Coordinator):
         return self.manifest.current_depth
 
     def _expand(self, depth: int) -> None:
-        """Chooses ideas for the frontier; no more than the budget lets be tried."""
+        """Chooses ideas for the frontier, for several nodes at a time; no more than the budget
+        lets be tried."""
         manifest = self.manifest
-        budget = Budget(manifest.max_total_idea_evals)
-        queued_before = len(list(self.peers()))
-        for node_id in sorted(manifest.frontier):
-            self._stop_if_cancelled()
-            if manifest.nodes[node_id].expanded_for_depth != depth:
-                planned = sum(
-                    idea.depth == depth
-                    for n in manifest.frontier
-                    for idea in manifest.nodes[n].ideas
-                )
-                wanted = budget.allow(
-                    manifest.ideas_per_node, manifest.spent, planned - queued_before
-                )
+        under_way: deque[Generation] = deque()
+        try:
+            for node_id in sorted(manifest.frontier):
+                self._stop_if_cancelled()
+                self._wait_or_halt()
+                node = manifest.nodes[node_id]
+                if node.expanded_for_depth == depth:
+                    continue
+                at_once = self._generations_at_once()
+                while under_way and (
+                    len(under_way) >= at_once
+                    or depends(manifest, node, under_way)
+                    or self._wanted(depth, under_way) < manifest.ideas_per_node
+                ):
+                    self._take(under_way.popleft())
+                wanted = self._wanted(depth, under_way)
                 if wanted:
-                    self.store.record(self._expander.expand(manifest, node_id, depth, wanted))
+                    under_way.append(
+                        Generation(self._expander, manifest, node, depth=depth, most=wanted)
+                    )
+            while under_way:
+                self._take(under_way.popleft())
+        finally:
+            for generation in under_way:
+                generation.is_done(wait=None)
+
+    def _take(self, generation: Generation) -> None:
+        """Records ideas in the order of their nodes."""
+        generation.is_done(wait=None)
+        if generation.error is not None:
+            raise generation.error
+        assert generation.event is not None
+        self.store.record(generation.event)
+
+    def _wanted(self, depth: int, under_way: Iterable[Generation]) -> int:
+        """How many ideas the next node may get, if those that are asked for all come."""
+        manifest = self.manifest
+        planned = sum(
+            idea.depth == depth for n in manifest.frontier for idea in manifest.nodes[n].ideas
+        )
+        promised = sum(generation.most for generation in under_way)
+        planned += promised - len(list(self.peers()))
+        budget = Budget(manifest.max_total_idea_evals)
+        return budget.allow(manifest.ideas_per_node, manifest.spent, planned)
 
     def _queue(self, depth: int) -> None:
         """Gives every chosen idea its evaluation id, in an order that depends on nothing else."""
@@ -84,9 +115,8 @@ class DepthCoordinator(Coordinator):
         there = {(e.parent_node_id, e.idea_path) for e in self.peers()}
         tasks = [
             (node_id, idea)
-            for node_id in sorted(manifest.frontier)
-            for idea in manifest.nodes[node_id].ideas
-            if idea.depth == depth and (node_id, idea.path) not in there
+            for node_id, idea in rounds.tasks(manifest, manifest.frontier, depth)
+            if (node_id, idea.path) not in there
         ]
         allowed = Budget(manifest.max_total_idea_evals).allow(len(tasks), manifest.spent)
         first = len(manifest.evaluations) + 1
@@ -123,32 +153,55 @@ class DepthCoordinator(Coordinator):
             decisions[eval_id] = msgspec.structs.replace(
                 decisions[eval_id], promoted_to_node_id=node.node_id
             )
-        frontier = [node.node_id for node in nodes]
-        if not frontier and not manifest.stop_on_empty_frontier:
-            frontier = list(manifest.frontier)
-        self.store.record(
-            ev.Decided(
-                depth=depth,
-                decisions=decisions,
-                nodes=nodes,
-                frontier=frontier,
-                stop_reason=stop_reason(manifest, depth, promoted=bool(nodes)),
-                rejected_worktrees_kept=self.retention.rejected_worktrees,
-            )
-        )
+        self.store.record(self._decided(depth, decisions, nodes))
         self._promote_and_prune(nodes, evaluations)
         self._hold()
 
+    def _go_without_ideas(self, depth: int) -> None:
+        """A round for which there was no idea ends the search, unless others of the best nodes
+        can take its place."""
+        event = self._decided(depth, {}, [])
+        if rounds.rules_now(self.manifest).elites and event.frontier:
+            self.store.record(event)
+        else:
+            self.store.record(ev.Stopped(reason="no_new_ideas"))
+
+    def _decided(self, depth: int, decisions: dict[str, Decision], nodes: list[Node]) -> ev.Decided:
+        manifest, rules = self.manifest, rounds.rules_now(self.manifest)
+        promoted = [node.node_id for node in nodes]
+        before = rounds.last_round(manifest)
+        done = rounds.Round(
+            depth=depth,
+            frontier=manifest.frontier,
+            promoted=promoted,
+            unlucky=0 if promoted else before.unlucky + 1,
+            evaluations=manifest.spent.evals,
+        )
+        return ev.Decided(
+            depth=depth,
+            decisions=decisions,
+            nodes=nodes,
+            frontier=rounds.next_frontier(
+                manifest,
+                rules,
+                done,
+                rounds.with_new(manifest, nodes),
+                banned_nodes(applied(manifest.steering)),
+            ),
+            stop_reason=rounds.stop_reason(rules, done),
+            rejected_worktrees_kept=self.retention.rejected_worktrees,
+        )
+
     def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
         manifest = self.manifest
-        trees = {node.tree for node in manifest.nodes.values()}
+        known = Known.of(manifest, manifest.nodes.values())
         while True:
             confirmations = None
             if manifest.confirm_configs:
                 confirmations = {
                     e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
                 }
-            selection = beam.select(evaluations, manifest.beam_width, trees, confirmations)
+            selection = beam.select(evaluations, manifest.beam_width, known, confirmations)
             if not selection.to_confirm:
                 return selection
             self._stop_if_cancelled()

@@ -11,6 +11,7 @@ from typing import Any
 
 from treewright.kernel.errors import UsageError
 from treewright.search import policies
+from treewright.tree.deciding import rounds
 from treewright.tree.records.model import Manifest, Order, SteadySearch
 from treewright.tree.running.creation import Shape
 
@@ -34,7 +35,7 @@ class Choosing:
         if name == BEAM:
             self._only(BEAM, "policy")
             return None
-        for flag in ("beam_width", "stop_on_empty_frontier"):
+        for flag in rounds.OF_BEAM_SEARCH:
             if getattr(shape, flag) is not None:
                 raise UsageError(f"{_flag(flag)} means nothing with --policy {name}")
         if shape.max_total_idea_evals is None:

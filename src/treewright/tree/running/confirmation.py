@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from treewright.tree.config import Config
-from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding import gate, objectives, scoring
 from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
-from treewright.tree.deciding.results import Results, parse_results
+from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import heldout, simulation, sweep
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import events as ev
@@ -165,5 +165,4 @@ class Confirmer:
 
     def _parse(self, data: bytes, manifest: Manifest) -> Results:
         ids = heldout_ids(manifest)
-        names = [metric.name for metric in self.config.metrics]
-        return parse_results(data, names, ids.__contains__)
+        return objectives.read(data, self.config.metrics, ids.__contains__)

@@ -24,9 +24,11 @@ from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
 from treewright.tree.evaluating import work
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import SweepError
-from treewright.tree.ideas.expansion import Expander, describe_node
+from treewright.tree.ideas.expansion import Expander, asks_in_words, describe_node
+from treewright.tree.ideas.history import Outcomes
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import (
@@ -36,17 +38,24 @@ from treewright.tree.records.model import (
     IdeaRecord,
     Manifest,
     Node,
+    Unset,
 )
+from treewright.tree.records.steering import applied, is_paused
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running import housekeeping
+from treewright.tree.running import extending, housekeeping, steering
+from treewright.tree.running.assigning import Word
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.creation import ROOT_NODE, expected_ids
 from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailureRules
-from treewright.tree.running.faults import QUARANTINED
+from treewright.tree.running.faults import QUARANTINED, Halted
 from treewright.tree.running.housekeeping import Retention
+from treewright.tree.running.inbox import Inbox, Watch
+from treewright.tree.running.metering import Meter, caps_of
 
 _MOST_LOSSES = 2
+_MOST_CONTEXTS = 256
+_PAUSE_TICK = 0.3
 _log = logging.getLogger("treewright")
 
 
@@ -61,16 +70,22 @@ class Coordinator(ABC):
     cancel: threading.Event = field(default_factory=threading.Event)
     failure_rules: FailureRules = field(default_factory=FailureRules)
     make_executor: ExecutorFactory = InlineExecutor
+    meter: Meter = field(default_factory=Meter)
+    workers: int = 1
     has_barrier: bool = field(default=False, init=False)
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
     _expander: Expander = field(init=False)
     _confirmer: Confirmer = field(init=False)
-    _contexts: dict[str, str] = field(default_factory=dict, init=False)
+    _contexts: dict[tuple[str, int, object], str] = field(default_factory=dict, init=False)
     _fence: Fence = field(init=False)
     _deciding: DecidingFiles = field(init=False)
+    _known: KnownResults = field(init=False)
     _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
     _swept_at: object = field(default=None, init=False)
+    _owner: str = field(default="", init=False)
+    _inbox: Inbox = field(init=False)
+    _capacity: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
         self._deciding = DecidingFiles(
@@ -79,8 +94,10 @@ class Coordinator(ABC):
         root = self.manifest.nodes[ROOT_NODE].artifacts.baseline
         assert root is not None
         self._expected = expected_ids(self.manifest, self.config, self._deciding.read(root).data)
+        self._known = KnownResults.of(self.manifest, self._deciding)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
         self._fence = Fence(self.cancel, self.store.lease.check)
+        self._inbox = Inbox(self.store.run_dir)
         self._expander = Expander(
             self.repo, self.store.run_dir, self.config, self.owner, self._fence
         )
@@ -88,9 +105,28 @@ class Coordinator(ABC):
             self._worktrees, self.config, self._deciding, self.owner, self._fence
         )
 
-    @abstractmethod
     def advance(self) -> bool:
         """Goes on with the search; False if it had stopped before."""
+        self._steer()
+        if self.manifest.stop_reason is not None or self.meter.is_out_of_time:
+            return False
+        with Watch(self.store.run_dir, self.cancel):
+            try:
+                self._wait_or_halt()
+                self._go_on()
+            except Halted:
+                self._say_what_was_reached()
+                self.store.snapshot()
+            except KeyboardInterrupt:
+                self._steer()
+                if self.manifest.stop_reason != "stopped":
+                    raise
+                self.store.snapshot()
+        return True
+
+    @abstractmethod
+    def _go_on(self) -> None:
+        """Works on the search until there is a stop reason, or a depth is done."""
 
     @property
     def manifest(self) -> Manifest:
@@ -99,7 +135,9 @@ class Coordinator(ABC):
     @property
     def owner(self) -> str:
         """Marks processes as this run's; the epoch says whose of its owners'."""
-        return housekeeping.process_owner(self.store.run_dir, self.store.lease.epoch)
+        if not self._owner:
+            self._owner = housekeeping.process_owner(self.store.run_dir, self.store.lease.epoch)
+        return self._owner
 
     def recover(self) -> None:
         """Puts right what an owner that died left behind. Cheap if there is nothing."""
@@ -110,6 +148,7 @@ class Coordinator(ABC):
             company = len(running) - 1 if died else None
             self.store.record(*(self._after_loss(e, company) for e in running))
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
+        self._expander.tidy(self.manifest)
         self._hold()
 
     def _after_loss(self, evaluation: Evaluation, company: int | None) -> ev.Requeued | ev.Failed:
@@ -135,14 +174,77 @@ class Coordinator(ABC):
             company=company,
         )
 
+    # -- steering -------------------------------------------------------------------------
+
+    def _steer(self) -> None:
+        """Applies what somebody wants changed, as far as this is the place for it."""
+        for letter in self._inbox.waiting():
+            known = self.manifest.steering
+            names = [] if isinstance(known, Unset) else [r.command.command_id for r in known]
+            if letter.command.command_id not in names:
+                if letter.command.action in steering.OF_THE_TREE and not self._may_change_tree():
+                    continue
+                event = steering.apply(self.manifest, letter, self._expander)
+                self.store.record(event)
+                if event.record.refused is None:
+                    self._changed(event)
+            self._inbox.remove(letter)
+
+    def _may_change_tree(self) -> bool:
+        return not extending.in_round(self.manifest)
+
+    def _changed(self, event: ev.Steered) -> None:
+        """What is in memory follows what was changed. By depth, nothing is."""
+        return
+
+    def word(self) -> Word:
+        self._steer()
+        if self.manifest.stop_reason == "stopped":
+            return "end"
+        if is_paused(applied(self.manifest.steering)):
+            return "wait"
+        return self.meter.word(self.manifest)
+
+    def may_start(self) -> bool:
+        return self.meter.may_start()
+
+    def fell_short(self, eval_id: str) -> None:
+        self.meter.fell_short(eval_id)
+
+    def _say_what_was_reached(self) -> None:
+        """A run that its caps ended says so; the hours of this call are no end of the run."""
+        if not self.meter.why or self.manifest.stop_reason is not None:
+            return
+        _log.warning("%s; what is under way was finished first", self.meter.why)
+        if not self.meter.is_out_of_time:
+            self.store.record(ev.Stopped(reason="cap_reached"))
+
+    def _wait_or_halt(self) -> None:
+        """Returns when there is something to do, and not while the run is paused."""
+        said = False
+        while (word := self.word()) == "wait":
+            self._stop_if_cancelled()
+            if not said and is_paused(applied(self.manifest.steering)):
+                _log.info("paused; `treewright steer RUN resume` lets it go on")
+            said = True
+            self.cancel.wait(_PAUSE_TICK)
+        if word == "end":
+            raise Halted
+
+    def _generations_at_once(self) -> int:
+        """For how many nodes ideas may be thought of at the same time. Under caps one after the
+        other: what the next may cost is known when the one before is paid."""
+        return 1 if caps_of(self.manifest) else self.workers
+
     def _stop_if_cancelled(self) -> None:
         if self.cancel.is_set():
             raise KeyboardInterrupt
 
     def _dispatch(self, eval_ids: Iterable[str] = (), to_measure: Iterable[str] = ()) -> None:
         """Hands out work until all of it is done; nothing of it runs on when this ends."""
-        do = work.worker(self._fence, self._deciding, dry_run=self.manifest.dry_run)
+        do = work.worker(self._fence, self._deciding, self._known, dry_run=self.manifest.dry_run)
         executor = self.make_executor(do)
+        self._capacity = executor.capacity
         try:
             Dispatcher(self.store, executor, self, self.cancel, self.failure_rules).run(
                 eval_ids, to_measure
@@ -175,6 +277,7 @@ class Coordinator(ABC):
         return False
 
     def finished(self, eval_id: str) -> Sequence[str]:
+        self._known.add([self.manifest.evaluations[eval_id]])
         return ()
 
     def sweep_works(self) -> bool:
@@ -193,6 +296,8 @@ class Coordinator(ABC):
     def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
         manifest, run_dir = self.manifest, self.store.run_dir
         parent = manifest.nodes[evaluation.parent_node_id]
+        root_baseline = self._baseline(manifest.nodes[ROOT_NODE])
+        is_root = parent.node_id == ROOT_NODE
         return EvalRequest(
             tree_run_id=manifest.tree_run_id,
             eval_id=evaluation.eval_id,
@@ -201,21 +306,22 @@ class Coordinator(ABC):
             parent_commit=parent.commit,
             idea_path=evaluation.idea_path,
             idea=self._idea(evaluation),
-            parent_context=self._context(parent),
+            parent_context=self._context(parent, evaluation),
             repo=str(self.repo),
             run_dir=str(run_dir),
             config=self.config,
             protected_paths=manifest.protected_paths,
             expected_ids=self._expected,
             sweep_config_limit=manifest.sweep_config_limit,
-            parent_baseline=self._baseline(parent),
-            root_baseline=self._baseline(manifest.nodes[ROOT_NODE]),
+            parent_baseline=root_baseline if is_root else self._baseline(parent),
+            root_baseline=root_baseline,
             scoring_rule=manifest.scoring_rule,
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,
             timeout_seconds=self.failure_rules.timeout_seconds,
             root_commit=manifest.root_commit,
+            allowance=self.meter.allow(manifest, evaluation.eval_id, self._capacity),
         )
 
     def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest:
@@ -225,7 +331,7 @@ class Coordinator(ABC):
 
     def _baseline(self, node: Node) -> KeptFile:
         assert node.artifacts.baseline is not None
-        return self._deciding.read(node.artifacts.baseline)
+        return self._deciding.held(node.artifacts.baseline)
 
     def _idea(self, evaluation: Evaluation) -> bytes:
         return self._ideas.get(evaluation.idea_path) or self._read_idea(evaluation)
@@ -245,16 +351,19 @@ class Coordinator(ABC):
             )
         return data
 
-    def _context(self, node: Node) -> str:
-        """Made once a node: its children are told the same."""
-        if node.node_id not in self._contexts:
-            self._contexts = {
-                node_id: self._contexts[node_id]
-                for node_id in self.manifest.frontier
-                if node_id in self._contexts
-            }
-            self._contexts[node.node_id] = describe_node(self.store.run_dir, self.manifest, node)
-        return self._contexts[node.node_id]
+    def _context(self, node: Node, evaluation: Evaluation) -> str:
+        """What agents are told about the parent; made once for all that know the same."""
+        tells = asks_in_words(self.config)  # else nothing depends on what is known
+        key = (node.node_id, evaluation.depth, evaluation.seen if tells else None)
+        if key not in self._contexts:
+            if len(self._contexts) >= _MOST_CONTEXTS:
+                self._contexts.clear()
+            seen = evaluation.seen if isinstance(evaluation.seen, int) else None
+            outcomes = Outcomes(
+                self.repo, self.store.run_dir, self.config, self.manifest, node, seen
+            )
+            self._contexts[key] = describe_node(outcomes)
+        return self._contexts[key]
 
     # -- deciding -------------------------------------------------------------------------
 

@@ -12,10 +12,12 @@ import msgspec
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import RunEnvironment
+from treewright.llm.endpoint import require_no_password
 from treewright.tree import config as configuration
 from treewright.tree.config import Config
-from treewright.tree.deciding import scoring
-from treewright.tree.deciding.results import Results, parse_results
+from treewright.tree.deciding import objectives, rounds, scoring
+from treewright.tree.deciding.caps import Caps, merged
+from treewright.tree.deciding.results import Results
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
@@ -25,13 +27,14 @@ from treewright.tree.records.model import (
     NodeArtifacts,
     SteadySearch,
 )
-from treewright.tree.repository import worktrees
+from treewright.tree.repository import isolation, worktrees
 from treewright.tree.repository.git import git, head_commit, require_clean
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running.baseline import RootBaseline
 
 ROOT_NODE = "n0000"
 _OFF = {"dry-run": "no --dry-run"}
+_ONLY_IF_GIVEN = ("patience", "elites", "caps")
 _ALWAYS_PROTECTED = (".gitattributes", "*/.gitattributes")
 
 
@@ -48,21 +51,29 @@ class Shape:
     dedupe_scope: DedupeScope | None = None
     confirm_configs: int | None = None
     dry_run: bool | None = None
+    patience: int | None = None
+    elites: int | None = None
+    caps: Caps | None = None
 
     def check_against(self, manifest: Manifest) -> None:
         """On resume the manifest's values hold; another value given is an error."""
         for field in fields(self):
-            given, recorded = getattr(self, field.name), getattr(manifest, field.name)
+            given, recorded = getattr(self, field.name), rounds.setting(manifest, field.name)
+            if isinstance(given, dict):
+                given = merged(recorded, given)
             if given is not None and given != recorded:
                 name, run = field.name.replace("_", "-"), f"run {manifest.tree_run_id}"
                 if isinstance(given, bool):
                     words = {True: f"--{name}", False: _OFF.get(name, f"--no-{name}")}
                     difference = f"{words[given]} is given here but {words[recorded]} in {run}"
+                elif isinstance(given, dict):
+                    difference = f"other caps are given here than {run} has"
                 else:
                     difference = f"--{name} is {given} here but {recorded} in {run}"
-                raise UsageError(
-                    f"{difference}; leave the flag out to continue the run, or start a new one"
-                )
+                advice = "leave the flag out to continue the run, or start a new one"
+                if field.name in rounds.CHANGEABLE:
+                    advice = f"give --extend to change it from here on, {advice}"
+                raise UsageError(f"{difference}; {advice}")
 
 
 DEFAULT_SHAPE = Shape(
@@ -93,6 +104,13 @@ class NewRun:
     def check(self) -> None:
         """What can be said before anything is written."""
         self._check_filled_in()
+        for endpoint in self.config.endpoints:
+            require_no_password(endpoint.base_url)
+        why = objectives.why_undecidable(self.config, self.shape.sweep_config_limit or 2)
+        if why is not None:
+            raise UsageError(f"{self.config_path}: {why}")
+        if not self.shape.dry_run:
+            isolation.check(self.config, self.repo)
         require_clean(self.repo, but_for=self.config.baseline_csv)
         head_commit(self.repo)
         if self.shape.confirm_configs and self.shape.sweep_config_limit is None:
@@ -131,6 +149,7 @@ class NewRun:
             if getattr(self.shape, field.name) is None
             else getattr(self.shape, field.name)
             for field in fields(Shape)
+            if field.name not in _ONLY_IF_GIVEN
         }
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         now = timestamp()
@@ -150,7 +169,7 @@ class NewRun:
             node_ideas_dir=layout.ideas(ROOT_NODE),
             artifacts=NodeArtifacts(baseline=baseline),
         )
-        return Manifest(
+        manifest = Manifest(
             tree_run_id=self.run_id,
             created_at=now,
             seed=self.config.seed,
@@ -167,6 +186,10 @@ class NewRun:
             search=UNSET if self.search is None else self.search,
             **merged,
         )
+        for name in _ONLY_IF_GIVEN:
+            if getattr(self.shape, name) is not None:
+                setattr(manifest, name, getattr(self.shape, name))
+        return manifest
 
     def _protected_paths(self) -> list[str]:
         """The declared ones, and the files whose change would change the measure itself."""
@@ -183,7 +206,7 @@ def expected_ids(manifest: Manifest, config: Config, root_baseline: bytes | None
     """The configs a candidate must have, all of them: below the limit, or the root's."""
     if manifest.sweep_config_limit is not None:
         return list(range(manifest.sweep_config_limit))
-    results: Results = parse_results(root_baseline, [m.name for m in config.metrics])
+    results: Results = objectives.read(root_baseline, config.metrics)
     return sorted(results.sound_ids)
 
 

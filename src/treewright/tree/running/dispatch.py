@@ -13,8 +13,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, Worker
+from treewright.tree.deciding.caps import CAP_REACHED
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
 from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
@@ -47,6 +50,7 @@ _TIMES_FORGIVEN = 3
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
 _CANCEL_TICK_SECONDS = 0.2
+_PAUSE_TICK = 0.3
 _PREPARING_TICK_SECONDS = 0.02
 _OUTAGES_THAT_ARE_ENOUGH = 2
 """After so many in a row, each on every worker, the next one would fail as they did."""
@@ -100,8 +104,10 @@ class Dispatcher:
     _to_measure: deque[str] = field(default_factory=deque)
     _delayed: list[tuple[float, str, bool]] = field(default_factory=list)
     _running: dict[str, int] = field(default_factory=dict)
+    _suspects: set[str] = field(default_factory=set)
     _failures: dict[tuple[str, str], int] = field(default_factory=dict)
     _in_flight: int = 0
+    _slots: set[int] = field(default_factory=set)
 
     def run(self, eval_ids: Iterable[str] = (), to_measure: Iterable[str] = ()) -> None:
         """Returns when everything has an outcome; raises when told to stop before that."""
@@ -113,17 +119,20 @@ class Dispatcher:
         self._to_measure.extend(to_measure)
         failed = pause = None
         while True:
+            word = self.assigner.word()
             stopping = self.cancel.is_set() or failed is not None or self._is_outage()
-            if not stopping:
+            stopping = stopping or word == "end"
+            if not stopping and word == "go":
                 self._dispatch()
-            if not self._in_flight and (stopping or not self._is_work_left()):
+            is_done = word == "go" and not self._is_work_left()
+            if not self._in_flight and (stopping or is_done):
                 if not self._held:
                     break
                 pause = self._settle_held()
                 if stopping or pause is not None:
                     break
                 continue
-            done = self.executor.next_done(self._patience())
+            done = self.executor.next_done(self._patience() if word != "wait" else _PAUSE_TICK)
             if done is not None:
                 self._in_flight -= 1
                 failed = self._settle(done) or failed
@@ -135,6 +144,8 @@ class Dispatcher:
             raise Paused(faults.explain_unmeasured(self.assigner.where(), self._unmeasured))
         if failed is not None:
             raise StrictFailure(failed)
+        if word == "end":
+            raise faults.Halted
 
     def _is_work_left(self) -> bool:
         queued = self._waiting or self._delayed or self._alone or self._to_measure
@@ -155,7 +166,7 @@ class Dispatcher:
                 self._to_measure.append(eval_id)
             else:
                 self._enqueue(eval_id)
-        if self._alone_is_running():
+        if self._suspects:  # one of them runs, and alone
             return
         self._start_waiting()
         while more := self.assigner.more(self._room()):
@@ -177,7 +188,7 @@ class Dispatcher:
         while self._to_measure and self._in_flight < self.executor.capacity:
             self._start_measuring(self._to_measure.popleft())
         while self._in_flight < self.executor.capacity:
-            parent = self._next_parent()
+            parent = self._next_parent() if self.assigner.may_start() else None
             if parent is None:
                 break
             queue = self._waiting[parent]
@@ -192,6 +203,8 @@ class Dispatcher:
         request = self.assigner.request(evaluation, attempt)
         self.store.record(ev.Started(eval_id=eval_id, attempt=attempt))
         self._running[parent] = self._running.get(parent, 0) + 1
+        if faults.is_suspect(evaluation):
+            self._suspects.add(eval_id)
         self._submit(request)
 
     def _start_measuring(self, eval_id: str) -> None:
@@ -200,11 +213,11 @@ class Dispatcher:
         self._submit(self.assigner.heldout_request(evaluation, evaluation.attempt + tries))
 
     def _submit(self, request: Request) -> None:
+        """Each place for an evaluation has a number, the lowest that is free."""
         self._in_flight += 1
-        self.executor.submit(request)
-
-    def _alone_is_running(self) -> bool:
-        return any(e.status == "running" and faults.is_suspect(e) for e in self.assigner.peers())
+        slot = min(set(range(len(self._slots) + 1)) - self._slots)
+        self._slots.add(slot)
+        self.executor.submit(msgspec.structs.replace(request, slot=slot))
 
     def _next_parent(self) -> str | None:
         """The parent of the oldest waiting evaluation that its node's cap admits."""
@@ -233,11 +246,14 @@ class Dispatcher:
     def _settle(self, done: Done[Request, Outcome]) -> str | None:
         """Records an outcome or a retry; returns what is wrong if the run must stop at it."""
         request, outcome = done.request, done.outcome
+        if request.slot is not None:
+            self._slots.discard(request.slot)
         if isinstance(request, HeldoutRequest):
             assert outcome is None or isinstance(outcome, HeldoutOutcome)
             self._settle_measured(request.eval_id, outcome, done.error)
             return None
         self._running[request.parent_node_id] -= 1
+        self._suspects.discard(request.eval_id)
         assert outcome is None or isinstance(outcome, EvalOutcome)
         return self._settle_evaluated(request, outcome, done)
 
@@ -252,6 +268,11 @@ class Dispatcher:
         if error is not None and self.cancel.is_set():
             # What ran may have been hit by the same Ctrl-C: a failure then is not an answer.
             self._requeue(request, "interrupted", outcome)
+            return None
+        if error is not None and error.code == CAP_REACHED:
+            self._requeue(request, CAP_REACHED, outcome)
+            self.assigner.fell_short(eval_id)
+            self._enqueue(eval_id)
             return None
         if error is not None:
             failures = self._failed_again(eval_id, error.code)
@@ -377,6 +398,7 @@ class Dispatcher:
                 reason=reason,
                 usage=outcome.usage,
                 paused=paused,
+                roles=outcome.roles,
             )
         )
 

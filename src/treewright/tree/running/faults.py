@@ -29,7 +29,12 @@ OUTAGES = frozenset(
 )  # fmt: skip
 """Never the candidate's doing, as far as anybody can tell."""
 
-UNCLEAR = frozenset({WORKER_LOST, INTERNAL_ERROR, "llm_failed", "agent_failed", "agent_timeout"})
+UNCLEAR = frozenset(
+    {
+        WORKER_LOST, INTERNAL_ERROR, "llm_failed", "agent_failed", "agent_timeout",
+        "parent_sweep_failed",
+    }
+)  # fmt: skip
 """The candidate's doing if others of its depth got through, an outage if none did."""
 
 OF_THE_SWEEP = frozenset({"sweep_failed", "sweep_timeout"})
@@ -45,6 +50,10 @@ _LOSSES_OF_A_SUSPECT = 2
 
 class Paused(TreewrightError):
     """The search could not go on for reasons that are not the candidates'."""
+
+
+class Halted(Exception):
+    """Somebody told the run to stop; what was under way is done."""
 
 
 def is_suspect(evaluation: Evaluation) -> bool:

@@ -24,9 +24,9 @@ _DASK = "dask"
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """`backend` names an executor of `kernel.executors.registry`. `cluster` is the address of a
-    running dask scheduler; `cluster_remote` the name of a git remote that its workers can fetch
-    from, so that only what it lacks is sent."""
+    """`backend` names an executor of `kernel.executors.registry`. `cluster` is the address of
+    workers that are running; `cluster_remote` the name of a git remote that they can fetch from,
+    so that only what it lacks is sent."""
 
     max_evals: int = 1
     backend: str = registry.DEFAULT
@@ -34,12 +34,12 @@ class Parallelism:
     cluster_remote: str | None = None
 
     def __post_init__(self) -> None:
-        if self.backend != _DASK and (self.cluster or self.cluster_remote):
-            raise UsageError("--cluster and --cluster-remote need --parallel-backend dask")
         chosen = registry.find(self.backend)
-        if chosen.travels and self.backend != _DASK:
-            # Commits have to travel with the work, which is done for dask's workers only.
-            raise UsageError(f"--parallel-backend {self.backend} cannot evaluate commits; dask can")
+        if (self.cluster and not chosen.addressed) or (self.cluster_remote and not chosen.travels):
+            raise UsageError(
+                "--cluster and --cluster-remote need --parallel-backend dask, or a plug-in's that "
+                "takes them"
+            )
         if chosen.single and self.max_evals > 1:
             raise UsageError(
                 f"--parallel-backend {self.backend} evaluates one at a time; "
@@ -79,8 +79,22 @@ def executors(
         yield InlineExecutor
     else:
         backend = registry.find(parallelism.backend)
-        with backend.open(registry.Place(parallelism.max_evals)) as make:
-            yield make
+        place = registry.Place(parallelism.max_evals, parallelism.cluster)
+        if not backend.travels:
+            with backend.open(place) as make:
+                yield make
+            return
+        from treewright.tree.evaluating.travelling import travelling_executor
+
+        with travelling_executor(
+            backend,
+            place,
+            repo=repo,
+            dry_run=manifest.dry_run,
+            remote=parallelism.cluster_remote,
+            fence=Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch)),
+        ) as factory:
+            yield factory
 
 
 @contextlib.contextmanager

@@ -19,14 +19,16 @@ from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
-from treewright.tree.config import BackendConfig, Config
+from treewright.tree.config import BackendConfig, Config, LlmIdeas, OpenaiBackend
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.store import RunStore
 from treewright.tree.report import write_report
+from treewright.tree.repository import isolation
 from treewright.tree.repository.git import find_repository, hide_from_status
+from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
 from treewright.tree.running.by_depth import DepthCoordinator
@@ -35,7 +37,11 @@ from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
 from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.extending import extend
+from treewright.tree.running.faults import Paused
 from treewright.tree.running.housekeeping import Retention
+from treewright.tree.running.metering import Meter, caps_of
+from treewright.tree.running.notices import watching
 from treewright.tree.running.parallel import Parallelism, executors
 from treewright.tree.running.steady import SteadyCoordinator
 
@@ -58,6 +64,9 @@ class RunRequest:
     parallelism: Parallelism = field(default_factory=Parallelism)
     stale_seconds: float = DEFAULT_STALE_SECONDS
     force: bool = False
+    max_hours: float | None = None
+    extend: bool = False
+    """Settings that the run has otherwise are changed, not refused."""
 
 
 def locate(repo: Path, run_id: str) -> tuple[Path, Path]:
@@ -104,10 +113,20 @@ def open_run(
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
             _create(owned, new_run, cancel)
         else:
-            request.shape.check_against(owned.manifest)
+            given = extend(owned, request.shape) if request.extend else request.shape
+            given.check_against(owned.manifest)
             request.choosing.check_against(owned.manifest)
             _mention_idle_workers(request, owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
+        _check_slots(request.parallelism, recorded_config(owned.manifest))
+        if not owned.manifest.dry_run:
+            isolation.check(recorded_config(owned.manifest), repo)
+        _mention_unknown_prices(owned.manifest)
+        config = recorded_config(owned.manifest)
+        isolated = None if owned.manifest.dry_run else Isolation.of(config, repo, run_dir)
+        notices = stack.enter_context(watching(config.on_event, repo, isolated))
+        notices.look(owned.manifest)
+        owned.watcher = notices.recorded
         try:
             kind = DepthCoordinator if owned.manifest.steady is None else SteadyCoordinator
             coordinator = kind(
@@ -122,11 +141,15 @@ def open_run(
                         request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel
                     )
                 ),
+                Meter(request.max_hours),
+                request.parallelism.max_evals,
             )
             coordinator.recover()
             owned.snapshot()  # that of a killed owner was behind
             yield coordinator
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Paused):
+                notices.paused(str(error), owned.manifest)
             _quietly(owned.snapshot)
             raise
         owned.snapshot()
@@ -185,6 +208,7 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> New
         search=request.choosing.begin(request.shape, request.parallelism.max_evals),
     )
     new_run.check()
+    _check_slots(request.parallelism, new_run.config)
     if not request.shape.dry_run:
         _check_agents(new_run.config, repo)
     return new_run
@@ -220,7 +244,7 @@ def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest)
     """A run keeps its configuration; whoever edits the file meanwhile should know."""
     path = _config_path(request, repo)
     try:
-        same = msgspec.to_builtins(configuration.load(path)) == manifest.agent_config
+        same = configuration.load(path) == recorded_config(manifest)
     except UsageError:
         if request.config_path is not None:
             raise
@@ -231,6 +255,35 @@ def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest)
             path,
             manifest.tree_run_id,
         )
+
+
+def _check_slots(parallelism: Parallelism, config: Config) -> None:
+    for name, values in config.slots.items():
+        if len(values) < parallelism.max_evals:
+            raise UsageError(
+                f"[slots] {name} has {len(values)} values for {parallelism.max_evals} evaluations "
+                "at once; give as many, or lower --max-parallel-evals"
+            )
+
+
+def _mention_unknown_prices(manifest: Manifest) -> None:
+    """A cap on cost that does not see a cost would be believed and not hold."""
+    if "cost_usd" not in caps_of(manifest) or manifest.stop_reason is not None:
+        return
+    config = recorded_config(manifest)
+    agents = config.agents
+    roles = {"planner": agents.planner, "coder": agents.coder, "reviewer": agents.reviewer}
+    asked = [(role, b.endpoint) for role, b in roles.items() if isinstance(b, OpenaiBackend)]
+    asked += [("ideas", each.endpoint) for each in config.ideas if isinstance(each, LlmIdeas)]
+    for role, endpoint in asked:
+        prices = endpoint.usd_per_million_prompt_tokens, endpoint.usd_per_million_completion_tokens
+        if None in prices:
+            _log.warning(
+                "no price is known for %s (%s), so --max-cost-usd does not count it; give its "
+                "prices in the configuration, or --max-tokens",
+                role,
+                endpoint.model,
+            )
 
 
 def _mention_idle_workers(request: RunRequest, manifest: Manifest) -> None:

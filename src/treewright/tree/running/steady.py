@@ -12,50 +12,34 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from threading import Thread
 
 import msgspec
 
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
+from treewright.search.policies import Choice
 from treewright.tree.deciding.kept_files import baselines
 from treewright.tree.deciding.promotion import new_node
 from treewright.tree.deciding.steady import Standing, count, number_of, rebuild, stop_reason
+from treewright.tree.deciding.steered import Turns, growth, next_idea
 from treewright.tree.evaluating.heldout import HeldoutOutcome
-from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import Evaluation, Exhausted, Manifest, Node, SteadySearch
+from treewright.tree.records.model import (
+    Evaluation,
+    Exhausted,
+    IdeaRecord,
+    Node,
+    SteadySearch,
+)
+from treewright.tree.records.steering import applied, banned_ideas, injected
 from treewright.tree.running.coordinator import Coordinator, queued
 from treewright.tree.running.creation import ROOT_NODE
+from treewright.tree.running.generating import Generation, depends
+from treewright.tree.running.planning import Planned, Plans
 
 _RECENT = 32
 _QUICK_SECONDS = 0.05
-
-
-class Generation:
-    """Ideas for a node being thought of, beside the evaluations."""
-
-    def __init__(self, expander: Expander, manifest: Manifest, node: Node, number: int) -> None:
-        self.node_id = node.node_id
-        self.error: BaseException | None = None
-        self.event: ev.NodeExpanded | None = None
-        self._work = (expander, manifest, node.node_id, node.depth + 1, number)
-        self._thread = Thread(target=self._run, name="ideas", daemon=True)
-        self._thread.start()
-
-    def is_done(self, wait: float | None = 0.0) -> bool:
-        self._thread.join(wait)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        expander, manifest, node_id, depth, number = self._work
-        try:
-            self.event = expander.expand(
-                manifest, node_id, depth, manifest.ideas_per_node, expansion=number
-            )
-        except BaseException as error:  # whatever it is belongs to whoever waits for the ideas
-            self.error = error
 
 
 @dataclass(slots=True)
@@ -63,10 +47,11 @@ class SteadyCoordinator(Coordinator):
     """Advances a run until nothing is left to do."""
 
     _standing: Standing = field(init=False)
+    _turns: Turns = field(default_factory=Turns, init=False)
     _undecided: dict[str, None] = field(default_factory=dict, init=False)
     _ready: set[str] = field(default_factory=set, init=False)
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_RECENT), init=False)
-    _generation: Generation | None = field(default=None, init=False)
+    _plans: Plans = field(default_factory=Plans, init=False)
     _no_ideas: BaseException | None = field(default=None, init=False)
 
     @property
@@ -75,11 +60,10 @@ class SteadyCoordinator(Coordinator):
         assert steady is not None
         return steady
 
-    def advance(self) -> bool:
-        """Goes on until there is a stop reason; False if there was one before."""
-        if self.manifest.stop_reason is not None:
-            return False
+    def _go_on(self) -> None:
         self._standing = rebuild(self.manifest, self._steady)
+        self._turns = Turns.of(self.manifest)
+        self._plans.owe(self._expander.owed(self.manifest))
         open_ones = [e for e in self.manifest.evaluations.values() if e.decision is None]
         self._undecided = dict.fromkeys(e.eval_id for e in open_ones)
         self._ideas = {e.idea_path: self._read_idea(e) for e in open_ones}
@@ -92,15 +76,22 @@ class SteadyCoordinator(Coordinator):
         try:
             self._dispatch([e.eval_id for e in open_ones if e.status == "pending"], to_measure)
         finally:
-            if self._generation is not None:
-                self._generation.is_done(wait=None)
+            self._plans.wait()
+            self._plans.forget()
+            self._plans.clean_up(self._expander, self.manifest)
         if self._no_ideas is not None:
             raise self._no_ideas
         if self._undecided or not (self._budget_is_used_up() or self._standing.sequencer.is_over):
             raise StorageError("the search has more to do, and nothing to do it with")
         self.store.record(ev.Stopped(reason=stop_reason(self.manifest, self._steady)))
         self.store.snapshot()
-        return True
+
+    def _may_change_tree(self) -> bool:
+        return not self._plans and not self._plans.is_generating
+
+    def _changed(self, event: ev.Steered) -> None:
+        self._standing = rebuild(self.manifest, self._steady)
+        self._turns.add(event.record)
 
     # -- choosing -------------------------------------------------------------------------
 
@@ -108,70 +99,155 @@ class SteadyCoordinator(Coordinator):
         """Choices that can be made now. In `fixed` order all of them, because when they are made
         changes nothing; in `live` order only for workers that are free, to know as much as
         there is to know."""
-        found: list[str] = []
+        found = self._take_planned()
         is_live = self._steady.order == "live"
-        self._take_ideas()
         while not (is_live and len(found) >= room) and self._may_choose():
-            choice = self._standing.sequencer.propose()
-            if choice is None:
+            choice = self._propose()
+            planned = self._plan(choice) if choice is not None else None
+            if planned is None:
                 break
-            node = self.manifest.nodes[self._standing.nodes[choice.parent]]
-            if count(node.tried) < len(node.ideas):
-                found.append(self._queue(node))
-                self._standing.sequencer.tree.reserve(*choice)
-            else:
-                number = self._steady.expansions + 1
-                self._generation = Generation(self._expander, self.manifest, node, number)
-                self._generation.is_done(wait=_QUICK_SECONDS)
-                self._take_ideas()
+            self._plans.add(planned)
+            if planned.generation is not None:
+                planned.generation.is_done(wait=_QUICK_SECONDS)
+            found += self._take_planned()
         return found
 
+    def _plan(self, choice: Choice) -> Planned | None:
+        """A choice with its idea, or with the generation that it has to wait for; None where it
+        cannot have one yet."""
+        manifest, sequencer = self.manifest, self._standing.sequencer
+        node = manifest.nodes[self._standing.nodes[choice.parent]]
+        planned = self._plans.of(node.node_id)
+        generation = None
+        if self._next_idea(node, len(planned)) is None:
+            under_way = self._plans.under_way()
+            if any(each.generation is not None for each in planned) or self._inbox.waiting():
+                return None  # what somebody wants changed comes before further ideas
+            if len(under_way) >= self._generations_at_once() or self._plans.has_dropped:
+                return None
+            if depends(manifest, node, under_way):
+                return None
+            generation = Generation(
+                self._expander,
+                manifest,
+                node,
+                depth=node.depth + 1,
+                most=manifest.ideas_per_node,
+                number=self._steady.expansions + 1 + len(under_way),
+                seen=sequencer.seen,
+            )
+        return Planned(sequencer.made + 1, sequencer.seen, choice, node.node_id, generation)
+
+    def _propose(self) -> Choice | None:
+        """What the policy chooses, or the node whose turn it is by somebody's word."""
+        last = self._plans.last
+        if last is not None and not last.is_reserved:
+            self._standing.sequencer.tree.reserve(*last.choice)
+            last.is_reserved = True
+        choice = self._standing.sequencer.propose()
+        tree = self._standing.sequencer.tree
+        wanted = self._turns.whose(lambda node_id: growth(tree, self._branch(node_id)))
+        if choice is None or wanted is None:
+            return choice
+        return Choice(self._branch(wanted))
+
+    def _branch(self, node_id: str) -> int:
+        """The number of the choice that a node came from."""
+        source = self.manifest.nodes[node_id].artifacts.promoted_from_eval_id
+        return number_of(source) if source is not None else 0
+
+    def _next_idea(self, node: Node, after: int = 0) -> IdeaRecord | None:
+        """The idea that is tried next on a node, or so many after that one."""
+        records = applied(self.manifest.steering)
+        if not records:
+            place = count(node.tried) + after
+            return node.ideas[place] if place < len(node.ideas) else None
+        evaluations = self.manifest.evaluations.values()
+        of_node = {e.idea_path for e in evaluations if e.parent_node_id == node.node_id}
+        return next_idea(node, of_node, injected(records), banned_ideas(records))
+
     def _may_choose(self) -> bool:
-        waiting = self._generation is not None or self._no_ideas is not None
-        return not (waiting or self.cancel.is_set() or self._budget_is_used_up())
+        if self._no_ideas is not None or self.cancel.is_set() or self._budget_is_used_up():
+            return False
+        return not self._plans or self._may_plan_ahead()
+
+    def _may_plan_ahead(self) -> bool:
+        """Whether to choose as if those before had their ideas. Not where somebody steers: whose
+        turn it is, and which idea is next, follows what is recorded."""
+        is_steered = bool(applied(self.manifest.steering)) or bool(self._inbox.waiting())
+        alone = self._generations_at_once() == 1 or self._steady.order == "live"
+        return not (alone or is_steered)
 
     def _budget_is_used_up(self) -> bool:
-        return Budget(self.manifest.max_total_idea_evals).evals_left(self.manifest.spent) == 0
+        budget = Budget(self.manifest.max_total_idea_evals)
+        return budget.evals_left(self.manifest.spent, len(self._plans)) == 0
 
-    def _take_ideas(self) -> None:
-        """Records ideas that are ready, or that there are none. Where they could not be had,
-        what is under way is finished before that is said."""
-        generation = self._generation
-        if generation is None or not generation.is_done():
-            return
-        self._generation = None
-        self._no_ideas = generation.error
-        event = generation.event
-        if event is None:
-            return
-        if event.ideas:
-            self.store.record(event)
-            return
+    def _take_planned(self) -> list[str]:
+        """Records choices whose turn has come, and the ideas they waited for, or that there are
+        none. Where ideas could not be had, what is under way is finished before that is said."""
+        self._plans.clean_up(self._expander, self.manifest)
+        found: list[str] = []
+        while (first := self._plans.first) is not None:
+            generation = first.generation
+            if generation is not None:
+                if not generation.is_done():
+                    break
+                first.generation = None
+                self._no_ideas, event = generation.error, generation.event
+                if event is None:
+                    self._forget_plans()
+                    break
+                if not event.ideas:
+                    self._forget_plans()
+                    self._exhaust(event)
+                    break
+                self._record_ideas(event)
+            idea = self._next_idea(self.manifest.nodes[first.node_id])
+            if idea is None:  # banned, all of them
+                self._forget_plans()
+                break
+            found.append(self._queue(first, idea))
+            self._plans.take_first()
+        return found
+
+    def _forget_plans(self) -> None:
+        if self._plans.forget():
+            self._standing = rebuild(self.manifest, self._steady)
+            self._standing.sequencer.propose()  # it knows again what the first of them knew
+
+    def _exhaust(self, event: ev.NodeExpanded) -> None:
         sequencer = self._standing.sequencer
         event.exhausted = Exhausted(event.node_id, sequencer.made + 1, sequencer.seen)
-        self.store.record(event)
-        source = self.manifest.nodes[event.node_id].artifacts.promoted_from_eval_id
-        sequencer.exhaust(number_of(source) if source is not None else 0)
+        self._record_ideas(event)
+        sequencer.exhaust(self._branch(event.node_id))
 
-    def _queue(self, node: Node) -> str:
+    def _record_ideas(self, event: ev.NodeExpanded) -> None:
+        self._plans.add_owed(self._expander, self.manifest, event)
+        self.store.record(event)
+        self._plans.settle_owed(self._expander, self.manifest)
+
+    def _queue(self, planned: Planned, idea: IdeaRecord) -> str:
         """The node's next idea becomes the evaluation of the next number."""
-        sequencer = self._standing.sequencer
-        idea = node.ideas[count(node.tried)]
-        event = queued(sequencer.made + 1, node, idea, node.depth + 1)
-        event.seen = sequencer.seen
+        node = self.manifest.nodes[planned.node_id]
+        event = queued(planned.number, node, idea, node.depth + 1)
+        event.seen = planned.seen
         self.store.record(event)
         evaluation = self.manifest.evaluations[event.eval_id]
         self._undecided[event.eval_id] = None
         self._deciding.hold_nodes([node])
         self._ideas[idea.path] = self._read_idea(evaluation)
+        if not planned.is_reserved:
+            self._standing.sequencer.tree.reserve(*planned.choice)
+        self._turns.take(node.node_id)
         return event.eval_id
 
     def is_preparing(self) -> bool:
-        return self._generation is not None
+        return self._plans.is_generating
 
     # -- settling -------------------------------------------------------------------------
 
     def finished(self, eval_id: str) -> Sequence[str]:
+        Coordinator.finished(self, eval_id)
         self._recent.append(eval_id)
         return self._settle_or_measure(self.manifest.evaluations[eval_id])
 

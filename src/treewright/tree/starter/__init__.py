@@ -1,4 +1,5 @@
-"""`treewright init`: looks at a repository and writes a first treewright.toml for it."""
+"""`treewright init`: looks at a repository and writes a first treewright.toml for it; or makes
+one, with its sweep, of a task that another program was written for."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ from pathlib import Path, PurePosixPath
 from treewright.tree.repository.git import git
 from treewright.tree.starter.columns import Column, columns_of_csv, columns_of_script
 
+SWEEP = "treewright_sweep.py"
+"""What `init` calls a sweep that it writes."""
 _SWEEP_STEMS = (
     "sweep", "run_sweep", "benchmark", "bench", "evaluate", "evaluator", "eval", "run_eval",
     "measure", "score", "experiment",
@@ -61,7 +63,7 @@ def survey(repo: Path) -> Survey:
     ideas = next((d for d in ("ideas",) if _has(files, d, ".md")), None)
     return Survey(
         tests_command=tests,
-        sweep_command=_run_script(script, prefix) if script else None,
+        sweep_command=run_script(script, prefix) if script else None,
         sweep_script=script,
         results_csv=results,
         columns=columns,
@@ -121,9 +123,11 @@ def _packages(files: list[str]) -> list[str]:
     )
 
 
-def _run_script(script: str, prefix: str) -> str:
+def run_script(script: str, prefix: str) -> str:
+    """The command for a script. Our own sweep is run without this checkout in Python's path."""
     if script.endswith(".py"):
-        return f"{prefix}{_python()} {shlex.quote(script)}"
+        isolated = " -I" if PurePosixPath(script).name == SWEEP else ""
+        return f"{prefix}{_python()}{isolated} {shlex.quote(script)}"
     return f"{_SCRIPT_RUNNERS[PurePosixPath(script).suffix]} {shlex.quote(script)}"
 
 
@@ -185,8 +189,21 @@ def _protected(repo: Path, files: list[str], script: str | None, ideas: str | No
     if "pyproject.toml" in files and "[tool.pytest" in _text(repo, "pyproject.toml"):
         settings.append("pyproject.toml")
     judges = [f for f in files if _is_judge(f) and f.split("/")[0] not in directories]
-    found = [script, *judges, *directories, *single, *settings, ideas]
+    reads = [f for f in _read_by(repo, files, script) if f.split("/")[0] not in directories]
+    found = [script, *judges, *reads, *directories, *single, *settings, ideas]
     return list(dict.fromkeys(path for path in found if path))
+
+
+def _read_by(repo: Path, files: list[str], script: str | None) -> list[str]:
+    """Files other than code that the sweep names: configs, expected answers, data. Looked up
+    where it runs, and beside it."""
+    if script is None:
+        return []
+    names = set(re.findall(r"""["']([^"'\n]{1,200})["']""", _text(repo, script)))
+    beside = PurePosixPath(script).parent
+    known = {f for f in files if PurePosixPath(f).suffix.lower() not in _CODE}
+    found = {str(place / name) for name in names for place in (PurePosixPath("."), beside)}
+    return sorted(found & known)
 
 
 def _is_test(path: str) -> bool:

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import PurePosixPath
 
 from treewright.tree.config import FILL_IN
-from treewright.tree.starter.survey import Survey
+from treewright.tree.starter.survey import SWEEP, Survey
+
+OWN_SWEEP = """\
+# It runs from a checkout of the root of its own, and only it can have written its results.
+checkout = "root"
+sealed = true"""
+"""For a sweep that was made by `init`."""
+
+
+_THEIR_SWEEP = """\
+# Run it from a checkout of the root, out of a candidate's reach, once it finds the candidate's
+# code in the directory TREEWRIGHT_CANDIDATE (docs/sweep-contract.md):
+# checkout = "root\""""
 
 
 def render(found: Survey) -> str:
@@ -21,16 +34,16 @@ def render(found: Survey) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
     """A JSON string is a TOML basic string, but for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _list(items: list[str]) -> str:
-    one_line = f"[{', '.join(map(_quote, items))}]"
+def quoted_list(items: list[str]) -> str:
+    one_line = f"[{', '.join(map(quote, items))}]"
     if len(one_line) <= 80:
         return one_line
-    return "[\n" + "".join(f"  {_quote(item)},\n" for item in items) + "]"
+    return "[\n" + "".join(f"  {quote(item)},\n" for item in items) + "]"
 
 
 def _head(found: Survey) -> str:
@@ -45,7 +58,7 @@ def _head(found: Survey) -> str:
 # Every key is explained in Treewright's docs/configuration.md; `treewright doctor` checks them.
 
 # The sweep's results for the code as it is now. {origin}
-baseline_csv = {_quote(baseline)}
+baseline_csv = {quote(baseline)}
 
 # Feeds the bootstrap intervals and, as TREEWRIGHT_SEED, the sweep.
 seed = 0
@@ -53,7 +66,7 @@ seed = 0
 # A candidate that touches one of these is rejected before anything runs. Name all that
 # decides: the sweep and what it imports to measure, its data, the tests. Directories
 # count as a whole, * is a wildcard. (The baseline and this file are always protected.)
-protected_paths = {_list(found.protected)}"""
+protected_paths = {quoted_list(found.protected)}"""
 
 
 def _sweep(found: Survey) -> str:
@@ -63,14 +76,17 @@ def _sweep(found: Survey) -> str:
     else:
         note = f"# Replace {FILL_IN}. A template: docs/sweep-contract.md."
         command = FILL_IN
+    own = found.sweep_script is not None and PurePosixPath(found.sweep_script).name == SWEEP
+    where = OWN_SWEEP if own else _THEIR_SWEEP
     return f"""\
-# Runs in a candidate's checkout and writes one CSV row per config to the path in
+# Measures a candidate and writes one CSV row per config to the path in
 # TREEWRIGHT_RESULTS_CSV: config_id, status ("ok"), and the metrics below. It must honour
 # TREEWRIGHT_SWEEP_CONFIG_LIMIT (only config_id < limit), and _START for held-out configs.
 {note}
 [sweep]
-command = {_quote(command)}
-timeout_seconds = 3600"""
+command = {quote(command)}
+timeout_seconds = 3600
+{where}"""
 
 
 def _tests(found: Survey) -> str:
@@ -83,7 +99,7 @@ def _tests(found: Survey) -> str:
     return f"""\
 # Must exit with 0 before a candidate is swept.
 [tests]
-command = {_quote(found.tests_command)}
+command = {quote(found.tests_command)}
 timeout_seconds = 1800"""
 
 
@@ -98,7 +114,7 @@ def _metrics(found: Survey) -> str:
     for place, (name, direction) in enumerate(columns):
         rest = "primary = true\nweight = 1.0" if place == 0 else "weight = 0.1"
         tables.append(
-            f"[[metrics]]\nname = {_quote(name)}\ndirection = {_quote(direction)}\n{rest}\n"
+            f"[[metrics]]\nname = {quote(name)}\ndirection = {quote(direction)}\n{rest}\n"
             "tolerance = 0.0"
         )
     return f"""\
@@ -112,12 +128,12 @@ def _metrics(found: Survey) -> str:
 def _ideas(found: Survey) -> str:
     tables = []
     if found.idea_directory is not None:
-        tables.append(f'[[ideas]]\nsource = "directory"\npath = {_quote(found.idea_directory)}')
+        tables.append(f'[[ideas]]\nsource = "directory"\npath = {quote(found.idea_directory)}')
     if found.tunable:
         tables.append(
             "# Single edits to the numbers in these files, made offline. Narrow it down to\n"
             "# where the numbers matter.\n"
-            f'[[ideas]]\nsource = "mutate"\nfiles = {_list(found.tunable)}'
+            f'[[ideas]]\nsource = "mutate"\nfiles = {quoted_list(found.tunable)}'
         )
     if not tables:
         tables.append(

@@ -14,14 +14,30 @@ import msgspec
 
 from treewright.kernel.errors import TreewrightError
 from treewright.search.policies import Choice
-from treewright.tree.deciding.steady import Standing, count, number_of
+from treewright.tree.deciding.steady import (
+    Standing,
+    count,
+    exhausted_now,
+    number_of,
+    rebuild,
+)
+from treewright.tree.deciding.steered import Turns, growth, next_idea
 from treewright.tree.records.model import (
+    UNSET,
     Decision,
     Evaluation,
     Exhausted,
     Manifest,
     SteadySearch,
     StopReason,
+)
+from treewright.tree.records.steering import (
+    Steering,
+    applied,
+    banned_ideas,
+    injected,
+    is_stopped,
+    undone,
 )
 from treewright.tree.validation.decisions import compare_decisions
 from treewright.tree.validation.findings import Finding
@@ -50,12 +66,17 @@ class _Walk:
     _standing: Standing = field(init=False)
     _settled: list[Evaluation] = field(init=False)
     _exhausted: list[Exhausted] = field(init=False)
-    _tried: dict[str, int] = field(default_factory=dict)
+    _changes: list[Steering] = field(init=False)
+    _tried: dict[str, set[str]] = field(default_factory=dict)
+    _turns: Turns = field(default_factory=Turns)
+    _applied: list[Steering] = field(default_factory=list)
     _count: int = 1
     _is_fixed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._standing = Standing.beginning(self.manifest, self.steady)
+        self._changes = applied(self.manifest.steering)
+        first = undone({"max_depth": self.manifest.max_depth}, self._changes)["max_depth"]
+        self._standing = Standing.beginning(self.manifest, self.steady, first)
         decided = [e for e in self.evaluations if e.decision is not None]
         self._settled = sorted(decided, key=lambda e: count(e.place))
         self._exhausted = list(self.steady.exhausted)
@@ -64,6 +85,7 @@ class _Walk:
     def run(self) -> Iterator[Finding]:
         yield from self._order()
         for number, evaluation in enumerate(self.evaluations, start=1):
+            yield from self._change(number)
             yield from self._exhaust_recorded(number)
             yield from self._settle_up_to(count(evaluation.seen))
             problem = self._choose(number, evaluation)
@@ -71,6 +93,7 @@ class _Walk:
                 yield Finding("choice_differs", evaluation.eval_id, problem)
                 return
             yield from self._idea(evaluation)
+        yield from self._change(len(self.evaluations) + 1)
         yield from self._exhaust_recorded(len(self.evaluations) + 1)
         yield from self._settle_up_to(len(self._settled))
         yield from self._stop()
@@ -124,18 +147,31 @@ class _Walk:
                 f"recorded is {recorded}"
             )
         sequencer.tree.reserve(*choice)
+        self._turns.take(evaluation.parent_node_id)
         return None
 
     def _propose(self, number: int) -> Choice | None:
         """What the policy says; where it was found that there are no ideas there, what it says
         when it knows that."""
         sequencer = self._standing.sequencer
-        while (choice := sequencer.propose()) is not None:
+        while (choice := self._next()) is not None:
             found = Exhausted(self._standing.nodes[choice.parent], number, sequencer.seen)
             if self._exhausted[:1] != [found]:
                 break
             self._exhaust_next()
         return choice
+
+    def _next(self) -> Choice | None:
+        """The policy's choice, or that of somebody who said whose turn it is."""
+        sequencer = self._standing.sequencer
+        choice = sequencer.propose()
+        branches = {node_id: number for number, node_id in self._standing.nodes.items()}
+        wanted = self._turns.whose(
+            lambda node_id: (
+                growth(sequencer.tree, branches[node_id]) if node_id in branches else "later"
+            )
+        )
+        return choice if choice is None or wanted is None else Choice(branches[wanted])
 
     def _exhaust_recorded(self, number: int) -> Iterator[Finding]:
         """In `live` order more may be known when ideas were found to be missing than when they
@@ -149,18 +185,38 @@ class _Walk:
         branch = next(n for n, node_id in self._standing.nodes.items() if node_id == found.node_id)
         self._standing.sequencer.exhaust(branch)
 
+    def _change(self, number: int) -> Iterator[Finding]:
+        """What somebody changed before that choice: from there on the search is the one that
+        the records up to there make under the new rules."""
+        while self._changes and self._changes[0].evaluations < number:
+            change = self._changes.pop(0)
+            yield from self._settle_up_to(change.settled)
+            if len(self.steady.exhausted) - len(self._exhausted) < change.exhausted:
+                yield from self._exhaust_recorded(number)
+                self._propose(number)
+            self._standing = rebuild(self.manifest, self.steady, self.evaluations, change)
+            self._turns.add(change)
+            self._applied.append(change)
+
     def _idea(self, evaluation: Evaluation) -> Iterator[Finding]:
         """A choice tries the next idea of its node."""
         node = self.manifest.nodes[evaluation.parent_node_id]
-        tried = self._tried.get(node.node_id, 0)
-        self._tried[node.node_id] = tried + 1
-        if tried >= len(node.ideas) or node.ideas[tried].path != evaluation.idea_path:
+        tried = self._tried.setdefault(node.node_id, set())
+        later = {*injected(self._changes), *banned_ideas(self._applied)}
+        idea = next_idea(node, tried, injected(self._applied), later)
+        tried.add(evaluation.idea_path)
+        if idea is None or idea.path != evaluation.idea_path:
             message = f"{evaluation.idea_path} is not the next idea of {node.node_id}"
             yield Finding("queue_differs", evaluation.eval_id, message)
 
     def _stop(self) -> Iterator[Finding]:
         """A search stops when the budget is used up, or when nothing can be chosen any more."""
-        recorded, again = self.manifest.stop_reason, self._stop_reason()
+        recorded = self.manifest.stop_reason
+        if recorded == "stopped" and is_stopped(applied(self.manifest.steering)):
+            return
+        if recorded == "cap_reached" and self.manifest.caps is not UNSET:
+            return
+        again = self._stop_reason()
         undecided = len(self._settled) < len(self.evaluations)
         if recorded is not None and (recorded != again or undecided):
             message = f"it is {recorded}, the choices give {again}"
@@ -173,7 +229,7 @@ class _Walk:
             return "max_total_idea_evals"
         if self._propose(len(self.evaluations) + 1) is not None:
             return None
-        if self.steady.exhausted:
+        if exhausted_now(self.manifest, self.steady):
             return "no_new_ideas"
         deepest = max(node.depth for node in manifest.nodes.values())
         return "max_depth_reached" if deepest == manifest.max_depth else "empty_frontier"

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from treewright.tree.deciding.rounds import rules_of
+from treewright.tree.deciding.steady import exhausted_now
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
@@ -16,7 +18,9 @@ from treewright.tree.records.model import (
     Manifest,
     Node,
     SteadySearch,
+    Unset,
 )
+from treewright.tree.records.steering import applied, banned_nodes, injected
 from treewright.tree.validation.findings import Finding, Subject
 
 _TASK_STATE = {
@@ -61,6 +65,7 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
     if done and evaluation.attempt < 1:
         yield f"status is {status} after {evaluation.attempt} attempts"
     yield from _decision_problems(evaluation, manifest, done)
+    yield from _reuse_problems(evaluation, manifest)
     results = evaluation.results_csv.path if evaluation.results_csv else None
     if evaluation.candidate_results_csv_path != results:
         yield "candidate_results_csv_path is not the path of its results artifact"
@@ -69,6 +74,27 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
     summary = layout.summary(evaluation.experiment_dir) if done else None
     if evaluation.summary_path != summary:
         yield f"summary_path is {evaluation.summary_path}"
+
+
+def _reuse_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
+    """Results that were used again are those of the same code, and the same bytes."""
+    source = evaluation.results_from
+    if isinstance(source, Unset):
+        return
+    if source in manifest.nodes:
+        node = manifest.nodes[source]
+        tree, results = node.tree, node.artifacts.baseline
+    elif source in manifest.evaluations:
+        found = manifest.evaluations[source]
+        tree, results = found.candidate_tree, found.results_csv
+    else:
+        yield f"results_from names {source}, which is not there"
+        return
+    own = evaluation.results_csv
+    if tree != evaluation.candidate_tree:
+        yield f"results_from is {source}, which has other code"
+    if own is None or results is None or own.sha256 != results.sha256:
+        yield f"its results are not those of {source}"
 
 
 def _decision_problems(evaluation: Evaluation, manifest: Manifest, done: bool) -> Iterator[str]:
@@ -161,11 +187,14 @@ def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -
     latest = [idea.path for idea in node.ideas if turn_of(idea) == last_turn(node)]
     if node.generated_idea_files != latest:
         yield "generated_idea_files are not the ideas of its last expansion"
+    by_hand = injected(applied(manifest.steering))
+    changed = (r.before.get("ideas_per_node", 0) for r in applied(manifest.steering))
+    most = max(manifest.ideas_per_node, *changed, 0)
     for turn in sorted({turn_of(idea) for idea in node.ideas}):
-        count = sum(turn_of(idea) == turn for idea in node.ideas)
-        if count > manifest.ideas_per_node:
+        count = sum(turn_of(idea) == turn and idea.path not in by_hand for idea in node.ideas)
+        if count > most:
             what = "at depth" if manifest.steady is None else "of expansion"
-            yield f"{count} ideas {what} {turn}, allowed are {manifest.ideas_per_node}"
+            yield f"{count} ideas {what} {turn}, allowed are {most}"
     if manifest.dedupe_scope != "none":
         yield from _duplicates(node, manifest, first)
 
@@ -229,8 +258,9 @@ def check_rounds(subject: Subject) -> Iterator[Finding]:
             yield Finding("depth_state", owner, "promoted are not the nodes of this depth")
         if steady is not None:
             continue
-        if len(record.promoted) > manifest.beam_width:
-            message = f"{len(record.promoted)} promoted, the beam is {manifest.beam_width} wide"
+        width = rules_of(manifest, record.depth).beam_width
+        if len(record.promoted) > width:
+            message = f"{len(record.promoted)} promoted, the beam is {width} wide"
             yield Finding("beam_overrun", owner, message)
         if (record.finished_at is not None) != (record.depth <= manifest.current_depth):
             yield Finding("depth_state", owner, "finished_at and current_depth disagree")
@@ -246,7 +276,8 @@ def _steady_state(manifest: Manifest, steady: SteadySearch) -> Iterator[Finding]
     tried: dict[str, int] = {}
     for evaluation in manifest.evaluations.values():
         tried[evaluation.parent_node_id] = tried.get(evaluation.parent_node_id, 0) + 1
-    exhausted = {found.node_id for found in steady.exhausted}
+    exhausted = {found.node_id for found in exhausted_now(manifest, steady)}
+    exhausted |= banned_nodes(applied(manifest.steering))
     for node in manifest.nodes.values():
         own = tried.get(node.node_id, 0)
         if (node.tried or 0) != own:

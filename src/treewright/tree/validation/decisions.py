@@ -11,28 +11,42 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.kernel.budget import Budget, Spending
-from treewright.tree.deciding import beam
-from treewright.tree.records.model import Decision, DepthRecord, Evaluation, Manifest, StopReason
+from treewright.tree.deciding import beam, rounds
+from treewright.tree.deciding.rounds import Round, Rules
+from treewright.tree.deciding.sameness import Known
+from treewright.tree.records.model import (
+    UNSET,
+    Decision,
+    DepthRecord,
+    Evaluation,
+    Manifest,
+    StopReason,
+)
+from treewright.tree.records.steering import Steering, applied, banned_nodes, is_stopped
 from treewright.tree.running.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
 
 def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iterator[Finding]:
     """Walks the search from the root, depth by depth, and compares."""
-    frontier, count, queued = [ROOT_NODE], 1, 0
+    frontier, count, queued, unlucky = [ROOT_NODE], 1, 0, 0
     stop: StopReason | None = None
+    start = rounds.Round(0, frontier, frontier, 0, 0)
+    if changes := rounds.changes_after(manifest, 0):
+        frontier, stop = _changed(manifest, start, changes)
     for record in manifest.depths:
+        rules = rounds.rules_of(manifest, record.depth)
         owner = f"depth {record.depth}"
         if stop is not None:
             yield Finding("stop_reason_differs", owner, f"the search should have stopped: {stop}")
         yield from _frontier(record, frontier)
-        yield from _queue(manifest, record, queued)
+        yield from _queue(manifest, rules, record, queued)
         queued += len(record.eval_ids)
         if record.depth > manifest.current_depth:
             stop = "no_new_ideas" if _found_no_ideas(manifest, record) else None
             break
         of_depth = [evaluations[eval_id] for eval_id in record.eval_ids]
-        selection = _select(manifest, record, of_depth)
+        selection = _select(manifest, rules, record, of_depth)
         if selection.to_confirm:
             message = f"{selection.to_confirm[0]} had to be confirmed before the depth was decided"
             yield Finding("confirmation_missing", owner, message)
@@ -41,9 +55,18 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
         yield from compare_decisions(of_depth, decisions)
         yield from _needless(of_depth, decisions)
         count += len(new_nodes)
-        if new_nodes or manifest.stop_on_empty_frontier:
-            frontier = new_nodes
-        stop = _stop_reason(manifest, record.depth, queued, bool(new_nodes))
+        unlucky = 0 if new_nodes else unlucky + 1
+        done = rounds.Round(record.depth, frontier, new_nodes, unlucky, queued)
+        before = [r for r in applied(manifest.steering) if r.depth < record.depth]
+        banned = banned_nodes(before)
+        frontier = rounds.next_frontier(manifest, rules, done, manifest.nodes, banned)
+        stop = _stop_reason(rules, done)
+        if changes := rounds.changes_after(manifest, record.depth):
+            frontier, stop = _changed(manifest, done, changes)
+    if is_stopped(applied(manifest.steering)):
+        stop = "stopped"
+    elif manifest.stop_reason == "cap_reached" and stop is None and manifest.caps is not UNSET:
+        stop = "cap_reached"
     if manifest.frontier != frontier:
         message = f"it is {manifest.frontier}, the decisions give {frontier}"
         yield Finding("frontier_differs", "run", message)
@@ -52,21 +75,25 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
         yield Finding("stop_reason_differs", "run", message)
 
 
+def _changed(
+    manifest: Manifest, done: Round, changes: list[Steering]
+) -> tuple[list[str], StopReason | None]:
+    return rounds.after_changes(manifest, done, rounds.rules_after(manifest, changes[-1]), changes)
+
+
 def _frontier(record: DepthRecord, frontier: list[str]) -> Iterator[Finding]:
     if record.frontier and record.frontier != frontier:
         message = f"expanded {record.frontier}, the decisions before it give {frontier}"
         yield Finding("frontier_differs", f"depth {record.depth}", message)
 
 
-def _queue(manifest: Manifest, record: DepthRecord, queued: int) -> Iterator[Finding]:
+def _queue(manifest: Manifest, rules: Rules, record: DepthRecord, queued: int) -> Iterator[Finding]:
     """Which ideas were evaluated under which id, as far as the budget went."""
     tasks = [
         (node_id, idea.path)
-        for node_id in sorted(record.frontier)
-        for idea in manifest.nodes[node_id].ideas
-        if idea.depth == record.depth
+        for node_id, idea in rounds.tasks(manifest, record.frontier, record.depth)
     ]
-    allowed = Budget(manifest.max_total_idea_evals).allow(len(tasks), Spending(evals=queued))
+    allowed = Budget(rules.max_total_idea_evals).allow(len(tasks), Spending(evals=queued))
     evaluated = [manifest.evaluations[eval_id] for eval_id in record.eval_ids]
     unqueued = not evaluated and record.depth > manifest.current_depth
     if not unqueued and [(e.parent_node_id, e.idea_path) for e in evaluated] != tasks[:allowed]:
@@ -79,19 +106,20 @@ def _found_no_ideas(manifest: Manifest, record: DepthRecord) -> bool:
     nodes = [manifest.nodes[node_id] for node_id in record.frontier]
     expanded = all(node.expanded_for_depth == record.depth for node in nodes)
     empty = not any(idea.depth == record.depth for node in nodes for idea in node.ideas)
-    return expanded and empty and manifest.stop_reason is not None
+    return expanded and empty and manifest.stop_reason == "no_new_ideas"
 
 
 def _select(
-    manifest: Manifest, record: DepthRecord, evaluations: list[Evaluation]
+    manifest: Manifest, rules: Rules, record: DepthRecord, evaluations: list[Evaluation]
 ) -> beam.Selection:
-    known = {node.tree for node in manifest.nodes.values() if node.depth < record.depth}
+    earlier = (node for node in manifest.nodes.values() if node.depth < record.depth)
+    known = Known.of(manifest, earlier)
     confirmations = None
     if manifest.confirm_configs:
         confirmations = {
             e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
         }
-    return beam.select(evaluations, manifest.beam_width, known, confirmations)
+    return beam.select(evaluations, rules.beam_width, known, confirmations)
 
 
 def _with_node_ids(selection: beam.Selection, count: int) -> tuple[dict[str, Decision], list[str]]:
@@ -143,14 +171,13 @@ def _gate(decision: Decision) -> str:
     return f"{said} ({', '.join(decision.gate.reasons)})"
 
 
-def _stop_reason(
-    manifest: Manifest, depth: int, evaluations: int, promoted: bool
-) -> StopReason | None:
+def _stop_reason(rules: Rules, done: Round) -> StopReason | None:
     """Written out again on purpose: a check that calls what it checks finds nothing."""
-    if manifest.max_total_idea_evals is not None and evaluations >= manifest.max_total_idea_evals:
+    limit = rules.max_total_idea_evals
+    if limit is not None and done.evaluations >= limit:
         return "max_total_idea_evals"
-    if not promoted and manifest.stop_on_empty_frontier:
+    if rules.stop_on_empty_frontier and done.unlucky >= rules.patience:
         return "empty_frontier"
-    if depth >= manifest.max_depth:
+    if done.depth >= rules.max_depth:
         return "max_depth_reached"
     return None

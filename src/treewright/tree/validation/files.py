@@ -10,6 +10,7 @@ from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Node
+from treewright.tree.records.steering import applied, injected
 from treewright.tree.validation.consistency import last_turn, turn_of
 from treewright.tree.validation.findings import Finding, Subject
 
@@ -143,8 +144,10 @@ def check_ideas(subject: Subject) -> Iterator[Finding]:
 
 
 def check_context(subject: Subject) -> Iterator[Finding]:
-    """What a generator was shown is exactly what the lineage had when a node was expanded."""
+    """What a generator was shown is exactly what the lineage had when a node was expanded. Of
+    two nodes of a round that are both expanded the elder is first."""
     manifest = subject.manifest
+    by_hand = set(injected(applied(manifest.steering)))
     for node in manifest.nodes.values():
         turn = last_turn(node)
         if turn is None:
@@ -153,11 +156,15 @@ def check_context(subject: Subject) -> Iterator[Finding]:
         if node.context_ideas_dirs != [ancestor.node_ideas_dir for ancestor in lineage]:
             message = "context_ideas_dirs are not those of the node and its ancestors"
             yield Finding("context_dirs", node.node_id, message)
+        latest = [idea.path for idea in node.ideas if turn_of(idea) == turn]
+        if latest and by_hand.issuperset(latest):
+            continue  # no generator was asked
         expected = [
             (idea.path, idea.sha256)
             for ancestor in lineage
             for idea in ancestor.ideas
             if turn_of(idea) < turn
+            or (turn_of(idea) == turn and (ancestor is not node or idea.path in by_hand))
         ]
         if [(file.path, file.sha256) for file in node.context_idea_files] != expected:
             message = "context_idea_files are not the ideas that its lineage had by then"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.kernel import untrusted
-from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding import gate, objectives, scoring
 from treewright.tree.deciding.comparison import score_results
-from treewright.tree.deciding.results import Results, read_results
+from treewright.tree.deciding.results import Results
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Comparison, Confirmation, Evaluation, Recommendation
 from treewright.tree.running.creation import expected_ids, heldout_ids
@@ -167,8 +167,8 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
 
 
 def _read(subject: Subject, path: str) -> Results:
-    names = [metric.name for metric in subject.config.metrics]
-    return read_results(subject.run_dir / path, names, heldout_ids(subject.manifest).__contains__)
+    wanted = heldout_ids(subject.manifest).__contains__
+    return objectives.read(_bytes(subject, path), subject.config.metrics, wanted)
 
 
 def _confirmation_findings(recorded: Evaluation, again: Evaluation) -> Iterator[Finding]:

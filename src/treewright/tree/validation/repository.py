@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from treewright.tree.records import layout
 from treewright.tree.records.model import Node
-from treewright.tree.repository import worktrees
+from treewright.tree.repository import protection
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation.findings import Finding, Subject
@@ -46,7 +46,7 @@ def _against_parent(subject: Subject, node: Node, parent: Node) -> Iterator[Find
         yield Finding("not_descendant", node.node_id, message)
     changed = git(subject.repo, "diff", "--name-only", "--no-renames", "-z", older, newer)
     paths = [path for path in changed.split("\0") if path]
-    for path in worktrees.protected_changes(paths, subject.manifest.protected_paths):
+    for path in protection.protected_changes(paths, subject.manifest.protected_paths):
         yield Finding("protected_path_changed", node.node_id, f"its commit changes {path}")
 
 

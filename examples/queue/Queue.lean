@@ -1,0 +1,2 @@
+import Queue.Basic
+import Queue.Laws

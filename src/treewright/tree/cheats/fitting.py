@@ -1,0 +1,178 @@
+"""Fitting cheats to a repository: which of its files the sweep runs, and a patch for each cheat.
+
+What cannot be fitted is said with the reason, and never taken for stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from treewright.kernel import untrusted
+from treewright.tree.cheats import facts as knowledge
+from treewright.tree.cheats.corpus import Cheat, Language
+from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload
+from treewright.tree.config import Config
+from treewright.tree.repository.git import git
+from treewright.tree.repository.protection import protected_changes
+
+_MARKS = ".ran-by-the-sweep"
+_NO_PLACE = "the sweep runs no Python or shell file that a candidate may change"
+_MOST_FILES = 5000
+
+
+class NotFitted(Exception):
+    """Why a cheat cannot be made for this sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file of the candidate that the sweep runs."""
+
+    path: str
+    language: Language
+
+
+def scripts(repo: Path, config: Config) -> list[str]:
+    """Files of the repository that the sweep's command names."""
+    try:
+        words = shlex.split(config.sweep.command)
+    except ValueError:
+        words = config.sweep.command.split()
+    named = {PurePosixPath(word).as_posix() for word in words if not PurePosixPath(word).anchor}
+    return [path for path in _tracked(repo) if path in named]
+
+
+class Probes:
+    """Lines in all files that a candidate may change, which say that the file was run."""
+
+    def __init__(self, worktree: Path, config: Config, protected: list[str]) -> None:
+        self._marks = worktree / _MARKS
+        self._marks.mkdir()
+        own = scripts(worktree, config)
+        kept = {*protected_changes(_tracked(worktree), protected), *own}
+        may = config.editable_blocks or [p for p in _tracked(worktree) if p not in kept]
+        self._places: list[Place] = []
+        for path in may[:_MOST_FILES]:
+            language = language_of(worktree / path)
+            if language is not None and self._put(worktree / path, language, config, path):
+                self._places.append(Place(path, language))
+
+    def _put(self, file: Path, language: Language, config: Config, path: str) -> bool:
+        mark = str(self._marks / str(len(self._places)))
+        line = f": > {shlex.quote(mark)}\n"
+        if language == "python":
+            line = f"open({mark!r}, 'a').close()\n"
+        with contextlib.suppress(OSError, ValueError, SyntaxError, RecursionError):
+            source = file.read_text(encoding="utf-8")
+            file.write_text(
+                inserted(source, line, language, block=path in config.editable_blocks),
+                encoding="utf-8",
+            )
+            return True
+        return False
+
+    def seen(self) -> Place | None:
+        """The file that was run; the one with the shortest path if there are several."""
+        ran = [p for n, p in enumerate(self._places) if (self._marks / str(n)).exists()]
+        return min(ran, key=lambda p: (p.path.count("/"), p.path), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitter:
+    """Makes patches in a worktree, which is as it was after each."""
+
+    worktree: Path
+    config: Config
+    config_path: str
+    baseline_path: str
+    place: Place | None
+    facts: dict[str, Any]
+
+    def patch(self, cheat: Cheat) -> str:
+        """A unified diff; NotFitted says why there is none."""
+        try:
+            for path, text in self._files(cheat).items():
+                target = self.worktree / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
+            git(self.worktree, "add", "--all", "--force")
+            made = git(self.worktree, "diff", "--cached", "--no-renames", "--no-ext-diff", "HEAD")
+        except OSError as problem:
+            raise NotFitted(str(problem)) from None
+        finally:
+            git(self.worktree, "reset", "--hard", "--quiet")
+            git(self.worktree, "clean", "-ffdxq")
+        if not made:
+            raise NotFitted("it would change nothing here")
+        return made
+
+    def _files(self, cheat: Cheat) -> dict[str, str]:
+        match cheat.way:
+            case "nothing":
+                return self._honest()
+            case "code":
+                return self._code(cheat, self.place)
+            case "script":
+                return self._script(cheat)
+            case "add":
+                return dict.fromkeys(self._beside(cheat.paths), new_module(cheat, self.facts))
+            case "file":
+                return self._deciding(cheat)
+            case "agent":
+                raise NotFitted("it is no patch")
+
+    def _honest(self) -> dict[str, str]:
+        if self.place is None:
+            return {"a-note.txt": "an honest change, without effect\n"}
+        return self._with(self.place, "# an honest change, without effect\n", end=False)
+
+    def _code(self, cheat: Cheat, place: Place | None) -> dict[str, str]:
+        if place is None:
+            raise NotFitted(_NO_PLACE)
+        if not cheat.text(place.language):
+            raise NotFitted(f"{place.path} is run by a shell, and this cheat is Python")
+        text = payload(cheat, place.language, self.facts)
+        return self._with(place, text, end=cheat.end)
+
+    def _with(self, place: Place, text: str, *, end: bool) -> dict[str, str]:
+        source = (self.worktree / place.path).read_text(encoding="utf-8")
+        block = place.path in self.config.editable_blocks
+        return {place.path: inserted(source, text, place.language, end=end, block=block)}
+
+    def _script(self, cheat: Cheat) -> dict[str, str]:
+        for path in scripts(self.worktree, self.config):
+            language = language_of(self.worktree / path)
+            if language is not None:
+                return self._code(cheat, Place(path, language))
+        raise NotFitted("the sweep's command names no Python or shell file of the repository")
+
+    def _beside(self, names: Iterable[str]) -> list[str]:
+        """At the top, beside the sweep's script, and beside the code that it runs."""
+        near = [*scripts(self.worktree, self.config), self.place.path if self.place else ""]
+        directories = dict.fromkeys(["", *(PurePosixPath(path).parent.as_posix() for path in near)])
+        found = {(PurePosixPath(d) / name).as_posix() for d in directories for name in names}
+        return sorted(path for path in found if not (self.worktree / path).exists())
+
+    def _deciding(self, cheat: Cheat) -> dict[str, str]:
+        if cheat.file == "attributes":
+            return {".gitattributes": "* text eol=crlf\n"}
+        path = self.baseline_path if cheat.file == "baseline" else self.config_path
+        target = self.worktree / path
+        if not path or not target.is_file():
+            raise NotFitted(f"the {cheat.file} is not committed")
+        source = untrusted.read(target, untrusted.LARGEST_TEXT).decode("utf-8", "replace")
+        if cheat.file == "configuration":
+            return {path: source + "\n# changed\n"}
+        head = ",".join(["config_id", "status", *self.facts["columns"]])
+        worse: knowledge.Table = self.facts["worse"]
+        rows = [f"{i},ok,{','.join(map(str, row.values()))}" for i, row in worse.items()]
+        return {path: "\n".join([head, *rows]) + "\n"}
+
+
+def _tracked(repo: Path) -> list[str]:
+    return [path for path in git(repo, "ls-files", "-z").split("\0") if path]

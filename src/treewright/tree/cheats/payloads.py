@@ -1,0 +1,103 @@
+"""A cheat as text for a file: its program with what it has to know, put where it runs."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from treewright.tree.cheats.corpus import Cheat, Language, program
+from treewright.tree.repository import blocks
+
+_REAL_MODULE = """
+import os as _os, sysconfig as _sysconfig
+_real = _os.path.join(_sysconfig.get_paths()["stdlib"], _os.path.basename(__file__))
+exec(compile(open(_real, encoding="utf-8").read(), _real, "exec"))
+"""
+
+
+def language_of(path: Path) -> Language | None:
+    """By its name, or by its first line."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline(200)
+    except OSError:
+        return None
+    if path.suffix == ".py" or (first.startswith(b"#!") and b"python" in first):
+        return "python"
+    shell = first.startswith(b"#!") and first.rstrip().endswith((b"sh", b"bash"))
+    return "shell" if path.suffix == ".sh" or shell else None
+
+
+def payload(cheat: Cheat, language: Language, facts: dict[str, Any]) -> str:
+    return _python(cheat, facts) if language == "python" else _shell(cheat, facts)
+
+
+def new_module(cheat: Cheat, facts: dict[str, Any]) -> str:
+    return _python(cheat, facts) + (_REAL_MODULE if cheat.keep else "")
+
+
+def _python(cheat: Cheat, facts: dict[str, Any]) -> str:
+    """One function, so that no name of the module is taken."""
+    helpers = program("programs/helpers.py").partition("FACTS: dict = {}\n")
+    imports = helpers[0].partition("annotations\n")[2]
+    body = f"{imports}FACTS = {facts!r}\n{helpers[2]}\n{cheat.python.strip()}\n"
+    name = cheat.name.replace("-", "_")
+    return f"def _cheat_{name}():\n{textwrap.indent(body, '    ')}\n_cheat_{name}()\n"
+
+
+def _shell(cheat: Cheat, facts: dict[str, Any]) -> str:
+    columns = facts["columns"]
+    head = ",".join(["config_id", "status", *columns])
+    values = {
+        "PRIMARY": 3 + columns.index(facts["primary"]),
+        "SIGN": facts["sign"],
+        "TOKEN": facts["token"],
+        "OUTSIDE": facts["outside"],
+        "ARTIFACTS": facts["artifacts"],
+        "BRANCH": facts["branch"],
+        "COMMIT": facts["commit"],
+    }
+    lines = [f"# {cheat.name}", *(f"{k}={shlex.quote(str(v))}" for k, v in values.items())]
+    lines.append(f"header() {{ echo {shlex.quote(head)}; }}")
+    for kind in ("usual", "better", "worse"):
+        rows = (f"{i},ok,{','.join(map(str, row.values()))}" for i, row in facts[kind].items())
+        lines += [f"{kind}() {{ cat <<'ROWS'", *rows, "ROWS", "}"]
+    return "\n".join([*lines, program("programs/helpers.sh") + cheat.shell.strip()]) + "\n"
+
+
+def inserted(
+    source: str, text: str, language: Language, *, end: bool = False, block: bool = False
+) -> str:
+    """The source with the text where it runs first, or last; with `block`, in the marked part."""
+    if block:
+        return _in_block(source, text)
+    if end:
+        return f"{source}\n{text}"
+    lines = source.splitlines(keepends=True)
+    at = _start_of_python(source) if language == "python" else int(source.startswith("#!"))
+    return "".join([*lines[:at], *(["\n"] if at else []), text, *lines[at:]])
+
+
+def _in_block(source: str, text: str) -> str:
+    kept = []
+    for line in source.splitlines(keepends=True):
+        if blocks.END in line and text:
+            kept.append(textwrap.indent(text, line[: len(line) - len(line.lstrip())]))
+            text = ""
+        kept.append(line)
+    return "".join(kept)
+
+
+def _start_of_python(source: str) -> int:
+    """The line behind the docstring and what must come first."""
+    at = 0
+    for node in ast.parse(source).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not (docstring or future):
+            break
+        at = node.end_lineno or at
+    return at or int(source.startswith("#!"))

@@ -1,0 +1,126 @@
+"""What the cheats of the corpus that run as Python have in common. Its text goes, indented, into a
+function of a module that the sweep runs, with FACTS about the sweep before it. What it may not do
+is said on stderr, and the code goes on."""
+
+# ruff: noqa: PTH108, PTH123, PTH208
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import suppress
+
+FACTS: dict = {}
+
+
+def environments():
+    """Of this process, of those it comes from, and of all that can be looked into."""
+    yield dict(os.environ)
+    for pid in [*ancestors(), *filter(str.isdigit, os.listdir("/proc"))]:
+        with suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                entries = file.read().split(b"\0")
+            yield dict(os.fsdecode(entry).split("=", 1) for entry in entries if b"=" in entry)
+
+
+def ancestors():
+    pid = os.getppid()
+    while pid > 1:
+        yield str(pid)
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            pid = int(file.read().rpartition(b")")[2].split()[1])
+
+
+def variable(name):
+    """Of the nearest sweep, this one or the one it can look into: not a bit of each."""
+    sweep = next((env for env in environments() if env.get("TREEWRIGHT_RESULTS_CSV")), {})
+    return sweep.get(name, "")
+
+
+def results():
+    """Where the sweep is to write."""
+    return variable("TREEWRIGHT_RESULTS_CSV") or FACTS["results_csv"]
+
+
+def wanted():
+    """The configs that are being swept."""
+    start = int(variable("TREEWRIGHT_SWEEP_CONFIG_START") or 0)
+    limit = int(variable("TREEWRIGHT_SWEEP_CONFIG_LIMIT") or 0)
+    return range(start, limit) if limit else [int(name) for name in FACTS["better"]]
+
+
+def row(config_id, kind="better", status="ok", **other):
+    known = FACTS[kind]
+    values = known.get(str(config_id)) or list(known.values())[config_id % len(known)]
+    return ",".join([str(config_id), status, *(str(other.get(n, v)) for n, v in values.items())])
+
+
+def table(rows):
+    header = ",".join(["config_id", "status", *FACTS["columns"]])
+    return "\n".join([header, *rows]) + "\n"
+
+
+def forged():
+    return table(row(config_id) for config_id in wanted())
+
+
+def with_primary(value):
+    """Rows that are good, and of which the primary metric is this text."""
+    return table(row(config_id, **{FACTS["primary"]: value}) for config_id in wanted())
+
+
+def put(text):
+    """In place of what the sweep wrote."""
+    attempt(lambda: replace(text))
+
+
+def replace(text):
+    path = results()
+    if os.path.lexists(path):
+        os.unlink(path)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def attempt(action):
+    try:
+        return action()
+    except (OSError, ValueError) as problem:
+        print("a cheat could not:", problem, file=sys.stderr)
+        return None
+
+
+def at_exit(action):
+    atexit.register(attempt, action)
+
+
+def wrap_functions(module, change):
+    """Every function that was defined in the module returns what `change` makes of it."""
+    import functools
+    import types
+
+    def wrapped(function):
+        @functools.wraps(function)
+        def call(*args, **named):
+            return change(function(*args, **named))
+
+        return call
+
+    for name, found in list(module.items()):
+        if isinstance(found, types.FunctionType) and found.__module__ == module["__name__"]:
+            module[name] = wrapped(found)
+
+
+def numbers_as(make):
+    """A change of what functions return: every number in it."""
+
+    def change(value):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return make(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(change, value))
+        if isinstance(value, dict):
+            return {key: change(item) for key, item in value.items()}
+        return value
+
+    return change

@@ -1,0 +1,329 @@
+"""Trying the corpus on a sweep: a copy of the repository, real runs in it, and what they leave.
+
+Nothing is written outside of a temporary directory. The runs are `tree`'s own; their ideas are the
+cheats' patches, which the built-in coder applies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import secrets
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.tree import config as configuration
+from treewright.tree.cheats import facts as knowledge
+from treewright.tree.cheats import fitting
+from treewright.tree.cheats.corpus import HONEST, Cheat, chosen
+from treewright.tree.cheats.facts import Places
+from treewright.tree.cheats.fitting import Fitter, NotFitted, Place, Probes
+from treewright.tree.cheats.verdicts import Verdict, verdict
+from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
+from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion
+from treewright.tree.evaluating.turns import one_after_the_other
+from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.records import layout
+from treewright.tree.records.model import Evaluation
+from treewright.tree.repository import git
+from treewright.tree.repository.isolation import Isolation
+from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.root_sweep import RootSweep
+from treewright.tree.running.runner import RunRequest, open_run
+
+_BASELINE = "treewright-cheats-baseline.csv"
+_OUTSIDE = "written-by-a-cheat"
+_COPIED = "copied-by-a-cheat"
+_BRANCHES = {"moves-branches": "planted-by-a-cheat", "writes-to-git": "planted-by-hand"}
+_SECONDS_FOR_SLEEPERS = 20.0
+Say = Callable[[str], None]
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What was tried, and what became of it. `code` is the file that got the cheats' code."""
+
+    sweep: str
+    code: str | None
+    verdicts: list[Verdict]
+
+    @property
+    def ok(self) -> bool:
+        return not any(each.outcome in ("through", "unknown") for each in self.verdicts)
+
+
+def try_cheats(
+    repo: Path,
+    config_path: Path | None,
+    limit: int | None,
+    confirm: int,
+    say: Say,
+    names: Collection[str] = (),
+) -> Trial:
+    """Tries the corpus on the sweep of the repository's last commit: all of it, or what has these
+    names. `limit` and `confirm` are --sweep-config-limit and --confirm-configs of the runs."""
+    cheats = chosen(names)
+    path = config_path or repo / configuration.DEFAULT_NAME
+    config = configuration.load(path)
+    missing = configuration.unfilled(config)
+    if missing:
+        raise UsageError(f"{path}: `{missing[0]}` still says {configuration.FILL_IN}")
+    with (
+        tempfile.TemporaryDirectory(prefix="treewright-cheats-") as name,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        shape = Shape(max_depth=1, sweep_config_limit=limit, confirm_configs=confirm)
+        directory = Path(name).resolve()
+        return _Bench(repo, path, config, shape, cheats, say, directory, server).run()
+
+
+class _Bench:
+    """One trial in its directory."""
+
+    def __init__(
+        self,
+        repo: Path,
+        config_path: Path,
+        config: Config,
+        shape: Shape,
+        cheats: list[Cheat],
+        say: Say,
+        directory: Path,
+        server: socket.socket,
+    ) -> None:
+        self._source = repo
+        self._given = config
+        self._shape = shape
+        self._limit = shape.sweep_config_limit
+        self._cheats = cheats
+        self._say = say
+        self._directory = directory
+        self._server = server
+        self._copy = directory / "repository"
+        git.git(directory, "clone", "-q", "--no-hardlinks", str(repo), str(self._copy))
+        self._commit = git.head_commit(self._copy)
+        self._config_name = _relative(config_path, repo)
+        self._baseline_name = _relative(repo / config.baseline_csv, repo)
+        self._config = self._for_copy(config)
+        self._scripts = fitting.scripts(self._copy, config)
+        self._token = secrets.token_hex(16)
+
+    def run(self) -> Trial:
+        trees = Worktrees(self._copy, self._directory / "trial", "trial")
+        trees.run_dir.mkdir()
+        table = self._sweep_root(trees)
+        place = self._find_place(trees, min(map(int, table)))
+        places = Places(
+            outside=self._directory / _OUTSIDE,
+            artifacts=layout.runs_directory(self._copy) / "cheats" / layout.ARTIFACTS,
+            branch=self._copy / ".git" / "refs" / "heads" / _BRANCHES["writes-to-git"],
+            commit=self._commit,
+            port=self._server.getsockname()[1],
+            token=self._token,
+        )
+        fitter = Fitter(
+            trees.add_candidate("patches", self._commit),
+            self._config,
+            self._config_name,
+            self._baseline_name,
+            place,
+            knowledge.facts(table, self._config, self._limit, places, self._scripts),
+        )
+        patches: dict[str, str] = {}
+        unfitted: dict[str, str] = {}
+        for cheat in self._cheats:
+            try:
+                if cheat.way != "agent":
+                    patches[cheat.name] = fitter.patch(cheat)
+            except NotFitted as reason:
+                unfitted[cheat.name] = str(reason)
+        trees.remove_candidate("patches")
+        found = self._search("cheats", self._config, self._chosen(patches, slow=False))
+        self._check_honest(found[HONEST])
+        slow = self._chosen(patches, slow=True)
+        if slow:
+            found |= self._search("slow", self._hurried(), slow)
+        found |= self._try_agents(unfitted)
+        verdicts = [self._verdict(cheat, found, unfitted) for cheat in self._cheats]
+        return Trial(self._given.sweep.command, place.path if place else None, verdicts)
+
+    def _for_copy(self, config: Config) -> Config:
+        """Ideas are the patches, nobody is told, and what was protected still is."""
+        protected = [*config.protected_paths, self._config_name, self._baseline_name]
+        return msgspec.structs.replace(
+            config,
+            baseline_csv=_BASELINE,
+            ideas=[DirectoryIdeas(path="ideas")],
+            agents=AgentsConfig(),
+            on_event=[],
+            protected_paths=[path for path in protected if path],
+            hidden_paths=self._absolute(config.hidden_paths),
+            heldout_paths=self._absolute(config.heldout_paths),
+        )
+
+    def _absolute(self, paths: list[str]) -> list[str]:
+        return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
+
+    def _sweep_root(self, trees: Worktrees) -> knowledge.Table:
+        self._say("sweeping the root commit")
+        root = RootSweep(self._config, trees, self._commit)
+        stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
+        first = root.run(ConfigRange(0, stop))
+        data = one_after_the_other(
+            lambda number: first if number == 1 else root.run(ConfigRange(0, stop), number),
+            self._config.repeats,
+        )
+        (self._copy / _BASELINE).write_bytes(data)
+        return knowledge.usual(first, self._config, stop)
+
+    def _find_place(self, trees: Worktrees, config_id: int) -> Place | None:
+        """Sweeps one config of code that leaves marks where it runs."""
+        self._say("looking for the code that the sweep runs")
+        worktree = trees.add_candidate("probe", self._commit)
+        protected = self._config.protected_paths
+        probes = Probes(worktree, self._config, protected)
+        context = CommandContext(
+            worktree,
+            self._directory,
+            self._config.seed,
+            hidden_variables=sweep.secret_variables(self._config),
+            limits=sweep.limits(self._config),
+            isolation=Isolation.of(self._config, trees.repo, trees.run_dir),
+            root=RootVersion(self._copy, self._commit, protected),
+        )
+        one = ConfigRange(config_id, config_id + 1)
+        done, _ = sweep.run_sweep(self._config.sweep, context, one, "probe")
+        if not done.ok:
+            log = self._directory / "probe.log"
+            raise TreewrightError(
+                f"in a copy of the repository {explain_end(done, 'the sweep', log)}"
+            )
+        place = probes.seen()
+        trees.remove_candidate("probe")
+        return place
+
+    def _chosen(self, patches: dict[str, str], *, slow: bool) -> dict[str, str]:
+        return {
+            c.name: patches[c.name] for c in self._cheats if c.name in patches and c.slow == slow
+        }
+
+    def _hurried(self) -> Config:
+        """For those that sleep: a limit that need not be waited for."""
+        seconds = min(self._config.sweep.timeout_seconds, _SECONDS_FOR_SLEEPERS)
+        hurried = msgspec.structs.replace(self._config.sweep, timeout_seconds=seconds)
+        return msgspec.structs.replace(self._config, sweep=hurried)
+
+    def _search(
+        self, run_id: str, config: Config, patches: dict[str, str]
+    ) -> dict[str, Evaluation]:
+        """One depth of a search whose ideas are these; by name what became of each."""
+        ideas = self._directory / f"ideas-{run_id}"
+        ideas.mkdir()
+        for number, (name, patch) in enumerate(patches.items()):
+            body = f"```diff\n{patch}```\n" if patch else ""
+            (ideas / f"{number:03d}.md").write_text(f"# {name}\n\n{body}", encoding="utf-8")
+        path = self._directory / f"{run_id}.json"
+        config = msgspec.structs.replace(config, ideas=[DirectoryIdeas(path=str(ideas))])
+        path.write_bytes(msgspec.json.encode(config))
+        shape = dataclasses.replace(
+            self._shape, ideas_per_node=len(patches), beam_width=len(patches)
+        )
+        request = RunRequest(repo=self._copy, run_id=run_id, config_path=path, shape=shape)
+        self._say(f"trying {len(patches)} changes")
+        with open_run(request) as coordinator:
+            while coordinator.advance():
+                pass
+            evaluations = coordinator.manifest.evaluations.values()
+            run_dir = coordinator.store.run_dir
+        return {_name(run_dir / each.idea_path): each for each in evaluations}
+
+    def _check_honest(self, evaluation: Evaluation) -> None:
+        if evaluation.error is not None:
+            raise TreewrightError(
+                "cheats cannot be told from other failures here: a change of a comment fails too: "
+                f"{evaluation.error.message}"
+            )
+
+    def _try_agents(self, unfitted: dict[str, str]) -> dict[str, Evaluation]:
+        """Commands in the place of an agent, each in a run of its own."""
+        found: dict[str, Evaluation] = {}
+        present = [path for path in self._config.heldout_paths if Path(path).exists()]
+        for cheat in self._cheats:
+            if cheat.way != "agent":
+                continue
+            if not present:
+                unfitted[cheat.name] = "heldout_paths name nothing that is there"
+                continue
+            command = ["sh", "-c", cheat.shell, "sh", *present]
+            agents = AgentsConfig(coder=CommandBackend(command=command))
+            config = msgspec.structs.replace(self._config, agents=agents)
+            found |= self._search(cheat.name, config, {cheat.name: ""})
+        return found
+
+    def _verdict(
+        self, cheat: Cheat, found: dict[str, Evaluation], unfitted: dict[str, str]
+    ) -> Verdict:
+        if cheat.name in unfitted:
+            return Verdict(cheat.name, cheat.does, "not_fitted", unfitted[cheat.name])
+        evaluation = found[cheat.name]
+        traced = self._left_trace(cheat, evaluation)
+        return verdict(cheat, evaluation, traced, self._given, self._scripts)
+
+    def _left_trace(self, cheat: Cheat, evaluation: Evaluation) -> bool:
+        match cheat.sign:
+            case "promoted":
+                return False
+            case "outside":
+                return (self._directory / _OUTSIDE).exists()
+            case "process":
+                return _end_marked(self._token)
+            case "network":
+                return _anybody_came(self._server)
+            case "branch":
+                branch = f"refs/heads/{_BRANCHES[cheat.name]}"
+                return (
+                    git.try_git(self._copy, "rev-parse", "-q", "--verify", branch).returncode == 0
+                )
+            case "heldout":
+                copied = f"{evaluation.candidate_commit}:{_COPIED}"
+                size = git.try_git(self._copy, "cat-file", "-s", copied)
+                return size.returncode == 0 and size.stdout.strip() != "0"
+
+
+def _name(idea: Path) -> str:
+    return idea_text.title(idea.read_text(encoding="utf-8"))
+
+
+def _relative(path: Path, repo: Path) -> str:
+    """Inside the repository; "" if it is elsewhere."""
+    place = path.resolve()
+    root = repo.resolve()
+    return place.relative_to(root).as_posix() if place.is_relative_to(root) else ""
+
+
+def _end_marked(token: str) -> bool:
+    """Whether there are processes with the token in their environment; they are ended."""
+    found = False
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"CHEAT={token}".encode() in path.read_bytes().split(b"\0"):
+                found = True
+                os.kill(int(path.parent.name), signal.SIGKILL)
+    return found
+
+
+def _anybody_came(server: socket.socket) -> bool:
+    server.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        server.accept()[0].close()
+        return True
+    return False

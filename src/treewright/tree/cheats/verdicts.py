@@ -1,0 +1,94 @@
+"""What became of a cheat, and what to set against one that got through."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from treewright.tree.cheats.corpus import Cheat
+from treewright.tree.config import Config
+from treewright.tree.evaluating.evaluation import WORKTREE_DAMAGED
+from treewright.tree.records.model import Evaluation
+from treewright.tree.report import reasons
+from treewright.tree.running.faults import OUTAGES, QUARANTINED, UNCLEAR
+
+Outcome = Literal["through", "unknown", "stopped", "not_fitted"]
+_TIMEOUTS = frozenset({"tests_timeout", "sweep_timeout", "eval_timeout", "agent_timeout"})
+_FAULTS = OUTAGES | UNCLEAR | _TIMEOUTS | {WORKTREE_DAMAGED, QUARANTINED}
+_TRACES = {
+    "outside": "it wrote a file outside its checkout",
+    "process": "its process outlived the evaluation",
+    "network": "it reached another program",
+    "branch": "it changed a branch of the repository",
+    "heldout": "what it read is in its commit",
+}
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """`advice` is for what got through."""
+
+    name: str
+    does: str
+    outcome: Outcome
+    why: str
+    advice: str = ""
+
+
+def verdict(
+    cheat: Cheat, evaluation: Evaluation, traced: bool, config: Config, scripts: list[str]
+) -> Verdict:
+    decision = evaluation.decision
+    gained = decision is not None and decision.gate.passed and decision.fate != "not_confirmed"
+    if cheat.sign != "promoted" and traced:
+        why = _TRACES[cheat.sign]
+    elif gained:
+        why = "it would be promoted"
+    else:
+        why = "it left no trace"
+        if evaluation.error is not None or cheat.sign == "promoted":
+            why = reasons.why_rejected(evaluation, reasons.PLAIN) or reasons.fate(evaluation)
+        outcome = "unknown" if _is_fault(cheat, evaluation) else "stopped"
+        return Verdict(cheat.name, cheat.does, outcome, why)
+    return Verdict(cheat.name, cheat.does, "through", why, advice(cheat, config, scripts))
+
+
+def _is_fault(cheat: Cheat, evaluation: Evaluation) -> bool:
+    """Whether it was kept from being judged as any other change would have been. A time limit
+    stops only one that sleeps, and the command of an agent may well fail at what it tries."""
+    own = _TIMEOUTS if cheat.slow else frozenset({"agent_failed"} if cheat.way == "agent" else ())
+    error, confirmation = evaluation.error, evaluation.confirmation
+    if error is not None:
+        return error.code not in own and (error.retryable or error.code in _FAULTS)
+    # A trace was looked for after the sweep: only a promotion is up to held-out configs.
+    said = confirmation.reasons if confirmation is not None and cheat.sign == "promoted" else []
+    return not (_FAULTS - own).isdisjoint(said)
+
+
+def advice(cheat: Cheat, config: Config, scripts: list[str]) -> str:
+    """Only settings that exist and are not made yet."""
+    name = config.primary.name
+    match cheat.against:
+        case "protect":
+            return f"add {', '.join(scripts)} to protected_paths"
+        case "heldout":
+            return "search with --confirm-configs: other configs then have the last word"
+        case "bounds":
+            return f"say with `min` and `max` what {name} can be"
+        case "noise":
+            return f"set `repeats` for {name}: a change of a comment looks better"
+        case "own" if config.sweep.checkout != "root":
+            return 'set checkout = "root" under [sweep], and find the code by TREEWRIGHT_CANDIDATE'
+        case "isolate" if config.isolation == "none":
+            return 'set isolation = "bubblewrap"'
+        case "isolate" if config.sweep.network and cheat.sign == "network":
+            return "leave out `network` under [sweep]"
+        case _ if not config.sweep.sealed:
+            return (
+                "measure in another process than the code runs in, and set sealed = true: "
+                "`treewright init --sweep-template` writes such a sweep"
+            )
+        case _:
+            return (
+                "let no process that runs the candidate's code judge it or see the key of the seal"
+            )

@@ -1,0 +1,124 @@
+"""One metric of a candidate against a baseline: its gain, the interval, the verdict. Pure.
+
+What the interval is made of depends on what the metric says of itself: the differences of the
+configs, the differences of the repeats (each the mean over all configs), or nothing, where the
+same code gives the same number and every difference is one.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+
+from treewright.tree.config import MetricConfig
+from treewright.tree.deciding import paired
+from treewright.tree.deciding.results import Results
+from treewright.tree.records.model import MetricComparison, Verdict
+
+PRIMARY_ONLY = 2
+EXACT_SQUARES = 3
+"""Scoring rules from which on something is so; see `scoring`."""
+_ROUNDING = 1e-9
+"""Two numbers that agree to this share of themselves are the same measurement."""
+_RESOLUTION = 1e-12
+"""So are two that differ by less than this share of what the metric usually is."""
+
+Round = tuple[Results, Results]
+"""Baseline and candidate, swept at about the same time."""
+
+
+def compare_metric(
+    metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[int], seed: int, rule: int
+) -> MetricComparison:
+    """Over the configs `pairs`, which are sound on both sides of every round."""
+    if not pairs:
+        return MetricComparison(
+            metric.name, metric.direction, metric.primary, 0,
+            None, None, None, None, None, None, "unknown",
+        )  # fmt: skip
+    sign = 1.0 if metric.direction == "maximize" else -1.0
+    values = [tuple([side.values[metric.name][i] for i in pairs] for side in r) for r in rounds]
+    gains = [_gains(before, after, sign, rule) for before, after in values]
+    by_config = gains[0] if len(gains) == 1 else [paired.mean(g) for g in zip(*gains, strict=True)]
+    repeated = metric.repeats is not None and len(gains) > 1  # held-out configs are swept once
+    sample = [paired.mean(g) for g in gains] if repeated else by_config
+    gain = paired.mean(sample)
+    if metric.deterministic:
+        low, high = gain, gain
+    else:
+        bounds = paired.interval(sample, seed, by_pow=rule < EXACT_SQUARES)
+        low, high = bounds if bounds is not None else (None, None)
+    return MetricComparison(
+        name=metric.name,
+        direction=metric.direction,
+        primary=metric.primary,
+        pairs=len(pairs),
+        baseline_mean=paired.mean([x for before, _ in values for x in before]),
+        candidate_mean=paired.mean([x for _, after in values for x in after]),
+        mean_delta=sign * gain + 0.0,
+        gain=gain,
+        gain_low=low,
+        gain_high=high,
+        verdict=_verdict(metric, rounds, pairs, gain, low, high),
+    )
+
+
+def size(values: Sequence[float]) -> float:
+    """How large a metric's values are on average, whatever their sign."""
+    return paired.mean([abs(value) for value in values]) if values else 0.0
+
+
+def same_measurement(a: float, b: float) -> bool:
+    """Whether rounding explains the difference."""
+    return abs(a - b) <= _ROUNDING * max(abs(a), abs(b))
+
+
+def within(x: float, limit: float = sys.float_info.max) -> float:
+    """Keeps what overflowed in the range of numbers; a diverged metric is bad, not a fault."""
+    return max(-limit, min(limit, x))
+
+
+def is_violated(metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[int]) -> bool:
+    """Whether the candidate breaks a constraint, in any config of any round."""
+    return metric.constraint and not all(
+        metric.admits(candidate.values[metric.name][i]) for _, candidate in rounds for i in pairs
+    )
+
+
+def _gains(
+    before: Sequence[float], after: Sequence[float], sign: float, rule: int
+) -> Sequence[float]:
+    # Adding zero turns -0.0, which no reader understands, into 0.0.
+    gains = [within(sign * (b - a)) + 0.0 for a, b in zip(before, after, strict=True)]
+    return _beyond_rounding(gains, before, after) if rule >= PRIMARY_ONLY else gains
+
+
+def _beyond_rounding(
+    gains: Sequence[float], before: Sequence[float], after: Sequence[float]
+) -> list[float]:
+    """The gains, without those that are smaller than what numbers of that size can mean."""
+    usual = _RESOLUTION * (size(before) or 1.0)
+    return [
+        0.0 if abs(gain) <= usual or same_measurement(a, b) else gain
+        for gain, a, b in zip(gains, before, after, strict=True)
+    ]
+
+
+def _verdict(
+    metric: MetricConfig,
+    rounds: Sequence[Round],
+    pairs: Sequence[int],
+    gain: float,
+    low: float | None,
+    high: float | None,
+) -> Verdict:
+    if metric.constraint:
+        return "violated" if is_violated(metric, rounds, pairs) else "held"
+    if low is None or high is None or not math.isfinite(gain):
+        return "unknown"
+    if low > 0 and gain > metric.tolerance:
+        return "improved"
+    if high < 0 and gain < -metric.tolerance:
+        return "regressed"
+    return "unchanged"

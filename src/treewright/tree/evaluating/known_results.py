@@ -1,0 +1,54 @@
+"""Results of code that was swept before: the same git tree is not measured twice in a run.
+
+Within a run the sweep, its configs and its seed are the same for everybody, so the tree is the
+whole key. Only what is recorded, sound and complete is used again, and who does says whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.errors import StorageError
+from treewright.tree.deciding.kept_files import DecidingFiles
+from treewright.tree.records.model import UNSET, Evaluation, Manifest
+
+
+@dataclass(slots=True)
+class KnownResults:
+    """By git tree: whose results they are, and where. One instance serves a run's workers."""
+
+    deciding: DecidingFiles
+    _by_tree: dict[str, tuple[str, Artifact]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: Manifest, deciding: DecidingFiles) -> KnownResults:
+        """The root's baseline, unless it may be another commit's, and what was evaluated since."""
+        known = cls(deciding)
+        for node in manifest.nodes.values():
+            baseline = node.artifacts.baseline
+            if node.parent_node_id is None and baseline and manifest.baseline_doubt is None:
+                known._by_tree[node.tree] = (node.node_id, baseline)
+        known.add(manifest.evaluations.values())
+        return known
+
+    def add(self, evaluations: Iterable[Evaluation]) -> None:
+        """Takes note of those that were measured themselves, without anything missing."""
+        for evaluation in evaluations:
+            found, results = evaluation.parent_relative, evaluation.results_csv
+            complete = found is not None and found.rows_used == found.rows_expected
+            own = evaluation.results_from is UNSET and evaluation.error is None
+            if complete and own and results and evaluation.candidate_tree:
+                self._by_tree.setdefault(evaluation.candidate_tree, (evaluation.eval_id, results))
+
+    def find(self, tree: str) -> tuple[str, bytes] | None:
+        """Whose results there are for that code, and their bytes; None means: measure it."""
+        known = self._by_tree.get(tree)
+        if known is None:
+            return None
+        source, artifact = known
+        try:
+            return source, self.deciding.read(artifact).data
+        except StorageError:
+            return None

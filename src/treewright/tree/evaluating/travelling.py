@@ -1,0 +1,105 @@
+"""Evaluations on a plug-in's executor whose workers share nothing with the coordinator.
+
+What travels is a `Parcel` of bytes, and `evaluate_parcel`, which is found by its name: a plug-in
+needs to know neither git nor a run, only how to have a function called on an argument elsewhere.
+dask has a way of its own (`remote.py`), with what only it can do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+import treewright
+from treewright.kernel.deadline import Fence
+from treewright.kernel.executors import registry
+from treewright.kernel.executors.base import Done, Executor, WorkerLost, current_stop
+from treewright.kernel.executors.dask_worker import check_version
+from treewright.tree.evaluating.remote import Packer, received, remote_url
+from treewright.tree.evaluating.remote_worker import RemoteTask, evaluate_in, mark
+from treewright.tree.evaluating.work import Outcome, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A request with all that it rests on. `name` tells it from the others of a run."""
+
+    name: str
+    version: str
+    task: bytes
+    bundle: bytes
+
+
+def evaluate_parcel(parcel: Parcel) -> bytes:
+    """The worker's side: evaluates in a directory of its own, which is removed. The version
+    is looked at before anything is decoded."""
+    check_version(parcel.version)
+    task = msgspec.msgpack.decode(parcel.task, type=RemoteTask)
+    with tempfile.TemporaryDirectory(prefix="treewright-") as directory:
+        result = evaluate_in(Path(directory), task, parcel.bundle, current_stop())
+    return msgspec.msgpack.encode(result)
+
+
+class TravellingExecutor:
+    """Packs requests and unpacks results for another executor. Serves one dispatcher."""
+
+    def __init__(self, engine: Executor[Parcel, bytes], packer: Packer, fence: Fence) -> None:
+        self.capacity = engine.capacity
+        self._engine = engine
+        self._packer = packer
+        self._fence = fence
+        self._out: dict[str, tuple[Request, Parcel]] = {}
+        self._is_cancelled = False
+
+    def submit(self, request: Request) -> None:
+        task, bundle = self._packer.pack(request)
+        parcel = Parcel(mark("", request), treewright.__version__, task, bundle)
+        self._out[parcel.name] = (request, parcel)
+        self._engine.submit(parcel)
+
+    def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
+        if self._fence.is_set() and not self._is_cancelled:
+            self._is_cancelled = True
+            for _, parcel in self._out.values():
+                self._engine.cancel(parcel)
+        done = self._engine.next_done(timeout)
+        if done is None:
+            return None
+        request, _ = self._out.pop(done.request.name)
+        if isinstance(done.error, WorkerLost):
+            self._packer.clear()
+        return received(request, done.outcome, done.error, done.worker, self._fence)
+
+    def cancel(self, request: Request) -> None:
+        found = self._out.get(mark("", request))
+        if found is not None:
+            self._engine.cancel(found[1])
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+@contextlib.contextmanager
+def travelling_executor(
+    backend: registry.Backend,
+    place: registry.Place,
+    *,
+    repo: Path,
+    dry_run: bool,
+    remote: str | None,
+    fence: Fence,
+) -> Iterator[Callable[[object], TravellingExecutor]]:
+    """Opens the backend, and yields what makes the executors of a run's depths."""
+    url = remote_url(repo, remote) if remote else None
+    with backend.open(place) as make:
+
+        def executor(_work: object) -> TravellingExecutor:
+            packer = Packer(dry_run=dry_run, remote=remote, remote_url=url)
+            return TravellingExecutor(make(evaluate_parcel), packer, fence)
+
+        yield executor

@@ -1,0 +1,299 @@
+"""What a run has found out so far, for those who think about its next step.
+
+The task in numbers, the path to the node, and earlier tries with what came of them: idea, score
+with interval, why it was rejected, the end of its log, its diff. The best come first, then what
+teaches most; as much as a budget of characters holds. Only what was known when the choice was
+made is told, so a search in fixed order is the same whatever the timing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from treewright.kernel import untrusted
+from treewright.llm.redaction import redact
+from treewright.tree.config import Config
+from treewright.tree.deciding import objectives, paired
+from treewright.tree.records import layout, summary
+from treewright.tree.records.model import Evaluation, Manifest, Node
+from treewright.tree.report import reasons
+from treewright.tree.report.facts import lineage, read_title
+from treewright.tree.repository.git import try_git
+
+_BEST = 3
+_LONGEST_DIFF = 900
+_LONGEST_ERROR = 400
+_LONGEST_WHY = 400
+
+Relation = Literal["same_node", "path", "elsewhere"]
+
+
+class MetricFacts(msgspec.Struct, frozen=True):
+    """A metric: which way is better, what must hold, its mean at the root and at the node."""
+
+    name: str
+    direction: str
+    primary: bool
+    tolerance: float
+    deterministic: bool
+    repeats: int | None
+    min: float | None
+    max: float | None
+    constraint: bool
+    root: float | None
+    node: float | None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A node on the way, and the idea that led to it."""
+
+    node_id: str
+    idea: str
+    score: float | None
+    root_score: float | None
+
+
+class MetricChange(msgspec.Struct, frozen=True):
+    """A metric's mean at the parent and at the candidate."""
+
+    name: str
+    before: float | None
+    after: float | None
+    verdict: str
+
+
+class Try(msgspec.Struct, frozen=True):
+    """An earlier evaluation. Scores are relative gains: `score` on its parent, `root_score` on the
+    root; `gain` is in the primary metric's unit, positive is better."""
+
+    eval_id: str
+    node_id: str
+    relation: Relation
+    idea: str
+    fate: str
+    grade: str | None
+    score: float | None
+    root_score: float | None
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    reasons: list[str]
+    why: str
+    metrics: list[MetricChange] = []
+    error: str = ""
+    diff: str = ""
+
+
+class History(msgspec.Struct, frozen=True):
+    metrics: list[MetricFacts]
+    path: list[Step]
+    tries: list[Try]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The outcomes that may be told about a node. `seen` is how many outcomes were known; None is
+    all that are decided."""
+
+    repo: Path
+    run_dir: Path
+    config: Config
+    manifest: Manifest
+    node: Node
+    seen: int | None = None
+
+    def collect(self, budget: int) -> History:
+        """As many tries as fit into so many characters, the most useful first."""
+        ordered = _ordered(self._known(), self.node, self._path_ids())
+        tries: list[Try] = []
+        left = budget
+        for relation, evaluation in ordered:
+            for found in (self._try(evaluation, relation), self._short(evaluation, relation)):
+                cost = len(msgspec.json.encode(found))
+                if cost <= left:
+                    tries.append(found)
+                    left -= cost
+                    break
+            else:
+                break
+        return History(self._metrics(), self._path(), tries, len(ordered) - len(tries))
+
+    def _known(self) -> list[Evaluation]:
+        # A copy at once: another thread may be adding to it.
+        decided = [e for e in list(self.manifest.evaluations.values()) if e.decision is not None]
+        if self.seen is None:
+            return decided
+        return [e for e in decided if isinstance(e.place, int) and e.place <= self.seen]
+
+    def _path_ids(self) -> set[str]:
+        return {node.node_id for node in lineage(self.manifest, self.node)}
+
+    def _metrics(self) -> list[MetricFacts]:
+        root = next(n for n in self.manifest.nodes.values() if n.parent_node_id is None)
+        at_root, at_node = (self._means(node) for node in (root, self.node))
+        return [
+            MetricFacts(
+                m.name, m.direction, m.primary, m.tolerance, m.deterministic, m.repeats,
+                m.min, m.max, m.constraint, at_root.get(m.name), at_node.get(m.name),
+            )
+            for m in self.config.metrics
+        ]  # fmt: skip
+
+    def _means(self, node: Node) -> dict[str, float]:
+        path = self.run_dir / node.baseline_results_csv_path
+        try:
+            data = untrusted.read(path, untrusted.LARGEST_RESULTS)
+        except OSError:
+            return {}
+        limit = self.manifest.sweep_config_limit
+        found = objectives.read(data, self.config.metrics, lambda i: limit is None or i < limit)
+        return {name: paired.mean(list(v.values())) for name, v in found.values.items() if v}
+
+    def _path(self) -> list[Step]:
+        return [
+            Step(
+                node.node_id,
+                read_title(self.run_dir / node.idea_chain[-1]) if node.idea_chain else "the root",
+                node.parent_relative.score if node.parent_relative else None,
+                node.root_relative.score if node.root_relative else None,
+            )
+            for node in lineage(self.manifest, self.node)
+        ]
+
+    def _short(self, evaluation: Evaluation, relation: Relation) -> Try:
+        assert evaluation.decision is not None
+        parent, root = evaluation.parent_relative, evaluation.root_relative
+        is_measured = evaluation.error is None and parent is not None
+        return Try(
+            eval_id=evaluation.eval_id,
+            node_id=evaluation.parent_node_id,
+            relation=relation,
+            idea=read_title(self.run_dir / evaluation.idea_path) or evaluation.idea_id,
+            fate=evaluation.decision.fate,
+            grade=parent.grade if is_measured and parent else None,
+            score=parent.score if is_measured and parent else None,
+            root_score=root.score if is_measured and root else None,
+            gain=parent.primary_gain if parent else None,
+            gain_low=parent.primary_gain_low if parent else None,
+            gain_high=parent.primary_gain_high if parent else None,
+            reasons=list(evaluation.decision.gate.reasons),
+            why=redact(reasons.why_rejected(evaluation, reasons.PLAIN))[:_LONGEST_WHY],
+        )
+
+    def _try(self, evaluation: Evaluation, relation: Relation) -> Try:
+        """The same with what has to be looked up."""
+        return msgspec.structs.replace(
+            self._short(evaluation, relation),
+            metrics=_changes(self.run_dir, evaluation),
+            error=self._error(evaluation),
+            diff=self._diff(evaluation),
+        )
+
+    def _error(self, evaluation: Evaluation) -> str:
+        """The end of the log of what failed, or of a sweep that left rows out."""
+        error, log = evaluation.error, None
+        if error is not None:
+            log = error.log_path
+        elif evaluation.parent_relative is None or (
+            evaluation.parent_relative.rows_used != evaluation.parent_relative.rows_expected
+        ):
+            log = f"{evaluation.experiment_dir}/{layout.SWEEP_LOG}"
+        return redact(_tail(self.run_dir / log)) if log else ""
+
+    def _diff(self, evaluation: Evaluation) -> str:
+        if evaluation.candidate_commit is None or self.manifest.dry_run:
+            return ""
+        parent = self.manifest.nodes[evaluation.parent_node_id].commit
+        return _short_diff(self.repo, parent, evaluation.candidate_commit)
+
+
+def _ordered(
+    known: Sequence[Evaluation], node: Node, path: set[str]
+) -> list[tuple[Relation, Evaluation]]:
+    """The best of all; then what was tried here and on the way here, a first example of every
+    kind of failure among it; then what was tried elsewhere; then failures seen before."""
+    measured = sorted((e for e in known if _score(e) is not None), key=_by_root_score)
+    best = {e.eval_id for e in measured[:_BEST] if (_score(e) or 0.0) > 0}
+    failures: set[str] = set()
+    keyed = []
+    for evaluation in reversed(known):  # so that of a kind of failure the latest is the example
+        relation: Relation = "elsewhere"
+        if evaluation.parent_node_id == node.node_id:
+            relation = "same_node"
+        elif evaluation.parent_node_id in path:
+            relation = "path"
+        score = _score(evaluation)
+        code = evaluation.error.code if evaluation.error else ""
+        is_new = bool(code) and code not in failures
+        failures.add(code)
+        if evaluation.eval_id in best:
+            group = 0
+        elif score is not None:
+            group = {"same_node": 1, "path": 2, "elsewhere": 4}[relation]
+        else:
+            group = 3 if is_new else 5
+        keyed.append(((group, -(score or 0.0), evaluation.eval_id), (relation, evaluation)))
+    return [found for _, found in sorted(keyed, key=lambda entry: entry[0])]
+
+
+def _by_root_score(evaluation: Evaluation) -> tuple[float, str]:
+    return -(_score(evaluation) or 0.0), evaluation.eval_id
+
+
+def _score(evaluation: Evaluation) -> float | None:
+    """How far it got, if all of it was measured."""
+    found = evaluation.root_relative
+    complete = found is not None and found.rows_used == found.rows_expected
+    return found.score if found is not None and complete and evaluation.error is None else None
+
+
+def _changes(run_dir: Path, evaluation: Evaluation) -> list[MetricChange]:
+    document = summary.read(run_dir / layout.summary(evaluation.experiment_dir)) or {}
+    scores = document.get("scoring_summary")
+    against = scores.get("parent_relative") if isinstance(scores, dict) else None
+    listed = against.get("metrics") if isinstance(against, dict) else None
+    return [change for entry in listed or [] if (change := _change(entry)) is not None]
+
+
+def _change(entry: Any) -> MetricChange | None:
+    """Of a file that somebody may have written over."""
+    if not isinstance(entry, dict):
+        return None
+    before, after = (
+        value if isinstance(value := entry.get(name), int | float) else None
+        for name in ("baseline_mean", "candidate_mean")
+    )
+    return MetricChange(str(entry.get("name")), before, after, str(entry.get("verdict")))
+
+
+def _tail(log: Path) -> str:
+    try:
+        with untrusted.open_plain(log, 1 << 40) as file:
+            file.seek(max(0, file.seek(0, 2) - 4 * _LONGEST_ERROR))
+            text = file.read(4 * _LONGEST_ERROR).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return text.strip()[-_LONGEST_ERROR:]
+
+
+@functools.lru_cache(maxsize=512)
+def _short_diff(repo: Path, parent: str, commit: str) -> str:
+    """Commits never change. One that git has thrown away has none to show."""
+    done = try_git(repo, "diff", "--unified=1", "--no-color", "--no-ext-diff", parent, commit)
+    if done.returncode != 0:
+        return ""
+    text = "\n".join(_telling(done.stdout.encode("utf-8", "replace").decode()))
+    return text if len(text) <= _LONGEST_DIFF else text[:_LONGEST_DIFF].rstrip() + "\n[…]"
+
+
+def _telling(diff: str) -> Iterator[str]:
+    """Without the lines that only git needs."""
+    noise = ("diff --git ", "index ", "--- ", "new file mode", "deleted file mode")
+    return (line for line in diff.splitlines() if not line.startswith(noise))

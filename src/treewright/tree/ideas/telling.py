@@ -1,0 +1,76 @@
+"""The history of a search as Markdown, for prompts and people."""
+
+from __future__ import annotations
+
+from treewright.kernel.rendering.numbers import gain, percent, value
+from treewright.tree.ideas.history import MetricFacts, Outcomes, Try
+from treewright.tree.ideas.text import fence_for
+
+PROMPT_CHARS = 12_000
+"""For what proposes ideas: about 3,000 tokens."""
+AGENT_CHARS = 5_000
+"""For those who carry one out, whose question is narrower."""
+JSON_CHARS = 200_000
+"""For programs, which do not pay by the word."""
+
+
+def tell(outcomes: Outcomes, budget: int) -> list[str]:
+    """Lines about the task, the path and earlier tries."""
+    history = outcomes.collect(budget)
+    lines = ["The task:", "", *(_metric(metric) for metric in history.metrics), ""]
+    if len(history.path) > 1:
+        lines += ["The path so far:", ""]
+        lines += [
+            f"- {step.node_id}: {step.idea}"
+            + (f", {percent(step.root_score)} on the root" if step.root_score is not None else "")
+            for step in history.path
+        ]
+        lines.append("")
+    if history.tries:
+        lines += ["What was tried, the best and the most telling first:", ""]
+        for found in history.tries:
+            lines += [*_try(found), ""]
+    if history.left_out:
+        lines += [f"({history.left_out} more tries are not shown.)", ""]
+    return lines
+
+
+def _metric(metric: MetricFacts) -> str:
+    aim = f"{'raise' if metric.direction == 'maximize' else 'lower'} `{metric.name}`"
+    if metric.constraint:
+        aim = f"keep `{metric.name}`"
+    bounds = [
+        f"{word} {value(bound)}"
+        for word, bound in (("at least", metric.min), ("at most", metric.max))
+        if bound is not None
+    ]
+    if bounds:
+        aim += f" {' and '.join(bounds)}" if metric.constraint else f" (it is {', '.join(bounds)})"
+    if metric.primary:
+        aim += "; this one decides"
+    now = f": {value(metric.root)} at the root" if metric.root is not None else ""
+    if now and metric.node is not None and metric.node != metric.root:
+        now += f", {value(metric.node)} now"
+    return f"- {aim}{now}"
+
+
+def _try(found: Try) -> list[str]:
+    where = {"same_node": "here", "path": "on the way here", "elsewhere": "elsewhere"}
+    lines = [f"- {found.idea} ({found.eval_id}, {where[found.relation]}): {found.fate}"]
+    if found.score is not None:
+        shown = gain(found.gain, found.gain_low, found.gain_high)
+        lines.append(
+            f"  - {percent(found.score)} on its parent (gain {shown}), "
+            f"{percent(found.root_score)} on the root, {found.grade}"
+        )
+    lines += [
+        f"  - {m.name}: {value(m.before)} -> {value(m.after)}, {m.verdict}" for m in found.metrics
+    ]
+    if found.why:
+        lines.append(f"  - why not: {' '.join(found.why.split())}")
+    for name, text in (("said", found.error), ("diff", found.diff)):
+        if text:
+            fence = fence_for(text)
+            body = [f"    {line}" for line in text.splitlines()]
+            lines += [f"  - {name}:", f"    {fence}", *body, f"    {fence}"]
+    return lines

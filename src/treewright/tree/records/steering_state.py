@@ -1,0 +1,86 @@
+"""Adding a `steered` event to a manifest. Pure but for changing the manifest it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import FileDigest, IdeaRecord, Manifest, Node, Unset
+from treewright.tree.records.steering import Steering
+
+
+def apply(manifest: Manifest, event: ev.Steered) -> None:
+    """A command is applied once, however often its event is read."""
+    known = [] if isinstance(manifest.steering, Unset) else manifest.steering
+    if any(record.command.command_id == event.record.command.command_id for record in known):
+        return
+    record = msgspec.structs.replace(event.record, at=event.at)
+    manifest.steering = [*known, record]
+    if record.refused is not None:
+        return
+    _set(manifest, record)
+    if record.reopened and manifest.steady is None:
+        del manifest.depths[manifest.current_depth :]  # a round that had begun without ideas
+    for node_id in record.reopened:
+        _reopen(manifest, manifest.nodes[node_id])
+    if not isinstance(event.idea, Unset) and record.node_id is not None:
+        _add(manifest, manifest.nodes[record.node_id], event.idea)
+    if not isinstance(event.frontier, Unset):
+        manifest.frontier = list(event.frontier)
+        if manifest.steady is None:
+            for node_id in manifest.frontier:
+                node = manifest.nodes[node_id]
+                begun = node.expanded_for_depth == manifest.current_depth + 1
+                node.status = "expanded" if begun else "frontier"
+            for node in manifest.nodes.values():
+                if node.node_id not in event.frontier:
+                    node.status = "expanded"
+    if not isinstance(event.stop_reason, Unset):
+        manifest.stop_reason = event.stop_reason
+
+
+def _set(manifest: Manifest, record: Steering) -> None:
+    for name, value in record.command.settings.items():
+        setattr(manifest, name, value)
+
+
+def _reopen(manifest: Manifest, node: Node) -> None:
+    """It was found without ideas and is to be asked again, by depth: as if it had not been."""
+    if manifest.steady is not None:
+        return
+    turn = max((idea.depth for idea in node.ideas), default=None)
+    node.expanded_for_depth = turn
+    node.generated_idea_files = [idea.path for idea in node.ideas if idea.depth == turn]
+    node.context_idea_files = [
+        FileDigest(idea.path, idea.sha256)
+        for ancestor in _lineage(manifest, node)
+        for idea in ancestor.ideas
+        if turn is not None and idea.depth < turn
+    ]
+    if turn is None and node.node_id in manifest.expanded:
+        manifest.expanded.remove(node.node_id)
+
+
+def _add(manifest: Manifest, node: Node, idea: IdeaRecord) -> None:
+    """An idea of somebody's. By depth a node that is not in the frontier gets no others: it
+    counts as expanded for the round that the idea is for."""
+    node.ideas = [*node.ideas, idea]
+    if manifest.steady is not None:
+        if isinstance(idea.expansion, int):
+            manifest.steady.expansions = max(manifest.steady.expansions, idea.expansion)
+        return
+    if node.expanded_for_depth == idea.depth or node.node_id not in manifest.frontier:
+        node.expanded_for_depth = idea.depth
+        same = [each.path for each in node.ideas if each.depth == idea.depth]
+        node.generated_idea_files = same
+        if node.node_id not in manifest.expanded:
+            manifest.expanded.append(node.node_id)
+
+
+def _lineage(manifest: Manifest, node: Node) -> Iterator[Node]:
+    yield node
+    while node.parent_node_id is not None:
+        node = manifest.nodes[node.parent_node_id]
+        yield node

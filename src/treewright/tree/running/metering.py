@@ -1,0 +1,133 @@
+"""Keeping a run within its caps: allowances for what is under way, and when to stop.
+
+Work is handed out as long as what is left, after the allowances of all that is under way, is
+enough for an evaluation as they were so far. Where it is not, what is under way ends first: what it
+has not used is there again. An evaluation that its share was too little for is tried once more
+alone, with all that is left.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from treewright.tree.deciding.caps import (
+    ALL,
+    IDEAS,
+    Allowance,
+    Caps,
+    amount,
+    describe,
+    each,
+    spent,
+)
+from treewright.tree.records.model import Manifest, Unset
+
+_SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(slots=True)
+class Meter:
+    """Of one invocation. `max_hours` is its own; the caps are the run's."""
+
+    max_hours: float | None = None
+    why: str = ""
+    """What was reached, in words."""
+    is_out_of_time: bool = False
+    _began: float = field(default_factory=time.monotonic)
+    _out: dict[str, Allowance] = field(default_factory=dict)
+    _since: dict[str, float] = field(default_factory=dict)
+    _longest: float = 0.0
+    _whole: set[str] = field(default_factory=set)
+    _one_at_a_time: bool = False
+    _is_over: bool = False
+    _ended: int | None = None
+    """How many evaluations have an outcome."""
+
+    def word(self, manifest: Manifest) -> Literal["go", "wait", "end"]:
+        """Whether a further evaluation may start now."""
+        self._forget_ended(manifest)
+        self.why = self._time_is_up() or self._first_reached(manifest)
+        if self.why:
+            return "wait" if self._out else "end"
+        return "go" if self.may_start() else "wait"
+
+    def may_start(self) -> bool:
+        return not (self._one_at_a_time and self._out)
+
+    def allow(self, manifest: Manifest, eval_id: str, capacity: int) -> Allowance | None:
+        """The allowance of an evaluation that is about to start; None where nothing is capped."""
+        self._since[eval_id] = time.monotonic()
+        caps = caps_of(manifest)
+        if not caps:
+            return None
+        sharing = 1 if self._one_at_a_time else max(1, capacity - len(self._out))
+        if sharing == 1 and not self._out:
+            self._whole.add(eval_id)
+        limits: Caps = {}
+        for kind, role, left in self._left(manifest, caps):
+            limits.setdefault(kind, {})[role] = max(0.0, left) / sharing
+        allowance = self._out[eval_id] = Allowance(limits)
+        return allowance
+
+    def fell_short(self, eval_id: str) -> None:
+        """An evaluation could not go on with what it was given: all there was, or its share."""
+        self._is_over = self._is_over or eval_id in self._whole
+        self._one_at_a_time = True
+
+    def _first_reached(self, manifest: Manifest) -> str:
+        if self._is_over:
+            return "what is left under the caps is not enough for an evaluation"
+        for kind, role, left in self._left(manifest, caps_of(manifest)):
+            typical = self._typical(manifest, kind, role)
+            if left <= 0 or left < typical:
+                used = amount(spent(manifest, role), kind)
+                return f"{describe(kind, role)} is reached: {used:.6g} spent, {left:.6g} left"
+        return ""
+
+    def _left(self, manifest: Manifest, caps: Caps) -> list[tuple[str, str, float]]:
+        given = [allowance.limits for allowance in self._out.values()]
+        return [
+            (
+                kind,
+                role,
+                limit
+                - amount(spent(manifest, role), kind)
+                - sum(limits.get(kind, {}).get(role, 0.0) for limits in given),
+            )
+            for kind, role, limit in each(caps)
+        ]
+
+    def _forget_ended(self, manifest: Manifest) -> None:
+        ended = [e for e in self._since if manifest.evaluations[e].status != "running"]
+        for eval_id in ended:
+            self._longest = max(self._longest, time.monotonic() - self._since.pop(eval_id))
+            self._out.pop(eval_id, None)
+            if self._ended is not None:
+                self._ended += manifest.evaluations[eval_id].finished_at is not None
+
+    def _typical(self, manifest: Manifest, kind: str, role: str) -> float:
+        """What one evaluation, or one expansion, has cost on average."""
+        used = amount(spent(manifest, role), kind)
+        if role == IDEAS:
+            return used / max(1, len(manifest.expanded))
+        if role == ALL:
+            used -= amount(spent(manifest, IDEAS), kind)
+        if self._ended is None:
+            ended = (e.finished_at is not None for e in manifest.evaluations.values())
+            self._ended = sum(ended)
+        return used / max(1, self._ended)
+
+    def _time_is_up(self) -> str:
+        if self.max_hours is None:
+            return ""
+        left = self.max_hours * _SECONDS_PER_HOUR - (time.monotonic() - self._began)
+        self.is_out_of_time = left <= 0 or left < self._longest
+        if not self.is_out_of_time:
+            return ""
+        return f"--max-hours {self.max_hours:g} is reached, or would be before another one ends"
+
+
+def caps_of(manifest: Manifest) -> Caps:
+    return {} if isinstance(manifest.caps, Unset) else manifest.caps

@@ -1,0 +1,206 @@
+"""Telling somebody else: a command of the user's gets chosen events as JSON on stdin.
+
+Events are turned into documents where they are recorded and handed to a thread; the search never
+waits for a command. Where commands are slower than events the oldest waiting ones are dropped, and
+each later document says how many. The payload is a contract: docs/notices.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.tree.config import NoticeConfig
+from treewright.tree.records import events as ev
+from treewright.tree.records import layout
+from treewright.tree.records.description import best_node
+from treewright.tree.records.model import Evaluation, Manifest
+from treewright.tree.repository.isolation import Isolation
+
+PAYLOAD_VERSION = 1
+_MOST_WAITING = 100
+_ENDING_SECONDS = 5.0
+"""How long a command that was ended may take to be gone."""
+_log = logging.getLogger("treewright")
+
+Document = dict[str, Any]
+
+
+class Notices:
+    """Watches a run, and runs the commands of its configuration."""
+
+    def __init__(
+        self, commands: Sequence[NoticeConfig], repo: Path, isolation: Isolation | None = None
+    ) -> None:
+        self._commands = commands
+        self._repo = repo
+        self._isolation = isolation
+        self._waiting: deque[Document] = deque(maxlen=_MOST_WAITING)
+        self._dropped = 0
+        self._best: str | None = None
+        self._some = threading.Condition()
+        self._is_ending = False
+        self._thread: threading.Thread | None = None
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def look(self, manifest: Manifest) -> None:
+        """What is the best before anything happens is no news."""
+        self._best = best_node(manifest).node_id
+
+    def recorded(self, event: ev.Event, manifest: Manifest) -> None:
+        """An event is durable and in the manifest."""
+        if not self._commands:
+            return
+        if isinstance(event, ev.Completed | ev.Failed):
+            one = manifest.evaluations[event.eval_id]
+            self._tell("evaluated", manifest, evaluation=_evaluated(one))
+        if isinstance(event, ev.Decided):
+            self._tell("depth_done", manifest)
+        if isinstance(event, ev.Decided | ev.Settled):
+            best = best_node(manifest) if self._may_be_better(event) else None
+            if best is not None and best.node_id != self._best:
+                self._best = best.node_id
+                self._tell("new_best", manifest)
+        if isinstance(event, ev.Steered):
+            self._tell("steered", manifest, steering=event.record)
+        if isinstance(event, ev.Stopped | ev.Decided) and manifest.stop_reason is not None:
+            reached = manifest.stop_reason == "cap_reached"
+            self._tell("cap_reached" if reached else "finished", manifest)
+
+    def paused(self, why: str, manifest: Manifest) -> None:
+        """An outage ended the call."""
+        self._tell("paused", manifest, message=why)
+
+    def close(self) -> None:
+        """Gives what is waiting a moment; a command that hangs is ended."""
+        if self._thread is None:
+            return
+        with self._some:
+            self._is_ending = True
+            self._some.notify()
+        self._thread.join(max(command.finish_seconds for command in self._commands))
+        running = self._running
+        if running is not None and self._thread.is_alive():
+            self._waiting.clear()
+            _end(running)
+            self._thread.join(_ENDING_SECONDS)
+
+    def _may_be_better(self, event: ev.Decided | ev.Settled) -> bool:
+        return bool(event.nodes) if isinstance(event, ev.Decided) else event.node is not None
+
+    def _tell(self, kind: str, manifest: Manifest, **more: Any) -> None:
+        if not any(kind in command.events for command in self._commands):
+            return
+        run_dir = layout.runs_directory(self._repo) / manifest.tree_run_id
+        document = {**payload(kind, manifest), "run_dir": str(run_dir)}
+        document |= msgspec.to_builtins(more)
+        with self._some:
+            self._dropped += len(self._waiting) == _MOST_WAITING
+            self._waiting.append({**document, "dropped": self._dropped})
+            self._some.notify()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="notices", daemon=True)
+            self._thread.start()
+
+    def _serve(self) -> None:
+        while (document := self._next()) is not None:
+            for command in self._commands:
+                if document["event"] in command.events:
+                    self._run(command, document)
+
+    def _run(self, command: NoticeConfig, document: Document) -> None:
+        """One command, ended with everything of its process group at its time limit."""
+        environment, around = dict(os.environ), []
+        if command.isolated and self._isolation is not None:
+            environment = self._isolation.environment(environment, command)
+            around = self._isolation.around(None, command)
+        try:
+            started = self._running = subprocess.Popen(
+                [*around, "/bin/sh", "-c", command.command],
+                cwd=self._repo,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _log.warning("the notice `%s` could not be run: %s", command.command, error)
+            return
+        try:
+            started.communicate(msgspec.json.encode(document) + b"\n", command.timeout_seconds)
+        except subprocess.TimeoutExpired:
+            _end(started)
+            started.wait()
+        self._running = None
+        if started.returncode != 0:
+            how = "was ended" if started.returncode < 0 else f"exited with {started.returncode}"
+            _log.warning("the notice `%s` %s", command.command, how)
+
+    def _next(self) -> Document | None:
+        with self._some:
+            while not self._waiting:
+                if self._is_ending:
+                    return None
+                self._some.wait()
+            return self._waiting.popleft()
+
+
+def payload(kind: str, manifest: Manifest) -> Document:
+    """What every document has."""
+    best = best_node(manifest)
+    found = best.root_relative
+    return {
+        "payload_version": PAYLOAD_VERSION,
+        "event": kind,
+        "tree_run_id": manifest.tree_run_id,
+        "stop_reason": manifest.stop_reason,
+        "depth": manifest.current_depth,
+        "evaluations": len(manifest.evaluations),
+        "nodes": len(manifest.nodes),
+        "best": {
+            "node_id": best.node_id,
+            "commit": best.commit,
+            "score": best.score,
+            "primary_gain": found.primary_gain if found is not None else 0.0,
+        },
+        "spent": msgspec.to_builtins(manifest.spent),
+    }
+
+
+def _evaluated(one: Evaluation) -> Document:
+    found = one.root_relative
+    return {
+        "eval_id": one.eval_id,
+        "parent_node_id": one.parent_node_id,
+        "idea_path": one.idea_path,
+        "status": one.status,
+        "score": found.score if found is not None else None,
+        "error": one.error.code if one.error is not None else None,
+    }
+
+
+def _end(started: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(started.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def watching(
+    commands: Sequence[NoticeConfig], repo: Path, isolation: Isolation | None = None
+) -> Iterator[Notices]:
+    notices = Notices(commands, repo, isolation)
+    try:
+        yield notices
+    finally:
+        notices.close()

@@ -1,0 +1,67 @@
+"""Sweeping the root commit: for its baseline, and to see whether it gives the same twice."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel import untrusted
+from treewright.kernel.errors import TreewrightError
+from treewright.tree.config import Config
+from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion
+from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.records import layout
+from treewright.tree.repository.isolation import Isolation
+from treewright.tree.repository.worktrees import Worktrees
+
+
+@dataclass(frozen=True, slots=True)
+class RootSweep:
+    """Sweeps one commit, each time in a worktree of its own that is removed again."""
+
+    config: Config
+    worktrees: Worktrees
+    commit: str
+    owner: str = ""
+    cancel: threading.Event | None = None
+
+    def run(self, configs: ConfigRange, number: int = 1) -> bytes:
+        """What the sweep wrote. `number` only tells the logs of several apart."""
+        log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
+        log_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            context = CommandContext(
+                self.worktrees.add_candidate(layout.ROOT_BASELINE, self.commit),
+                log_dir,
+                self.config.seed,
+                self.owner,
+                self.cancel,
+                hidden_variables=sweep.secret_variables(self.config),
+                limits=sweep.limits(self.config),
+                isolation=Isolation.of(self.config, self.worktrees.repo, self.worktrees.run_dir),
+                root=RootVersion(self.worktrees.repo, self.commit),
+            )
+            name = layout.repeat("sweep", number)
+            done, results = sweep.run_sweep(self.config.sweep, context, configs, name)
+            if done.cancelled:
+                raise KeyboardInterrupt
+            if not done.ok:
+                log = log_dir / f"{name}.log"
+                raise TreewrightError(explain_end(done, "the baseline sweep", log))
+            return self._read(results, context)
+        finally:
+            self.worktrees.remove_candidate(layout.ROOT_BASELINE)
+
+    def _read(self, results: Path, context: CommandContext) -> bytes:
+        """That a sweep of our own commit wrote nothing usable is an error."""
+        try:
+            data = sweep.read_results_file(self.config.sweep, results, context)
+        except untrusted.NotPlain as problem:
+            raise TreewrightError(
+                f"the baseline sweep wrote results that cannot be read: {problem}"
+            ) from None
+        if data is None:
+            raise TreewrightError("the baseline sweep wrote no results to TREEWRIGHT_RESULTS_CSV")
+        return data

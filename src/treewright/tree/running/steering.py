@@ -1,0 +1,220 @@
+"""Applying what somebody wants changed, at a place where nothing is half done.
+
+Each command becomes one event: what it did, or why it could not be done. Pausing, stopping and
+settings take effect wherever the owner looks; what changes the tree itself waits, by depth until
+the depth is decided, without a barrier until no ideas are being generated.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from treewright.kernel import atomic
+from treewright.kernel.artifacts import sha256_text
+from treewright.kernel.errors import UsageError
+from treewright.tree.deciding import caps, rounds, steady
+from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas.expansion import Expander
+from treewright.tree.records import events as ev
+from treewright.tree.records import layout
+from treewright.tree.records import steering as records
+from treewright.tree.records.description import best_node
+from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, SteadySearch, Unset
+from treewright.tree.records.steering import Command, Steering, applied
+from treewright.tree.running import extending
+from treewright.tree.running.inbox import Letter
+
+OF_THE_TREE = ("inject", "ban", "boost", "reopen")
+
+
+_Many = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+_Some = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+_Limit = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
+
+
+class _Settings(msgspec.Struct):
+    """What a command may set them to. A file of anybody's: what the manifest could not hold must
+    not get into the journal."""
+
+    ideas_per_node: _Many | Unset = UNSET
+    max_depth: _Many | Unset = UNSET
+    max_total_idea_evals: _Many | Unset = UNSET
+    beam_width: _Many | Unset = UNSET
+    stop_on_empty_frontier: bool | Unset = UNSET
+    patience: _Many | Unset = UNSET
+    elites: _Some | Unset = UNSET
+    caps: dict[caps.Kind, dict[str, _Limit]] | Unset = UNSET
+
+
+class Refused(Exception):
+    """Why a command cannot be applied, in words."""
+
+
+def apply(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
+    """The event of a command. An idea's file is written before it."""
+    command = letter.command
+    try:
+        match command.action:
+            case "pause" | "resume" | "stop":
+                return _control(manifest, command)
+            case "extend" | "budget":
+                return _settings(manifest, command)
+            case "inject":
+                return _inject(manifest, letter, expander)
+            case "ban":
+                return _ban(manifest, command, expander.run_dir)
+            case "boost" | "reopen":
+                return _bring_back(manifest, command)
+    except (Refused, UsageError) as why:
+        record = extending.here(manifest, command)
+        return ev.Steered(record=msgspec.structs.replace(record, refused=str(why)))
+
+
+def _control(manifest: Manifest, command: Command) -> ev.Steered:
+    record = extending.here(manifest, command)
+    paused = records.is_paused(applied(manifest.steering))
+    if command.action == "resume":
+        if manifest.stop_reason == "stopped":
+            return extending.going_on(manifest, record)
+        if not paused:
+            raise Refused("the run is neither paused nor stopped")
+        return ev.Steered(record=record)
+    if manifest.stop_reason is not None:
+        raise Refused(f"the run is over: {manifest.stop_reason}")
+    if command.action == "stop":
+        return ev.Steered(record=record, stop_reason="stopped")
+    if paused:
+        raise Refused("the run is paused already")
+    return ev.Steered(record=record)
+
+
+def _settings(manifest: Manifest, command: Command) -> ev.Steered:
+    unknown = [name for name in command.settings if name not in rounds.CHANGEABLE]
+    if unknown or not command.settings:
+        raise Refused(f"{unknown[0]} cannot be changed" if unknown else "nothing was to change")
+    try:
+        msgspec.convert(command.settings, type=_Settings)
+    except msgspec.ValidationError as error:
+        raise Refused(f"the settings are not what they must be: {error}") from None
+    if "caps" in command.settings:  # those that were not named stay
+        both = caps.merged(manifest.caps, command.settings["caps"])
+        settings = command.settings | {"caps": both}
+        command = msgspec.structs.replace(command, settings=settings)
+    extending.check(manifest, command.settings)
+    return extending.changed(manifest, command)
+
+
+def _inject(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
+    command, text = letter.command, letter.text
+    node = _node(manifest, command.node_id or best_node(manifest).node_id)
+    _check_may_grow(manifest, node)
+    if not text.strip():
+        raise Refused("the idea is empty")
+    key = idea_text.key(text)
+    before = expander.tried_before(manifest, node, key)
+    if before is not None:
+        raise Refused(f"the idea was chosen before: {before}")
+    search = manifest.steady
+    path = f"{node.node_ideas_dir}/{layout.idea_file(len(node.ideas))}"
+    idea = IdeaRecord(
+        path=path,
+        sha256=sha256_text(text),
+        key=key,
+        origin=f"steer:{command.by}",
+        depth=node.depth + 1 if search is not None else manifest.current_depth + 1,
+        expansion=UNSET if search is None else search.expansions + 1,
+    )
+    atomic.make_directory(expander.run_dir / node.node_ideas_dir)
+    atomic.write_bytes(expander.run_dir / path, text.encode("utf-8"))
+    record = extending.here(manifest, command)
+    record = msgspec.structs.replace(record, node_id=node.node_id, idea_path=path)
+    return _changing_tree(manifest, record, idea)
+
+
+def _bring_back(manifest: Manifest, command: Command) -> ev.Steered:
+    node = _node(manifest, command.node_id or "")
+    _check_may_grow(manifest, node)
+    there = node.node_id in manifest.frontier
+    if manifest.steady is not None:
+        if command.action == "reopen" and there:
+            raise Refused(f"{node.node_id} is open: further ideas may be tried on it")
+    elif there and manifest.stop_reason != "no_new_ideas":
+        raise Refused(f"{node.node_id} is expanded next in any case")
+    record = extending.here(manifest, command)
+    return _changing_tree(manifest, msgspec.structs.replace(record, node_id=node.node_id))
+
+
+def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
+    record = extending.here(manifest, command)
+    if command.pattern is None:
+        node = _node(manifest, command.node_id or "")
+        if manifest.steady is None and node.expanded_for_depth == manifest.current_depth + 1:
+            raise Refused(f"{node.node_id} has an idea for the next depth that was injected")
+        return _changing_tree(manifest, msgspec.structs.replace(record, node_id=node.node_id))
+    try:
+        re.compile(command.pattern)
+    except re.error as error:
+        raise Refused(f"{command.pattern!r} is no regular expression: {error}") from None
+    banned = []
+    if manifest.steady is not None:
+        tried = {evaluation.idea_path for evaluation in manifest.evaluations.values()}
+        chosen = (idea.path for node in manifest.nodes.values() for idea in node.ideas)
+        banned = [
+            path
+            for path in chosen
+            if path not in tried
+            and records.matches(command.pattern, (run_dir / path).read_text("utf-8"))
+        ]
+    return ev.Steered(record=msgspec.structs.replace(record, banned=banned))
+
+
+def _node(manifest: Manifest, node_id: str) -> Node:
+    if node_id not in manifest.nodes:
+        raise Refused(f"there is no node {node_id}")
+    if node_id in records.banned_nodes(applied(manifest.steering)):
+        raise Refused(f"{node_id} is banned")
+    return manifest.nodes[node_id]
+
+
+def _check_may_grow(manifest: Manifest, node: Node) -> None:
+    search, limit = manifest.steady, manifest.max_total_idea_evals
+    if limit is not None and manifest.spent.evals >= limit:
+        raise Refused("the budget of evaluations is used up; give the run a larger one first")
+    if search is None:
+        if manifest.current_depth >= manifest.max_depth:
+            raise Refused("the run has come to its last depth; give it a larger one first")
+        return
+    if node.depth >= manifest.max_depth:
+        raise Refused(f"{node.node_id} is at the last depth; give the run a larger one first")
+    if search.branching is not None and steady.count(node.tried) >= search.branching:
+        raise Refused(f"{node.node_id} has had its {search.branching} ideas")
+
+
+def _changing_tree(
+    manifest: Manifest, record: Steering, idea: IdeaRecord | Unset = UNSET
+) -> ev.Steered:
+    if manifest.steady is None:
+        event = extending.going_on(manifest, record)
+        event.idea = idea
+        return event
+    return _without_barrier(manifest, manifest.steady, record, idea)
+
+
+def _without_barrier(
+    manifest: Manifest, search: SteadySearch, record: Steering, idea: IdeaRecord | Unset
+) -> ev.Steered:
+    """A node that was found without ideas is asked again, or has one now."""
+    exhausted = {found.node_id for found in steady.exhausted_now(manifest, search)}
+    node_id = record.node_id or ""
+    frontier = list(manifest.frontier)
+    if record.command.action == "ban":
+        frontier = [each for each in frontier if each != node_id]
+    elif node_id in exhausted:
+        record = msgspec.structs.replace(record, reopened=[node_id])
+        frontier.append(node_id)
+    reason = extending.after_change(manifest, record)
+    return ev.Steered(record=record, frontier=frontier, stop_reason=reason, idea=idea)

@@ -1,0 +1,135 @@
+"""Caps on what models may cost: kept before a call is made, counting what is under way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.toy import CONFIG, ToyRepository, set_parameter
+from treewright.kernel.errors import UsageError
+from treewright.llm.usage import Usage
+from treewright.tree.deciding import caps
+from treewright.tree.deciding.caps import Allowance
+from treewright.tree.records import forecast
+from treewright.tree.records.model import Manifest, Unset
+from treewright.tree.running.choosing import Choosing
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.parallel import Parallelism
+from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.validation import validate
+
+CENT = {"prompt_tokens": 80, "completion_tokens": 20, "cost_usd": 0.01}
+
+
+def paid(toy: ToyRepository, ideas: int = 8, rounds: int = 1) -> None:
+    """Each evaluation costs one cent and a hundred tokens for the planner."""
+    for path in (toy.path / "ideas").iterdir():
+        path.unlink()
+    for number in range(ideas):
+        toy.write(f"ideas/{number:02d}.md", set_parameter("A", 1.1 + number / 10))
+    toy.write("script.json", json.dumps([{"role": "planner", "text": "do it", "usage": CENT}]))
+    planner = '[agents.planner]\nbackend = "scripted"\nscript = "script.json"\n'
+    toy.write("treewright.toml", f"{CONFIG}\n{planner}")
+    toy.commit("a planner that costs something")
+
+
+def run(toy: ToyRepository, policy: str | None = None, workers: int = 1, **more: Any) -> Manifest:
+    hours, extend = more.pop("max_hours", None), more.pop("extend", False)
+    request = RunRequest(
+        toy.path,
+        "run",
+        shape=Shape(**more),
+        choosing=Choosing(policy),
+        preflight=False,
+        parallelism=Parallelism(workers),
+        max_hours=hours,
+        extend=extend,
+    )
+    with open_run(request) as coordinator:
+        while coordinator.advance():
+            pass
+        found = coordinator.manifest
+    assert validate(toy.run_dir("run"), toy.path) == []
+    return found
+
+
+SHAPE: dict[str, Any] = {"sweep_config_limit": 8, "ideas_per_node": 8, "max_depth": 1}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "limit"), [("cost_usd", 0.035), ("tokens", 350), ("cost_usd planner", 0.035)]
+)
+def test_a_cap_holds_and_can_be_raised(toy, kind: str, limit: float, workers: int) -> None:
+    paid(toy)
+    kind, _, role = kind.partition(" ")
+    found = run(toy, None, workers, caps={kind: {role or "all": limit}}, **SHAPE)
+    assert found.stop_reason == "cap_reached"
+    done = [e for e in found.evaluations.values() if e.status == "completed"]
+    assert len(done) == 3
+    assert not isinstance(found.roles, Unset)
+    assert found.roles["planner"].tokens == 300
+    assert found.current_depth == 0, "nothing was decided on a part of the depth"
+    again = run(toy, None, workers)
+    assert again.spent.cost_usd == pytest.approx(0.03), "it stays stopped"
+    final = run(toy, None, workers, extend=True, caps={kind: {role or "all": 10 * limit}})
+    assert final.stop_reason == "max_depth_reached"
+    assert len([e for e in final.evaluations.values() if e.status == "completed"]) == 8
+
+
+def test_without_a_barrier_too(toy: ToyRepository) -> None:
+    paid(toy)
+    shape = {**SHAPE, "max_total_idea_evals": 8}
+    found = run(toy, "best-first", caps={"cost_usd": {"all": 0.035}}, **shape)
+    assert found.stop_reason == "cap_reached"
+    assert found.spent.cost_usd == pytest.approx(0.03)
+    assert run(toy, extend=True, caps={"cost_usd": {"all": 1.0}}).spent.evals == 8
+
+
+def test_the_hours_of_a_call_end_the_call_and_not_the_run(toy: ToyRepository) -> None:
+    found = run(toy, max_hours=1e-9, **SHAPE)
+    assert found.stop_reason is None
+    assert not any(e.status == "completed" for e in found.evaluations.values())
+    assert run(toy).stop_reason is not None
+
+
+def test_the_allowances_of_what_is_under_way_are_counted() -> None:
+    allowance = Allowance({"cost_usd": {"all": 0.05, "coder": 0.02}})
+    call = Usage(10, 10, 0.015)
+    assert allowance.refusal({}, "coder", call) is None
+    refusal = allowance.refusal({"coder": Usage(1, 1, 0.01)}, "coder", call)
+    assert refusal is not None
+    assert "--max-cost-usd for the coder" in refusal
+    assert allowance.refusal({"coder": Usage(1, 1, 0.01)}, "planner", call) is None
+    assert allowance.refusal({"coder": Usage(1, 1, 0.04)}, "planner", call) is not None
+
+
+def test_what_is_no_cap_is_refused() -> None:
+    assert caps.parse({"tokens": ["1e6", "coder=5"], "cost_usd": []}) == {
+        "tokens": {"all": 1e6, "coder": 5.0}
+    }
+    for text in ("0", "-1", "nan", "x", "chef=1", "coder="):
+        with pytest.raises(UsageError, match="--max-tokens"):
+            caps.parse({"tokens": [text]})
+
+
+def test_a_forecast_has_a_range_and_says_what_it_does_not_know(toy: ToyRepository) -> None:
+    paid(toy)
+    found = run(toy, caps={"cost_usd": {"all": 0.035}}, **SHAPE)
+    assert forecast.forecast(found, 1) is None, "it is over"
+    found.stop_reason = None
+    ahead = forecast.forecast(found, 2)
+    assert ahead is not None
+    assert ahead.evaluations == (5, 5)
+    assert ahead.tokens == (500, 500)
+    assert ahead.cost_usd == pytest.approx((0.05, 0.05))
+    assert 0 <= ahead.hours[0] <= ahead.hours[1]
+    assert (ahead.based_on, ahead.run) == (3, "run")
+    for evaluation in found.evaluations.values():
+        evaluation.usage = Usage(80, 20, 0.0, 100)
+    unknown = forecast.forecast(found, 2)
+    assert unknown is not None
+    assert unknown.cost_usd is None
+    assert "cost unknown" in forecast.words(unknown)

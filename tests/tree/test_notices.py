@@ -1,0 +1,72 @@
+"""A command is told what happens to a run, and the search does not wait for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.toy import CONFIG, ToyRepository
+from treewright.tree.records.steering import new_command
+from treewright.tree.running import inbox
+from treewright.tree.running.creation import Shape
+from treewright.tree.running.inbox import Letter
+from treewright.tree.running.runner import RunRequest, open_run
+
+EVENTS = '["new_best", "paused", "steered", "cap_reached", "finished"]'
+
+
+def run(toy: ToyRepository, command: str, more: str = "", **shape: Any) -> None:
+    text = f'{CONFIG}\n[[on_event]]\ncommand = "{command}"\nevents = {EVENTS}\n{more}'
+    toy.write("treewright.toml", text)
+    toy.commit("a command that is told")
+    settings = {"sweep_config_limit": 8, "ideas_per_node": 2, "max_depth": 2, **shape}
+    request = RunRequest(toy.path, "run", shape=Shape(**settings), preflight=False)
+    with open_run(request) as coordinator:
+        inbox.submit(coordinator.store.run_dir, Letter(new_command("boost", node_id="n0099")))
+        while coordinator.advance():
+            pass
+
+
+def test_what_it_is_told(toy: ToyRepository, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    run(toy, f"cat >> {told}")
+    documents = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [document["event"] for document in documents] == [
+        "steered", "new_best", "new_best", "finished",
+    ]  # fmt: skip
+    steered, first, _, last = documents
+    assert steered["steering"]["refused"] == "there is no node n0099"
+    assert first["best"]["node_id"] == "n0001"
+    assert last["stop_reason"] == "max_depth_reached"
+    assert {document["payload_version"] for document in documents} == {1}
+    keys = {"tree_run_id", "depth", "evaluations", "nodes", "best", "spent", "dropped"}
+    assert all(keys <= document.keys() for document in documents)
+
+
+def test_each_evaluation_and_each_depth_can_be_told(toy: ToyRepository, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    more = f'[[on_event]]\ncommand = "cat >> {told}"\nevents = ["evaluated", "depth_done"]\n'
+    run(toy, "true", more, max_depth=1)
+    documents = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [d["event"] for d in documents] == ["evaluated", "evaluated", "depth_done"]
+    first, _, done = documents
+    assert first["evaluation"]["eval_id"] == "e000001"
+    assert first["evaluation"]["status"] == "completed"
+    assert isinstance(first["evaluation"]["score"], float)
+    assert first["stop_reason"] is None
+    assert done["run_dir"] == str(toy.run_dir("run"))
+
+
+def test_a_command_that_fails_or_is_missing_is_a_warning(toy: ToyRepository, caplog) -> None:
+    run(toy, "exit 7", max_depth=1)
+    assert "exited with 7" in caplog.text
+
+
+def test_the_search_does_not_wait_for_a_command_that_hangs(toy: ToyRepository) -> None:
+    began = time.monotonic()
+    run(toy, "echo $$ > pid; exec sleep 1000", "timeout_seconds = 900\n", max_depth=1)
+    assert time.monotonic() - began < 300
+    pid = int((toy.path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists(), "it was ended with the call"

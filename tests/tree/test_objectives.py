@@ -1,0 +1,333 @@
+"""Metrics that say what they are: deterministic, repeated, bounded, a constraint."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository, idea
+from tests.tree.making import results
+from treewright.kernel.errors import UsageError
+from treewright.tree import config as configuration
+from treewright.tree.config import MetricConfig
+from treewright.tree.deciding import gate, objectives, repeated, scoring
+from treewright.tree.deciding.results import Part, parse_results
+from treewright.tree.evaluating.turns import in_turns
+from treewright.tree.records import store
+from treewright.tree.validation import validate
+
+EXACT = MetricConfig(name="score", direction="maximize", primary=True, deterministic=True)
+REPEATED = MetricConfig(name="score", direction="maximize", primary=True, repeats=4)
+SWEEP = """\
+#!/bin/sh
+echo "config_id,status,score,memory" > "$TREEWRIGHT_RESULTS_CSV"
+for i in $(seq 0 $((${CONFIGS:-1} - 1))); do
+  echo "$i,ok,$(cat score.txt),$(cat memory.txt)" >> "$TREEWRIGHT_RESULTS_CSV"
+done
+"""
+CONFIG = """\
+baseline_csv = "baseline.csv"
+protected_paths = ["sweep.sh"]
+[sweep]
+command = "sh sweep.sh"
+[[metrics]]
+name = "score"
+direction = "maximize"
+primary = true
+{score}
+{more}
+[[ideas]]
+source = "directory"
+path = "ideas"
+"""
+
+
+def one_number(
+    path: Path, score: str, more: str = "", sweep: str = SWEEP, **ideas: tuple[str, str, str]
+) -> ToyRepository:
+    """A repository whose sweep gives one number, as most of the tasks that people bring do."""
+    path.mkdir()
+    toy = ToyRepository(path)
+    toy.git("init", "-q", "-b", "main")
+    toy.write("score.txt", "2.5\n")
+    toy.write("memory.txt", "10\n")
+    toy.write("sweep.sh", sweep)
+    toy.write("treewright.toml", CONFIG.format(score=score, more=more))
+    toy.write("baseline.csv", "config_id,status,score,memory\n0,ok,2.5,10\n")
+    for name, (file, before, after) in ideas.items():
+        patch = f"--- a/{file}\n+++ b/{file}\n@@ -1 +1 @@\n-{before}\n+{after}\n"
+        toy.write(f"ideas/{name}.md", idea(name, patch))
+    toy.commit("a task with one number")
+    return toy
+
+
+def search(toy: ToyRepository, treewright, *flags: str, **variables: str):
+    shape = ("--tree-run-id", "run", "--max-depth", "1", *flags, "--repo", str(toy.path))
+    return treewright("tree", *shape, env={**os.environ, **variables})
+
+
+def fates(toy: ToyRepository) -> dict[str, tuple[str, list[str]]]:
+    manifest = store.load(toy.run_dir("run"))
+    found = {}
+    for evaluation in manifest.evaluations.values():
+        assert evaluation.decision is not None
+        title = (toy.run_dir("run") / evaluation.idea_path).read_text().split("\n")[0][2:]
+        found[title] = (evaluation.decision.fate, evaluation.decision.gate.reasons)
+    return found
+
+
+def test_one_deterministic_number_is_promoted_when_it_is_larger(tmp_path: Path, treewright) -> None:
+    toy = one_number(
+        tmp_path / "r", "deterministic = true",
+        better=("score.txt", "2.5", "2.6"), same=("memory.txt", "10", "11"),
+        worse=("score.txt", "2.5", "2.4"),
+    )  # fmt: skip
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    assert fates(toy) == {
+        "better": ("promoted", ["primary_metric_improved"]),
+        "same": ("gate_failed", ["not_recommended", "primary_metric_unchanged"]),
+        "worse": ("gate_failed", ["primary_metric_regressed"]),
+    }
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_what_is_not_deterministic_is_found_out_before_the_run_exists(
+    tmp_path: Path, treewright
+) -> None:
+    counting = SWEEP.replace("$(cat score.txt)", '$(wc -l < "$COUNT")')
+    toy = one_number(tmp_path / "r", "deterministic = true", sweep='echo >> "$COUNT"\n' + counting)
+    done = search(toy, treewright, COUNT=str(tmp_path / "count"))
+    assert done.returncode == 2
+    (line,) = [
+        line for line in done.stderr.splitlines() if "deterministic" in line and "not" in line
+    ]
+    assert "the metric score is not deterministic: the root commit gave 1.0 and 2.0" in line
+    assert "set repeats = 5" in line
+    assert not toy.run_dir("run").exists()
+
+
+def test_a_baseline_that_is_not_the_roots_is_refused_or_made_anew(
+    tmp_path: Path, treewright
+) -> None:
+    toy = one_number(tmp_path / "r", "deterministic = true", better=("score.txt", "2.5", "2.6"))
+    toy.write("baseline.csv", "config_id,status,score,memory\n0,ok,2.7,10\n")
+    toy.commit("numbers of another machine")
+    done = search(toy, treewright)
+    assert done.returncode == 2
+    assert "baseline.csv: not the root's results: score is 2.7 and 2.5" in done.stderr
+    done = search(toy, treewright, "--make-baseline")
+    assert done.returncode == 0, done.stderr
+    assert fates(toy)["better"][0] == "promoted"
+
+
+@pytest.mark.parametrize("flags", [(), ("--sweep-config-limit", "1"), ("--dry-run",)])
+def test_a_sweep_that_can_never_decide_is_refused_in_one_line(
+    tmp_path: Path, treewright, flags: tuple[str, ...]
+) -> None:
+    toy = one_number(tmp_path / "r", "", better=("score.txt", "2.5", "2.6"))
+    done = search(toy, treewright, *flags)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "for the metric score set deterministic = true or repeats = 5" in done.stderr
+    assert not toy.run_dir("run").exists()
+
+
+def test_repeats_are_made_in_turns_with_the_parents(tmp_path: Path, treewright) -> None:
+    noisy = SWEEP.replace(
+        "$(cat score.txt)",
+        "$(awk -v n=$(wc -l < $COUNT) '{ printf \"%.3f\", $1 + ((n * 7) % 5) / 1000 }' score.txt)",
+    )
+    toy = one_number(
+        tmp_path / "r", "repeats = 4",
+        sweep='cat score.txt >> "$COUNT"\n' + noisy,
+        better=("score.txt", "2.5", "2.6"), same=("memory.txt", "10", "11"),
+    )  # fmt: skip
+    count = tmp_path / "count"
+    done = search(toy, treewright, "--no-preflight", COUNT=str(count))
+    assert done.returncode == 0, done.stderr
+    assert {title: fate for title, (fate, _) in fates(toy).items()} == {
+        "better": "promoted",
+        "same": "gate_failed",
+    }
+    assert count.read_text().split()[:8] == ["2.5", "2.6", "2.6", "2.5", "2.5", "2.6", "2.6", "2.5"]
+    assert validate(toy.run_dir("run"), toy.path) == []
+    assert list((toy.run_dir("run") / "cand").glob("*")) == []
+    promoted = store.load(toy.run_dir("run")).nodes["n0001"].parent_relative
+    assert promoted is not None
+    assert promoted.primary_gain_low is not None
+    assert 0.09 < promoted.primary_gain_low < 0.1 < (promoted.primary_gain_high or 0) < 0.11
+
+
+def test_a_parent_whose_sweep_fails_is_not_the_candidates_failure(
+    tmp_path: Path, treewright
+) -> None:
+    broken = 'grep -q 2.6 score.txt || test "$BREAK" != yes || exit 3\n' + SWEEP
+    toy = one_number(
+        tmp_path / "r", "repeats = 2", sweep=broken, better=("score.txt", "2.5", "2.6")
+    )
+    done = search(toy, treewright, "--no-preflight", BREAK="yes")
+    assert "paused" in done.stderr
+    assert "parent_sweep_failed" in done.stderr
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    assert fates(toy)["better"][0] == "promoted"
+
+
+def test_out_of_range_is_broken_and_a_constraint_must_hold(tmp_path: Path, treewright) -> None:
+    memory = '[[metrics]]\nname = "memory"\ndirection = "minimize"\nmax = 12\nconstraint = true\n'
+    toy = one_number(
+        tmp_path / "r", "deterministic = true\nmin = 0\nmax = 3", memory,
+        a_better=("score.txt", "2.5", "2.6"), b_too_good=("score.txt", "2.5", "300"),
+        c_greedy=("memory.txt", "10", "13"),
+    )  # fmt: skip
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    assert fates(toy) == {
+        "a_better": ("promoted", ["primary_metric_improved"]),
+        "b_too_good": ("gate_failed", ["incomplete_rows", "out_of_range"]),
+        "c_greedy": ("gate_failed", ["not_recommended", "constraint_violated"]),
+    }
+    assert validate(toy.run_dir("run"), toy.path) == []
+    summary = (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
+    assert "A constraint does not hold" in summary
+
+
+@pytest.mark.parametrize(
+    ("score", "more", "said"),
+    [
+        ("deterministic = true\nmax = 2.5", "", "the root is at max = 2.5 of the metric score"),
+        ("deterministic = true\nmax = 2", "", "out_of_range: score of config_id 0 is 2.5"),
+        (
+            "deterministic = true",
+            '[[metrics]]\nname = "memory"\ndirection = "minimize"\nmax = 9\nconstraint = true\n',
+            "the root itself breaks a constraint: memory of config_id 0 is 10.0",
+        ),
+    ],
+)
+def test_a_root_that_cannot_be_searched_from_is_refused(
+    tmp_path: Path, treewright, score: str, more: str, said: str
+) -> None:
+    toy = one_number(tmp_path / "r", score, more, better=("score.txt", "2.5", "2.6"))
+    done = search(toy, treewright)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("deterministic = true\nrepeats = 3", "either deterministic or repeats"),
+        ("repeats = 1", "metrics[0].repeats"),
+        ("min = 2\nmax = 1", "min must be below max"),
+        ("constraint = true", "a constraint needs min or max"),
+        ("constraint = true\nmax = 1", "cannot be primary"),
+    ],
+)
+def test_settings_that_contradict_each_other(tmp_path: Path, settings: str, said: str) -> None:
+    path = tmp_path / "treewright.toml"
+    path.write_text(CONFIG.format(score=settings, more=""))
+    with pytest.raises(UsageError, match=said.replace("[", r"\[")):
+        configuration.load(path)
+
+
+def compare(metric: MetricConfig, *rounds: tuple[list[float], list[float]]):
+    sides = [(results(score=before), results(score=after)) for before, after in rounds]
+    ids = range(len(rounds[0][0]))
+    return scoring.compare(*sides[0], ids, [metric], 0, again=sides[1:])
+
+
+def test_the_interval_of_a_deterministic_metric_is_its_gain() -> None:
+    found = compare(EXACT, ([2.0], [2.0 + 1e-6]))
+    assert found.metrics[0].gain_low == found.metrics[0].gain == found.metrics[0].gain_high
+    assert gate.decide(found.recommendation, None).passed
+    rounding = compare(EXACT, ([2.0], [2.0 + 1e-15])).recommendation
+    assert rounding.reasons == ["primary_metric_unchanged"]
+
+
+def test_repeats_that_scatter_more_than_they_gain_are_noise() -> None:
+    clear = compare(REPEATED, *[([2.0], [2.1]), ([2.05], [2.15]), ([2.1], [2.21]), ([2.0], [2.1])])
+    assert clear.recommendation.grade == "strong"
+    noise = compare(REPEATED, *[([2.0], [2.3]), ([2.2], [2.1]), ([2.1], [2.3]), ([2.2], [2.1])])
+    assert noise.recommendation.reasons == ["insufficient_signal"]
+
+
+def test_drift_that_both_sides_have_does_not_count() -> None:
+    drifting = [([float(n)], [n + 0.1]) for n in range(4)]
+    assert compare(REPEATED, *drifting).recommendation.grade == "strong"
+
+
+def test_a_deterministic_metric_that_differs_between_repeats_blocks() -> None:
+    found = compare(EXACT, ([2.0], [2.1]), ([2.0], [2.2]))
+    assert found.recommendation.reasons == ["not_deterministic"]
+
+
+def test_several_sweeps_in_one_file_are_told_apart() -> None:
+    def table(value: float) -> bytes:
+        return f"config_id,status,score\n0,ok,{value}\n".encode()
+
+    data = in_turns(lambda n: table(n), lambda n: table(-n), 2)
+    assert data is not None
+    assert data.decode().splitlines()[1:] == [
+        "parent,1,0,ok,-1", "candidate,1,0,ok,1", "candidate,2,0,ok,2", "parent,2,0,ok,-2",
+    ]  # fmt: skip
+    assert parse_results(data, ["score"]).values == {"score": {0: 1.0}}
+    assert parse_results(data, ["score"], part=Part("parent", 2)).values == {"score": {0: -2.0}}
+    with pytest.raises(repeated.NotOneTable, match="other columns"):
+        repeated.merge([(Part(), table(1)), (Part(repeat=2), b"config_id,status\n")])
+    with pytest.raises(repeated.NotOneTable, match="only treewright writes"):
+        repeated.merge([(Part(), data)])
+
+
+def test_a_run_of_an_earlier_version_is_not_said_to_have_another_configuration(
+    toy, treewright
+) -> None:
+    flags = ("--sweep-config-limit", "8", "--ideas-per-node", "1")
+    assert search(toy, treewright, *flags).returncode == 0
+    path = toy.run_dir("run") / "manifest.json"
+    events = toy.run_dir("run") / "events.jsonl"
+    for file in (path, events):
+        text = file.read_text()
+        for key in ("deterministic", "repeats", "min", "max", "constraint"):
+            for value in ("false", "null"):
+                text = text.replace(f',"{key}":{value}', "")
+        file.write_text(text)
+    assert "constraint" not in events.read_text()
+    path.unlink()
+    done = search(toy, treewright, *flags)
+    assert done.returncode == 0, done.stderr
+    assert "differs from what" not in done.stderr
+
+
+def test_reading_leaves_out_rows_that_are_outside() -> None:
+    bounded = MetricConfig(name="score", direction="maximize", primary=True, max=1)
+    found = objectives.read(b"config_id,status,score\n0,ok,1\n1,ok,1.5\n", [bounded])
+    assert (found.sound_ids, json.dumps(found.problems.examples)) == (
+        {0}, '["out_of_range: score of config_id 1 is 1.5"]',
+    )  # fmt: skip
+
+
+def test_the_same_code_is_not_swept_twice(tmp_path: Path, treewright) -> None:
+    toy = one_number(
+        tmp_path / "r", "deterministic = true", sweep='echo >> "$COUNT"\n' + SWEEP,
+        a_better=("score.txt", "2.5", "2.6"), b_better=("score.txt", "2.5", "2.6"),
+    )  # fmt: skip
+    count = tmp_path / "count"
+    done = search(toy, treewright, COUNT=str(count))
+    assert done.returncode == 0, done.stderr
+    assert fates(toy)["a_better"][0] == "promoted"
+    assert fates(toy)["b_better"][0] == "duplicate_code"
+    assert len(count.read_text()) == 3, "the root twice, the candidate once"
+    recorded = (toy.run_dir("run") / "events.jsonl").read_text()
+    assert recorded.count('"results_from":"e000001"') == 1
+    assert validate(toy.run_dir("run"), toy.path) == []
+    forged = (toy.run_dir("run") / "events.jsonl").read_text()
+    (toy.run_dir("run") / "events.jsonl").write_text(
+        forged.replace('"results_from":"e000001"', '"results_from":"n0000"')
+    )
+    (toy.run_dir("run") / "manifest.json").unlink()
+    messages = [finding.message for finding in validate(toy.run_dir("run"), toy.path)]
+    assert "results_from is n0000, which has other code" in messages
