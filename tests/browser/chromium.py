@@ -33,7 +33,6 @@ INTEGRITY = (
 INSTALLED = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
-    "--no-zygote",
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--headless=shell",

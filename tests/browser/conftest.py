@@ -1,10 +1,12 @@
-"""One browser a module, a page per test, and a picture of it kept whatever happens."""
+"""One browser, a page per test, and a picture of it kept whatever happens: of the whole page if
+the test fails."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
@@ -14,15 +16,23 @@ from tests.dashboard.conftest import searched, server  # noqa: F401 (fixtures sh
 
 ARTIFACTS = Path(__file__).parents[2] / "test-artifacts" / "browser"
 PATIENCE_MILLISECONDS = 90_000
+_FAILED = pytest.StashKey[bool]()
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """For a module, not for the session: playwright keeps an event loop running in this
+    """For these tests, not for the session: playwright keeps an event loop running in this
     thread, and tests that start one of their own must come after its end."""
     with chromium.launched() as running:
         yield running
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, Any]:
+    report = yield
+    item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed
+    return report
 
 
 @pytest.fixture
@@ -41,7 +51,8 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     yield opened
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w-]+", "_", request.node.name).strip("_")
-    opened.screenshot(path=ARTIFACTS / f"{name}.png", full_page=True)
+    failed = request.node.stash.get(_FAILED, False)
+    opened.screenshot(path=ARTIFACTS / f"{name}.png", full_page=failed)  # the whole takes a second
     context.close()
     assert complaints == []
 

@@ -1,7 +1,7 @@
 """`make screenshots`: the pictures of the README and the guide, from real runs.
 
-A search over the bundled example, a distributed proof search in real Lean, and a bank of
-goals through the orchestrator; then the pages in a real browser.
+A search over the bundled example, a distributed proof search in real Lean, an experiment on one,
+and a bank of goals through the orchestrator; then the pages in a real browser.
 """
 
 from __future__ import annotations
@@ -33,6 +33,30 @@ theorem lists (xs ys : List Nat) : (xs ++ ys).reverse.length = ys.length + xs.le
 SEARCH = ["--mcts-mode", "distributed", "--agents", "4", "--simulations", "40"]
 SEARCH += ["--block-fraction", "0.25", "--no-refute"]
 
+EXPERIMENT = """\
+modes = ["centralized", "distributed"]
+agents = [3]
+seeds = [1, 2, 3]
+simulations = 25
+
+[[interventions]]
+name = "block"
+block_fraction = [0.3, 0.7]
+block_duration = 10
+
+[[goals]]
+name = "swap"
+statement = "∀ p q r : Prop, p ∧ (q ∧ r) → (r ∧ q) ∧ p"
+
+[[goals]]
+name = "exists"
+statement = "∀ p q : Nat → Prop, (∃ x, p x ∧ q x) → (∃ x, q x) ∧ (∃ x, p x)"
+
+[[goals]]
+name = "even"
+statement = "∀ n : Nat, n * (n + 1) % 2 = 0"
+"""
+
 
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
@@ -43,6 +67,8 @@ def main() -> None:
         project = demo / "forecast"
         (project / "Proofs.lean").write_text(PROOFS, encoding="utf-8")
         treewright(project, "prove", "Proofs.lean", *SEARCH)
+        (project / "damage.toml").write_text(EXPERIMENT, encoding="utf-8")
+        treewright(project, "prove", "--experiment", "damage.toml")
         bank = ROOT / "bench" / "bank.jsonl"
         if bank.is_file():
             treewright(project, "bank", str(bank), "--timeout", "60", "--cpu-target", "20")
@@ -67,6 +93,7 @@ def shoot(browser: Browser, base: str) -> None:
         ("tree", "light"),
         ("tree", "dark"),
         ("proof", "light"),
+        ("experiment", "light"),
         ("bank", "light"),
     ):
         key = next((one for one in keys if one.startswith(f"{name}/")), None)

@@ -35,6 +35,9 @@ def test_a_tree_run_from_a_file(page: Page, searched: ToyRepository, tmp_path: P
     detail = page.locator(".detail")
     expect(detail).to_contain_text("ranked 1 of its depth")
     expect(detail.locator(".diff .added").first).to_be_visible()
+    # Found twice: it was tested and swept the first time only, and says so.
+    expect(detail).to_contain_text("The same code had been measured before, as e000010")
+    page.goto(f"file://{tmp_path / 'run.html'}#e000010")
     detail.get_by_role("button", name="tests.log").click()
     expect(detail.locator(".log")).to_have_text("(empty)")
     assert asked == []

@@ -64,10 +64,12 @@ def test_a_log_that_is_asked_for_twice_is_shown_once(
 
 def test_a_goal_with_a_script_shows_as_text(page: Page, server: Server) -> None:
     page.goto(f"{server.base}/proof/0/proof")
-    canvas = page.get_by_role("application", name="Proof tree")
-    canvas.focus()
-    for key in ("Home", "ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
-        canvas.press(key)
+    expect(page.locator("output")).to_contain_text(" of ")  # the search is there to be walked
+    outline = page.get_by_role("tree", name="Proof tree")
+    outline.focus()
+    for key in ("End", "Enter"):
+        outline.press(key)
+    expect(page.locator(".outline")).to_contain_text(proof_runs.HOSTILE)
     expect(page.locator(".detail .goal")).to_contain_text(proof_runs.HOSTILE)
     unharmed(page)
 

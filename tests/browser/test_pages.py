@@ -79,11 +79,14 @@ def test_proof_run(page: Page, server: Server) -> None:
     expect(page.locator("output")).to_have_text("1 of 4")
     expect(page.locator(".agents")).not_to_contain_text("agent 1")
     slider.fill("4")
-    canvas = page.get_by_role("application", name="Proof tree")
-    canvas.focus()
-    for key in ("Home", "ArrowRight", "Enter"):
-        canvas.press(key)
-    expect(page.locator(".detail h2")).to_have_text("Node 1")
+    expect(page.locator(".whole")).to_have_text(
+        "4 goals, all solved. The way to the proof has 4 goals."
+    )
+    outline = page.get_by_role("tree", name="Proof tree")
+    outline.focus()
+    for key in ("Home", "ArrowDown", "Enter"):
+        outline.press(key)
+    expect(page.locator(".detail h2")).to_have_text("Goal 1")
     expect(page.locator(".detail .goal")).to_have_text("h : p ∧ q\n⊢ q ∧ p")
     expect(page.locator(".detail")).to_contain_text("constructor")
     no_sideways_scrolling(page)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+
+from tests import program
 
 
 class Server:
@@ -33,9 +34,8 @@ class Server:
 @contextlib.contextmanager
 def served(*arguments: str | Path, port: int = 0) -> Iterator[Server]:
     """`arguments` are those of the command; ended by SIGKILL, as it may be at any time."""
-    command = [sys.executable, "-m", "treewright", "dashboard", "--port", str(port)]
-    with subprocess.Popen(
-        [*command, *map(str, arguments)],
+    with program.start(
+        ["dashboard", "--port", str(port), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -8,6 +8,45 @@ from tests.toy import ToyRepository
 from tests.tree.steady.running import steady
 from treewright.dashboard import tree_view, words
 from treewright.dashboard.live_tree import LiveTree
+from treewright.tree.records import events as ev
+from treewright.tree.records.steering import new_command
+from treewright.tree.running import inbox
+from treewright.tree.running.inbox import Letter
+
+
+def test_what_was_changed_is_on_the_page(tmp_path: Path) -> None:
+    toy = ToyRepository.create(tmp_path / "target repo")
+    run_dir = toy.run_dir("run")
+    live = LiveTree(run_dir)
+    versions: list[str] = []
+
+    def observe(event: object) -> None:
+        live.refresh()
+        versions.append(live.version)
+        if isinstance(event, ev.Completed) and event.eval_id == "e000003":
+            inbox.submit(run_dir, Letter(new_command("ban", node_id="n0000")))
+            inbox.submit(run_dir, Letter(new_command("boost", node_id="n0099")))
+
+    manifest = steady(toy.path, "run", "mcts", observer=observe)
+    assert "n0000" not in manifest.frontier
+    live.refresh()
+    refused, banned = tree_view.summary(manifest)["changes"]
+    assert banned["words"].startswith("ban n0000, by ")
+    assert refused["words"].endswith("refused, there is no node n0099")
+    assert (banned["refused"], refused["refused"]) == (False, True)
+    said = [(one["action"], one["what"], one["node"], one["why"]) for one in (banned, refused)]
+    assert said == [
+        ("ban", "n0000", "n0000", ""),
+        ("boost", "n0099", "n0099", "there is no node n0099"),
+    ]
+    for one in (banned, refused):
+        assert one["by"] in one["words"]
+        assert one["asked"] <= one["at"]
+    before = next(
+        version for version in versions if (live.touched_since(version) or set()) >= {"n0000"}
+    )
+    rows = tree_view.tree(live, {}, before)["nodes"]
+    assert not next(row for row in rows if row.id == "n0000").frontier
 
 
 def test_every_change_reaches_a_page_that_follows(tmp_path: Path) -> None:

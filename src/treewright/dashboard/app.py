@@ -13,7 +13,14 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from treewright.dashboard import assets, diffs, numbers, orchestrator_view, tree_detail
+from treewright.dashboard import (
+    assets,
+    compare_view,
+    diffs,
+    numbers,
+    orchestrator_view,
+    tree_detail,
+)
 from treewright.dashboard.changes import Changes
 from treewright.dashboard.guard import Guard, Policy
 from treewright.dashboard.roots import Roots, RunRef
@@ -46,7 +53,10 @@ def make_app(roots: Roots, policy: Policy) -> ASGIApp:
         Route("/", pages.page("home.html")),
         Route(f"/tree/{run}", pages.page("tree.html")),
         Route(f"/proof/{run}", pages.page("proof.html")),
+        Route(f"/experiment/{run}", pages.page("experiment.html")),
+        Route(f"/experiment/{run}/{{cell}}", pages.page("proof.html")),
         Route(f"/bank/{run}", pages.page("bank.html")),
+        Route("/compare", pages.page("compare.html")),
         Route("/static/{name}", pages.asset),
         Route("/api/runs", pages.runs),
         Route("/api/changes", pages.changes),
@@ -55,7 +65,10 @@ def make_app(roots: Roots, policy: Policy) -> ASGIApp:
         Route(f"/api/tree/{run}/diff/{{item}}", pages.diff),
         Route(f"/api/tree/{run}/log/{{item}}/{{name}}", pages.log),
         Route(f"/api/proof/{run}", pages.proof),
+        Route(f"/api/experiment/{run}", pages.experiment),
+        Route(f"/api/experiment/{run}/{{cell}}", pages.proof),
         Route(f"/api/bank/{run}", pages.bank),
+        Route("/api/compare", pages.compare),
         Route("/api/stats", pages.stats),
         Route("/api/marketplace", pages.marketplace),
         Route("/api/health", pages.health),
@@ -134,18 +147,32 @@ class _Pages:
         return await self._of_tree(request, make)
 
     async def proof(self, request: Request) -> Response:
-        run = self._find(request, "proof")
+        run = self._find_proof(request)
         if run is None:
             return _absent()
         live = await run_in_threadpool(self._proofs.open, run)
         records = live.records_since(request.query_params.get("since"))
         return _json({"run": await self._summaries.of(run), "trace": records})
 
+    async def experiment(self, request: Request) -> Response:
+        run = self._find(request, "experiment")
+        if run is None:
+            return _absent()
+        return _json(await run_in_threadpool(self._summaries.experiments.overview, run))
+
     async def bank(self, request: Request) -> Response:
         run = self._find(request, "bank")
         if run is None:
             return _absent()
         return _json(await run_in_threadpool(orchestrator_view.overview, run))
+
+    async def compare(self, request: Request) -> Response:
+        """Of the runs named by `run`, in that order."""
+        found = [self._roots.find_key(key) for key in request.query_params.getlist("run")]
+        runs = [run for run in found if run is not None]
+        if len(runs) < len(found):
+            return _absent()
+        return _json(await run_in_threadpool(compare_view.compared, runs))
 
     async def stats(self, _: Request) -> Response:
         return _json(await run_in_threadpool(orchestrator_view.stats, self._ledger()))
@@ -163,6 +190,15 @@ class _Pages:
 
     def _find(self, request: Request, kind: str) -> RunRef | None:
         return self._roots.find(kind, request.path_params["root"], request.path_params["run_id"])
+
+    def _find_proof(self, request: Request) -> RunRef | None:
+        """A proof run by itself, or one of an experiment's grid."""
+        cell = request.path_params.get("cell")
+        if cell is None:
+            return self._find(request, "proof")
+        return self._roots.find_cell(
+            request.path_params["root"], request.path_params["run_id"], cell
+        )
 
     def _ledger(self) -> RunRef | None:
         return next((run for run in self._roots.scan() if run.kind == "bank"), None)

@@ -21,7 +21,9 @@ _TITLES = {
     "home": "Treewright",
     "tree": "Tree run · Treewright",
     "proof": "Proof run · Treewright",
+    "experiment": "Experiment · Treewright",
     "bank": "Orchestrator · Treewright",
+    "compare": "Comparison · Treewright",
 }
 """The pages: each is the shell with a title and the script of its name."""
 

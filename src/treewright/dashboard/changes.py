@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from treewright.dashboard import liveness
+from treewright.cellview.experiment import layout as experiment_layout
+from treewright.dashboard import confined, liveness
 from treewright.dashboard.live_tree import signature
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.kernel.rundir import LEASE_DIR
@@ -31,6 +32,7 @@ _HEARTBEAT_SECONDS = 15.0
 _FILES = {
     "tree": (tree_layout.EVENTS,),
     "proof": (proof_layout.TRACE, proof_layout.RUN, proof_layout.RESULT),
+    "experiment": (experiment_layout.PLAN, experiment_layout.RESULTS),
 }
 
 Signatures = dict[str, Any]
@@ -123,6 +125,11 @@ def _signature(run: RunRef) -> Any:
         log = run.path.with_name(run.path.name + "-wal")
         return signature(run.path), signature(log)
     files = tuple(signature(run.path / name) for name in _FILES[run.kind])
+    if run.kind == "experiment":
+        # Its runs come one after the other: the last one is the one that something happens to.
+        begun = confined.directories(run.path, experiment_layout.CELLS)
+        last = [f"{experiment_layout.CELLS}/{cell}/{experiment_layout.CELL}" for cell in begun[-1:]]
+        files += (len(begun), *(signature(run.path / name) for name in last))
     return files, liveness.look(run.path / LEASE_DIR, None).state
 
 

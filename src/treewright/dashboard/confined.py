@@ -36,19 +36,31 @@ def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, i
     return data.decode("utf-8", "replace"), max(0, offset) + len(data), size
 
 
+def directories(base: Path, relative: str) -> list[str]:
+    """Names of the directories in a directory below `base`, links left out, in order."""
+    return sorted(e.name for e in _entries(base, relative) if e.is_dir(follow_symlinks=False))
+
+
 def names(base: Path, relative: str, suffixes: tuple[str, ...]) -> list[tuple[str, int]]:
     """Name and size of the regular files of a directory below `base`, in order."""
+    try:
+        found = [
+            (entry.name, entry.stat(follow_symlinks=False).st_size)
+            for entry in _entries(base, relative)
+            if entry.name.endswith(suffixes) and entry.is_file(follow_symlinks=False)
+        ]
+    except OSError:
+        return []
+    return sorted(found)
+
+
+def _entries(base: Path, relative: str) -> list[os.DirEntry[str]]:
     try:
         real_base = base.resolve(strict=True)
         directory = (real_base / relative).resolve(strict=True)
         if not directory.is_relative_to(real_base):
             return []
         with os.scandir(directory) as entries:
-            found = [
-                (entry.name, entry.stat(follow_symlinks=False).st_size)
-                for entry in entries
-                if entry.name.endswith(suffixes) and entry.is_file(follow_symlinks=False)
-            ]
+            return list(entries)
     except (OSError, RuntimeError, ValueError):
         return []
-    return sorted(found)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from treewright.dashboard import assets, bundle, diffs, proof_view, tree_detail
+from treewright.dashboard.experiment_view import ExperimentLibrary
 from treewright.dashboard.proof_view import ProofLibrary
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.dashboard.tree_library import TreeLibrary
@@ -48,10 +49,11 @@ def write(run: RunRef, target: Path) -> tuple[int, int]:
     """Writes the file; how many nodes and evaluations there are, and how many have details."""
     if run.kind == "tree":
         answers, counts = _tree(run)
-        page = _page("tree", run, answers)
+    elif run.kind == "experiment":
+        answers, counts = _experiment(run)
     else:
         answers, counts = _proof(run)
-        page = _page("proof", run, answers)
+    page = _page(run.kind, run, answers)
     atomic.write_bytes(target, page.encode("utf-8", "replace"))
     return counts
 
@@ -112,6 +114,13 @@ def _proof(run: RunRef) -> tuple[dict[str, Any], tuple[int, int]]:
     trace = {"version": "0", "full": True, "more": False, "records": live.records}
     answers = {f"/api/{run.key}": {"run": proof_view.summary(live), "trace": trace}}
     return answers, (count, count)
+
+
+def _experiment(run: RunRef) -> tuple[dict[str, Any], tuple[int, int]]:
+    found = ExperimentLibrary().overview(run)
+    if found["run"]["problem"]:
+        raise StorageError(found["run"]["problem"])
+    return {f"/api/{run.key}": found}, (len(found["cells"]), len(found["cells"]))
 
 
 def _page(kind: str, run: RunRef, answers: dict[str, Any]) -> str:

@@ -96,7 +96,9 @@ class LiveTree:
                 _check_version(event.manifest)
             self.manifest = state.apply(self.manifest, event)
             self._offset, self._epoch = line.end, line.epoch
-            for item in _items(event):
+            # A change may let nodes into the frontier and others out of it.
+            nodes = self.manifest.nodes if self.manifest is not None else ()
+            for item in nodes if isinstance(event, ev.Steered) else _items(event):
                 self._touched[item] = line.end
 
 
@@ -129,7 +131,7 @@ def _items(event: ev.Event) -> list[str]:
             return [event.eval_id, *([event.node.node_id] if event.node is not None else [])]
         case ev.Queued() if isinstance(event.seen, int):  # its parent may be full by it
             return [event.eval_id, event.parent_node_id]
-        case ev.LeaseTaken() | ev.Stopped():
+        case ev.LeaseTaken() | ev.Stopped() | ev.Steered():
             return []
         case _:
             return [event.eval_id]

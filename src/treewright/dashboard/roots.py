@@ -1,8 +1,9 @@
 """Which runs there are: the directories given on the command line, and what lies in them.
 
 A root is a project, its `.treewright` directory, one of the directories of runs in it, or
-a single run. Nothing outside of a root is ever read: a run that is a symbolic link to
-somewhere else is not a run. Who keeps `.treewright` elsewhere gives that place as a root.
+a single run. An experiment is one run here, and the proof runs in it are found through it.
+Nothing outside of a root is ever read: a run that is a symbolic link to somewhere else is not
+a run. Who keeps `.treewright` elsewhere gives that place as a root.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from treewright.cellview.experiment import layout as experiment_layout
 from treewright.dashboard import numbers
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import STATE_DIR, validate_run_id
@@ -19,31 +21,37 @@ from treewright.mcts import layout as proof_layout
 from treewright.orchestrator.ledger.file import LEDGER
 from treewright.tree.records import layout as tree_layout
 
-Kind = Literal["tree", "proof", "bank"]
+Kind = Literal["tree", "proof", "experiment", "bank"]
 
 _DIRECTORIES: dict[str, Kind] = {
     tree_layout.RUNS_DIR: "tree",
     proof_layout.RUNS_DIR: "proof",
+    experiment_layout.EXPERIMENTS_DIR: "experiment",
 }
 _MARKS: dict[Kind, tuple[str, ...]] = {
     "tree": (tree_layout.EVENTS, tree_layout.MANIFEST),
     "proof": (proof_layout.TRACE, proof_layout.RUN),
+    "experiment": (experiment_layout.PLAN,),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RunRef:
-    """A run that was found. `project` is the repository that it belongs to."""
+    """A run that was found. `project` is the repository that it belongs to, `experiment` the one
+    of whose grid it is a run."""
 
     kind: Kind
     root: int
     run_id: str
     path: Path
     project: Path
+    experiment: str | None = None
 
     @property
     def key(self) -> str:
         """How pages and the API name it."""
+        if self.experiment is not None:
+            return f"experiment/{self.root}/{self.experiment}/{self.run_id}"
         return f"{self.kind}/{self.root}/{self.run_id}"
 
 
@@ -66,12 +74,22 @@ class Roots:
             return None
         return self._roots[root].find(kind, run_id)
 
+    def find_cell(self, root: int, experiment: str, cell: str) -> RunRef | None:
+        """One proof run of an experiment's grid."""
+        found = self.find("experiment", root, experiment)
+        return self._roots[root].cell(found, cell) if found is not None else None
+
     def find_key(self, key: str) -> RunRef | None:
         """One run by what `RunRef.key` says."""
         kind, _, rest = key.partition("/")
         root, _, run_id = rest.partition("/")
         index = numbers.whole(root)
-        return self.find(kind, index, run_id) if index is not None else None
+        if index is None:
+            return None
+        experiment, _, cell = run_id.partition("/")
+        if kind == "experiment" and cell:
+            return self.find_cell(index, experiment, cell)
+        return self.find(kind, index, run_id)
 
     @property
     def names(self) -> list[str]:
@@ -133,6 +151,16 @@ class _Root:
             if own_kind == kind and _is_run(path, own_kind) and self._confines(path):
                 return self._ref(own_kind, path)
         return None
+
+    def cell(self, experiment: RunRef, name: str) -> RunRef | None:
+        try:
+            validate_run_id(name)
+        except UsageError:
+            return None
+        path = experiment.path / experiment_layout.CELLS / name
+        if not _is_run(path, "proof") or not self._confines(path):
+            return None
+        return RunRef("proof", self.index, name, path, self.project, experiment.run_id)
 
     def _ledger(self) -> RunRef | None:
         path = self._state / LEDGER if self._state is not None else None

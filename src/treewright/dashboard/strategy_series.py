@@ -7,7 +7,7 @@ from typing import Any
 
 from treewright.orchestrator.ledger.counting import TRIALS
 from treewright.orchestrator.scheduling.bandit import Arm, Bandit
-from treewright.orchestrator.types import StrategyType, is_known
+from treewright.orchestrator.types import StrategyType
 
 MOST_ATTEMPTS = 20_000
 _POINTS = 60
@@ -16,22 +16,23 @@ _POINTS = 60
 def scores(arms: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """UCB score and trials of each strategy over all goals, from the rows of `bandit`."""
     known = {
-        ("", StrategyType(row["strategy"])): Arm(
+        ("", row["strategy"]): Arm(
             row["success_rate"], row["seconds"], row["trials"], row["successes"]
         )
         for row in arms
-        if row["goal_class"] == "" and is_known(row["strategy"])
+        if row["goal_class"] == ""
     }
-    bandit = Bandit(known)
+    bandit = Bandit(known, strategies=[strategy for _, strategy in known])
     return {
-        str(strategy): {"ucb": bandit.score(strategy), "trials": arm.trials}
+        strategy: {"ucb": bandit.score(strategy), "trials": arm.trials}
         for (_, strategy), arm in known.items()
     }
 
 
 def over_time(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Points per strategy: success rate, UCB score and wasted CPU after so many attempts."""
-    bandit = Bandit()
+    names = dict.fromkeys(row["strategy"] for row in attempts)
+    bandit = Bandit(strategies=[name for name in names if name != StrategyType.CACHE])
     totals: dict[str, dict[str, float]] = {}
     points: list[dict[str, Any]] = []
     every = max(1, len(attempts) // _POINTS)
@@ -42,9 +43,7 @@ def over_time(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if counts:
             total["trials"] += 1
             total["successes"] += row["success"]
-            if is_known(name):
-                strategy = StrategyType(name)
-                bandit.tell(strategy, "", bool(row["success"]), row["time_seconds"])
+            bandit.tell(name, "", bool(row["success"]), row["time_seconds"])
         if row["status"] == "cancelled":
             total["wasted"] += row["cpu_seconds"]
         if number % every == 0 or number == len(attempts):
@@ -53,11 +52,10 @@ def over_time(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _point(number: int, name: str, total: dict[str, float], bandit: Bandit) -> dict[str, Any]:
-    known = is_known(name) and name != StrategyType.CACHE
     return {
         "attempts": number,
         "strategy": name,
         "rate": total["successes"] / total["trials"] if total["trials"] else 0.0,
-        "ucb": bandit.score(StrategyType(name)) if known else None,
+        "ucb": None if name == StrategyType.CACHE else bandit.score(name),
         "wasted": total["wasted"],
     }

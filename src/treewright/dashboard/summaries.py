@@ -10,6 +10,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from treewright.dashboard import orchestrator_view, proof_view
+from treewright.dashboard.experiment_view import ExperimentLibrary
 from treewright.dashboard.proof_view import ProofLibrary
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.dashboard.tree_library import TreeLibrary
@@ -22,6 +23,7 @@ class Summaries:
     def __init__(self, roots: Roots) -> None:
         self.trees = TreeLibrary()
         self.proofs = ProofLibrary()
+        self.experiments = ExperimentLibrary()
         self._roots = roots
         self._made: dict[str, tuple[float, int, Any]] = {}
         self._changes = 0
@@ -40,6 +42,8 @@ class Summaries:
                 return self.trees.summary(run)
             case "proof":
                 return proof_view.summary(self.proofs.open(run))
+            case "experiment":
+                return self.experiments.summary(run)
             case "bank":
                 return orchestrator_view.summary(run)
 

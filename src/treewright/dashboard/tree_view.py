@@ -9,12 +9,14 @@ import msgspec
 
 from treewright.dashboard.live_tree import LiveTree
 from treewright.kernel.clock import seconds_between
+from treewright.tree.records import steering
 from treewright.tree.records.description import best_node, most_evaluations, score
-from treewright.tree.records.model import Evaluation, Manifest, Node
+from treewright.tree.records.model import Evaluation, Manifest, Node, Unset
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import lineage
 from treewright.tree.running.choosing import describe
 
+_MOST_CHANGES = 200
 _MOST_TITLES = 2000
 """Beyond so many evaluations a page gets the titles of nodes only, and others when asked."""
 
@@ -96,7 +98,27 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         "seconds_each": None if stopped else _seconds_each(manifest, done),
         "spent": manifest.spent,
         "takeovers": len(manifest.takeovers),
+        "changes": _changes(manifest),
     }
+
+
+def _changes(manifest: Manifest) -> list[dict[str, Any]]:
+    """What somebody changed, the last first; times as in the rows."""
+    records = [] if isinstance(manifest.steering, Unset) else manifest.steering
+    return [
+        {
+            "at": milliseconds(record.at or record.command.requested_at),
+            "asked": milliseconds(record.command.requested_at),
+            "action": record.command.action,
+            "by": record.command.by,
+            "what": " ".join(filter(None, (steering.what(record), record.idea_path))),
+            "node": record.node_id or record.command.node_id,
+            "words": steering.words(record),
+            "refused": record.refused is not None,
+            "why": record.refused or "",
+        }
+        for record in records[: -_MOST_CHANGES - 1 : -1]
+    ]
 
 
 def stop_words(manifest: Manifest) -> str | None:

@@ -15,7 +15,14 @@ _UNDECIDED = {
 
 
 def decision(evaluation: Evaluation) -> list[str]:
-    """The gate's decision, and what the held-out configs said."""
+    """The gate's decision, what the held-out configs said, and whose results these are."""
+    said = _decision(evaluation)
+    if isinstance(evaluation.results_from, str):
+        said.append(f"The same code had been measured before, as {evaluation.results_from}.")
+    return said
+
+
+def _decision(evaluation: Evaluation) -> list[str]:
     if evaluation.decision is None:
         said = [_UNDECIDED[evaluation.status]]
         if evaluation.error is not None:

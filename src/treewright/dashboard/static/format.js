@@ -64,3 +64,21 @@ export function clip(text, length) {
   const line = String(text ?? "").replace(/\s+/g, " ").trim();
   return line.length <= length ? line : `${line.slice(0, length - 1).trimEnd()}…`;
 }
+
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Text from elsewhere in one line: what cannot be seen is shown as a code, what is long is cut. */
+export function visible(text, length) {
+  return clip(String(text ?? "").slice(0, 4 * length).replace(UNSEEN, escaped), length);
+}
+
+/** The same for text of several lines. */
+export function visibleLines(text, length) {
+  const whole = String(text ?? "");
+  const shown = whole.slice(0, length).replace(UNSEEN, escaped);
+  return whole.length <= length ? shown : `${shown}\n… ${(whole.length - length).toLocaleString("en")} more characters`;
+}
+
+function escaped(character) {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}

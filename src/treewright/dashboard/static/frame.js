@@ -12,11 +12,12 @@ const CONNECTIONS = {
   live: "live", polling: "polling", offline: "offline: trying to reconnect", exported: "exported",
 };
 
-/** Fills the top line; returns a function that shows the connection's state. */
-export function top(name) {
+/** Fills the top line; returns a function that shows the connection's state. `above` is the page
+ * that this one belongs to, as {name, href}. */
+export function top(name, above = null) {
   const connection = el("span", { class: "connection", role: "status" }, "…");
   const home = exported ? el("span", { class: "brand" }, "Treewright") : el("a", { class: "brand", href: "/" }, "Treewright");
-  const where = el("span", { class: "where" }, name);
+  const where = el("span", { class: "where" }, above ? [exported ? above.name : el("a", { href: above.href }, above.name), " / "] : null, name);
   document.getElementById("top").replaceChildren(home, where, connection);
   return (state) => {
     connection.textContent = exported ? `exported ${moment(exported.made_at)}` : CONNECTIONS[state];

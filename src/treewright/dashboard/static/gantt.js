@@ -3,13 +3,15 @@
 import { Chart, ticks } from "./chart.js";
 import { svg } from "./dom.js";
 import { clip, seconds } from "./format.js";
+import { LANE, changesOf, drawChanges } from "./steering.js";
 
 export const PHASES = ["implement", "tests", "sweep", "score"];
 const MOST_ROWS = 60;
 const TALLEST_ROW = 16;
 const TALLEST = 1000;
 
-export function gantt(model, depth, width, onSelect) {
+/** `changes` are what somebody changed meanwhile; `onChange` gets the one that was asked for. */
+export function gantt(model, depth, width, onSelect, changes = [], onChange = () => {}) {
   const now = Date.now();
   const shown = [...model.evals.values()].filter((one) => one.depth === depth && one.started);
   if (!shown.length) return null;
@@ -20,11 +22,14 @@ export function gantt(model, depth, width, onSelect) {
   const rows = placed(spans);
   const row = Math.min(TALLEST_ROW, TALLEST / rows);
   const left = width < 500 ? 70 : 110;
-  const chart = new Chart({ width, height: rows * row + 44, left, top: 8, bottom: 32, label: `When the evaluations of depth ${depth} ran` });
+  const marked = changesOf(model, depth, changes, zero, last);
+  const above = marked.length ? LANE : 8;
+  const chart = new Chart({ width, height: rows * row + above + 36, left, top: above, bottom: 32, label: `When the evaluations of depth ${depth} ran` });
   chart.xScale(0, (last - zero) / 1000);
   chart.xAxis(ticks(0, (last - zero) / 1000, Math.min(8, width / 110)).filter((value) => value <= (last - zero) / 1000), (value) => seconds(value));
   for (const span of spans) bar(chart, span, zero, row, onSelect);
-  for (const [at, label] of labels(spans)) chart.text(left - 6, 8 + at * row + 12, clip(label, width < 500 ? 9 : 15), "end");
+  drawChanges(chart, marked, { zero, last, height: rows * row, onPick: onChange });
+  for (const [at, label] of labels(spans)) chart.text(left - 6, above + at * row + 12, clip(label, width < 500 ? 9 : 15), "end");
   return chart.root;
 }
 
@@ -59,7 +64,7 @@ function labels(spans) {
 
 function bar(chart, span, zero, row, onSelect) {
   const at = (moment) => chart.x((moment - zero) / 1000);
-  const y = 8 + (span.row + 0.2) * row;
+  const y = chart.top + (span.row + 0.2) * row;
   const { one } = span;
   const group = chart.add("g", { class: "bar-of", tabindex: span.label === one.id ? "0" : null, role: "button", "aria-label": `${one.id} ${one.title}` },
     svg("title", null, `${one.id} ${one.title}: ${one.fate ?? one.status}, ${seconds((span.end - span.start) / 1000)}`));

@@ -5,9 +5,10 @@ import { clip, cost, count, gain, moment, percent, seconds } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { follow, load } from "./source.js";
 
-const KINDS = { tree: "code", proof: "proof", bank: "bank" };
+const KINDS = { tree: "code", proof: "proof", experiment: "experiment", bank: "bank" };
 const main = document.getElementById("main");
 const connection = top("");
+const picked = new Map(); // key -> kind, of the runs to compare
 
 follow(null, async () => show(await load("/api/runs")), connection);
 
@@ -17,7 +18,7 @@ function show({ roots, runs }) {
   const focused = document.activeElement?.getAttribute?.("href");
   main.replaceChildren(
     el("h1", null, "Runs"),
-    sorted.length ? list(sorted) : empty(roots),
+    ...(sorted.length ? [comparing(), list(sorted)] : [empty(roots)]),
     el("p", { class: "soft small" }, "Looking in ", roots.map((root, i) => [i ? ", " : "", el("code", null, root)])),
   );
   if (focused) main.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
@@ -28,6 +29,29 @@ function empty(roots) {
     el("p", null, "There are no runs here yet."),
     el("p", { class: "soft" }, "Start one with ", el("code", null, "treewright tree"),
       " in ", el("code", null, roots[0]), "; it appears here by itself."));
+}
+
+/** Says what is missing for a comparison, or leads to it. */
+function comparing() {
+  const keys = [...picked.keys()];
+  const kinds = new Set(picked.values());
+  const query = new URLSearchParams(keys.map((key) => ["run", key]));
+  const said = kinds.size > 1 ? "Runs of one kind can be compared; these are of two."
+    : keys.length > 1 ? el("a", { href: `/compare?${query}` }, `Compare ${keys.length} runs`)
+      : "Choose two or more runs of one kind to compare them.";
+  return el("p", { class: "compare-bar small soft", "aria-live": "polite" }, said);
+}
+
+function pick(run) {
+  if (!["tree", "proof"].includes(run.kind)) return null;
+  const change = (event) => {
+    if (event.currentTarget.checked) picked.set(run.key, run.kind);
+    else picked.delete(run.key);
+    main.querySelector(".compare-bar").replaceWith(comparing());
+  };
+  const box = el("input", { type: "checkbox", class: "pick", "aria-label": `Compare ${run.run_id}`, onchange: change });
+  box.checked = picked.has(run.key);
+  return box;
 }
 
 function list(runs) {
@@ -41,6 +65,7 @@ function row(run) {
   const cell = (name, ...content) => el("span", { role: "cell", class: name }, ...content);
   return el("div", { role: "row", class: "run", "data-key": run.key },
     cell("name",
+      pick(run),
       el("a", { href: `/${run.key}` }, run.run_id),
       el("span", { class: "kind" }, KINDS[run.kind]),
       run.dry_run ? el("span", { class: "kind" }, "dry run") : null),
@@ -52,14 +77,15 @@ function row(run) {
     cell("started", moment(run.created_at)));
 }
 
+const WHAT = { tree: "evaluations", proof: "goals", experiment: "runs", bank: "goals" };
+
 function progress(run) {
   if (!run.progress) return ["–"];
   const { done, of } = run.progress;
-  const what = run.kind === "tree" ? "evaluations" : "goals";
-  const more = run.kind === "tree" ? `depth ${run.progress.depth} of ${run.progress.max_depth}`
-    : run.kind === "proof" ? count(run.iterations, "iteration") : count(run.attempts, "attempt");
-  if (of === null) return [el("span", { class: "small" }, `${count(done, "goal")} decided so far, ${more}`)];
-  return [bar(done, of, `${done} of ${of} ${what}`), el("span", { class: "small" }, `${done.toLocaleString("en")} of ${of.toLocaleString("en")} ${what}, ${more}`)];
+  const more = { tree: () => `, depth ${run.progress.depth} of ${run.progress.max_depth}`, proof: () => `, ${count(run.iterations, "iteration")}`, experiment: () => "", bank: () => `, ${count(run.attempts, "attempt")}` }[run.kind]();
+  if (of === null) return [el("span", { class: "small" }, `${count(done, "goal")} decided so far${more}`)];
+  const what = WHAT[run.kind];
+  return [bar(done, of, `${done} of ${of} ${what}`), el("span", { class: "small" }, `${done.toLocaleString("en")} of ${of.toLocaleString("en")} ${what}${more}`)];
 }
 
 function best(run) {
@@ -68,6 +94,7 @@ function best(run) {
       run.best_path.length > 1 ? ` ${run.best.node} · ${run.metric.name} ${gain(run.best.gain, run.best.low, run.best.high)}` : " nothing better than the root yet")];
   }
   if (run.kind === "proof") return [el("strong", null, `${run.progress.proved} proved`), el("span", { class: "soft small" }, ` ${clip(run.target ?? "", 60)}`)];
+  if (run.kind === "experiment") return [el("strong", null, `${run.progress.proved} proved`)];
   if (run.kind === "bank") return [el("strong", null, `${run.progress.done} solved`)];
   return ["–"];
 }

@@ -1,55 +1,81 @@
-// The page of a proof run: the tree at any moment, a slider through time, the proof.
+// The page of a proof run: the whole search, the way in it, a slider through time, the proof.
 
 import { choice, el, facts, put, table } from "./dom.js";
-import { clip, count, significant } from "./format.js";
+import { count, significant, visible, visibleLines } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { agentColour, palette } from "./palette.js";
-import { ProofCanvas } from "./proof-canvas.js";
-import { Replay, goalLine, goalText } from "./replay.js";
+import { MOST_FAILED, goalDetail } from "./proof-detail.js";
+import { ProofMap } from "./proof-map.js";
+import { Outline, tally } from "./proof-outline.js";
+import { timeTable } from "./proof-time.js";
+import { findWays } from "./proof-ways.js";
+import { Replay, goalLine } from "./replay.js";
 import { follow, load, pageKey } from "./source.js";
 
 const PLAY_MILLISECONDS = 120;
+const SHARE_OF_TIME = 10; // drawing is followed by a pause so many times as long
+const LONGEST_PROOF = 200_000;
+const MOST_MARKS = 500;
+const MOST_AGENTS = 64;
+const HELP = "Arrow keys move, Right unfolds, Left folds, o shows the other tactics of a goal, Enter opens it, b goes to the end of the way, 0 folds all again.";
+
 const replay = new Replay();
-const connection = top(pageKey.split("/").at(-1));
+const connection = top(pageKey.split("/").at(-1), experiment());
 const view = frame();
-const picture = new ProofCanvas(view.canvas, { onSelect: select, onOpen: (id) => open(id, true), onHover: hint });
+const outline = new Outline(view.outline, { onSelect: select, onOpen: (id) => open(id, true) });
+const map = new ProofMap(view.map, { onPick: (id) => outline.goTo(id), onHover: hint });
 let run = null;
 let goal = null;
 let now = 0;
 let playing = null;
+let way = new Set();
+let drawing = null;
+let rested = 0;
 
 follow(pageKey, update, connection);
 
+/** A run of an experiment leads back to it. */
+function experiment() {
+  const parts = pageKey.split("/");
+  return parts[0] === "experiment" ? { name: parts[2], href: `/${parts.slice(0, 3).join("/")}` } : null;
+}
+
 async function update() {
-  let changed = false;
   let more = true;
   while (more) {
     const answer = await load(`/api/${pageKey}?since=${encodeURIComponent(replay.version ?? "")}`);
     if (!answer) {
       put(view.head, el("h1", null, "There is no such run."));
+      view.search.hidden = true;
       return;
     }
     run = answer.run;
-    changed = replay.apply(answer.trace) || changed;
     more = answer.trace.more;
+    const changed = replay.apply(answer.trace);
+    head();
+    if (changed) grown();
   }
-  head();
-  if (!changed) return;
+}
+
+/** There is more of the search than before. */
+function grown() {
   const atEnd = Number(view.slider.value) >= Number(view.slider.max);
   view.slider.max = replay.iterations.length;
   if (atEnd && !playing) now = replay.iterations.length;
   if (goal === null || !replay.goals.has(goal)) goal = replay.goals.keys().next().value ?? null;
   marks();
   goals();
-  show();
+  soon();
 }
 
 function frame() {
   const parts = {
     head: el("section", { class: "run-head", "aria-label": "The run" }),
     goals: el("div"),
-    canvas: el("canvas", { class: "drawing", tabindex: "0", role: "application", "aria-label": "Proof tree", "aria-describedby": "proof-help" }),
+    whole: el("p", { class: "soft whole" }),
+    map: el("canvas", { class: "map", role: "img", "aria-label": "The whole search" }),
     hint: el("div", { class: "hint", hidden: true }),
+    outline: el("div", { class: "outline", tabindex: "0", role: "tree", "aria-label": "Proof tree", "aria-describedby": "proof-help" }),
     detail: el("aside", { class: "detail", "aria-label": "Details", hidden: true }),
     said: el("p", { class: "hidden", "aria-live": "polite" }),
     slider: el("input", { type: "range", min: "0", max: "0", value: "0", id: "time", oninput: () => go(Number(parts.slider.value)) }),
@@ -57,28 +83,34 @@ function frame() {
     moment: el("output", { for: "time" }),
     marks: el("div", { class: "marks", "aria-hidden": "true" }),
     agents: el("p", { class: "agents small" }),
+    time: el("div"),
     verdict: el("div"),
     events: el("div"),
   };
-  parts.split = el("div", { class: "split" }, el("div", { class: "stage" }, parts.canvas, parts.hint, tools(), legend()), parts.detail);
-  document.getElementById("main").replaceChildren(
-    parts.head, parts.goals,
+  parts.split = el("div", { class: "split" }, el("div", { class: "stage" }, parts.outline), parts.detail);
+  parts.search = el("div", null,
+    parts.goals,
     el("div", { class: "time" }, parts.play, el("label", { for: "time" }, "iteration"), el("div", { class: "track" }, parts.slider, parts.marks), parts.moment),
-    parts.agents, parts.split, parts.said,
-    el("p", { class: "soft small", id: "proof-help" }, "Arrow keys move, Enter opens the goal, Space folds, + and − zoom, 0 shows all."),
+    parts.whole, el("div", { class: "stage" }, parts.map, parts.hint), legend(),
+    parts.agents, tools(), parts.split, parts.said,
+    el("p", { class: "soft small", id: "proof-help" }, HELP),
     el("section", null, el("h2", null, "The proof"), parts.verdict),
+    el("section", null, el("h2", null, "Where the time went"), parts.time),
     el("section", null, el("h2", null, "What happened"), parts.events));
+  document.getElementById("main").replaceChildren(parts.head, parts.search);
   return parts;
 }
 
 function tools() {
-  const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-  return el("div", { class: "tools" }, button("+", "Zoom in", () => picture.view.zoom(1.3)), button("−", "Zoom out", () => picture.view.zoom(1 / 1.3)), button("all", "Show all", () => picture.fit(true)));
+  const button = (text, label, act) => el("button", { type: "button", title: label, onclick: act }, text);
+  return el("div", { class: "outline-tools" }, el("h2", null, "The way"),
+    button("end of the way", "Go to the end of the way", () => outline.goToEnd()), button("fold all", "Fold everything but the way", () => outline.foldAll()));
 }
 
 function legend() {
   const one = (kind, text) => el("span", null, el("i", { class: kind }), text);
-  return el("div", { class: "legend", "aria-hidden": "true" }, one("solved", "solved"), one("open", "open"), one("dead", "dead end"));
+  return el("p", { class: "key soft small", "aria-hidden": "true" }, one("solved", "solved"), one("open-goal", "open"), one("dead-goal", "dead end"), one("way-goal", "the way"),
+    el("span", null, "a block is a goal, below it the goals that it led to"));
 }
 
 function head() {
@@ -89,7 +121,7 @@ function head() {
     el("p", { class: "soft" }, run.liveness.detail),
     run.problem ? el("p", { class: "error" }, run.problem) : null,
     facts([
-      ["target", run.target],
+      ["target", visible(run.target, 300)],
       ["goals", progress.of === null ? `${progress.proved} proved, ${progress.done} decided so far`
         : [bar(progress.done, progress.of, "goals decided"), `${progress.proved} of ${progress.of} proved`]],
       ["iterations", run.iterations],
@@ -100,21 +132,21 @@ function head() {
 function goals() {
   const options = [...replay.goals.values()].slice(0, 200).map((record) => {
     const verdict = replay.verdicts.get(record.goal);
-    return [record.goal, `${verdict ? (verdict.status === "proved" ? "✓ " : "✗ ") : ""}${record.name || `goal ${record.goal}`}`];
+    return [record.goal, `${verdict ? (verdict.status === "proved" ? "✓ " : "✗ ") : ""}${visible(record.name, 80) || `goal ${record.goal}`}`];
   });
   put(view.goals, options.length > 1 ? choice("Goal", options, goal, (chosen) => {
     goal = chosen;
-    picture.reset();
+    outline.reset();
     view.detail.hidden = true;
     view.split.classList.remove("open");
     marks();
-    show();
+    soon();
   }) : null);
 }
 
 function go(n) {
   now = Math.max(0, Math.min(n, replay.iterations.length));
-  show();
+  soon();
 }
 
 function play() {
@@ -129,25 +161,50 @@ function play() {
   view.play.textContent = playing ? "Pause" : "Play";
 }
 
-function show() {
+/** Draws what is true then; however often it is asked, most of the time is left to the reader. */
+function soon() {
   view.slider.value = now;
   view.moment.textContent = `${now} of ${replay.iterations.length}`;
-  const state = replay.at(now);
-  const tree = state.trees.get(goal);
+  drawing ??= setTimeout(() => {
+    drawing = null;
+    const begun = performance.now();
+    show();
+    rested = performance.now() + SHARE_OF_TIME * (performance.now() - begun);
+  }, Math.max(0, Math.min(2000, rested - performance.now())));
+}
+
+function show() {
+  const tree = replay.at(now).trees.get(goal);
   if (!tree) return;
-  picture.show(tree);
+  way = findWays(tree);
+  outline.show(tree, way);
+  map.show(tree, way, outline.selected);
+  whole(tree);
   agents(tree);
   verdict();
+  put(view.time, timeTable(tree.tactics, tree.elapsed));
   events();
-  if (!view.detail.hidden && picture.selected !== null) detail(picture.selected);
+  if (!view.detail.hidden && outline.selected !== null) detail(outline.selected);
+}
+
+/** The search in a sentence. */
+function whole(tree) {
+  const root = tree.nodes.get(tree.root);
+  const all = { ...root.below, goals: root.below.goals + 1, [root.state]: root.below[root.state] + 1 };
+  const ends = [...way].filter((node) => node.state === "open" && !node.best).length;
+  const words = root.state === "solved" ? `The way to the proof has ${count(way.size, "goal")}.`
+    : root.state === "dead" ? "Every way is a dead end."
+      : `The most promising way leaves ${count(ends, "open goal")}.`;
+  put(view.whole, el("strong", null, tally(all)), all.dead && all.dead < all.goals ? `, ${count(all.dead, "dead end")}` : "", `. ${words}`);
+  view.map.setAttribute("aria-label", `The whole search: ${tally(all)}. ${words}`);
 }
 
 /** Interventions as ticks over the slider. */
 function marks() {
   const total = Math.max(1, replay.iterations.length);
-  const found = replay.iterations.map((record, i) => [i, record]).filter(([, record]) => record.interventions.length && record.goal === goal);
-  put(view.marks, found.slice(0, 500).map(([i, record]) => {
-    const kinds = record.interventions.map((one) => one.kind);
+  const found = replay.marked.filter((i) => replay.iterations[i].goal === goal).slice(-MOST_MARKS);
+  put(view.marks, found.map((i) => {
+    const kinds = replay.iterations[i].interventions.map((one) => one.kind);
     const mark = el("i", { class: kinds[0], title: `${i + 1}: ${kinds.join(", ")}` });
     mark.style.left = `${(100 * (i + 1)) / total}%`;
     return mark;
@@ -156,38 +213,40 @@ function marks() {
 
 function agents(tree) {
   const colours = palette();
-  put(view.agents, [...tree.agents].sort((a, b) => a[0] - b[0]).map(([agent, { node, algotype }]) => {
+  const found = [...tree.agents].sort((a, b) => a[0] - b[0]);
+  put(view.agents, found.slice(0, MOST_AGENTS).map(([agent, { node, algotype }]) => {
     const dot = el("i");
     dot.style.background = agentColour(colours, agent);
-    return el("span", null, dot, `agent ${agent}${algotype ? ` (${algotype})` : ""} at ${node}`);
-  }));
+    return el("span", null, dot, `agent ${agent}${algotype ? ` (${algotype})` : ""} at `, el("button", { type: "button", class: "link", onclick: () => outline.goTo(node) }, node));
+  }), found.length > MOST_AGENTS ? `and ${found.length - MOST_AGENTS} more` : null);
 }
 
 function verdict() {
   const found = replay.verdicts.get(goal);
   const statement = replay.goals.get(goal)?.statement;
   put(view.verdict,
-    statement ? el("pre", { class: "proof" }, statement) : null,
-    found ? el("p", { class: `verdict ${found.status}` }, found.status, found.detail ? `: ${found.detail}` : "", ` after ${count(found.iterations ?? 0, "iteration")}`,
+    statement ? el("pre", { class: "proof" }, visibleLines(statement, LONGEST_PROOF)) : null,
+    found ? el("p", { class: `verdict ${found.status}` }, found.status, found.detail ? `: ${visible(found.detail, 1000)}` : "", ` after ${count(found.iterations ?? 0, "iteration")}`,
       found.axioms?.length ? `, axioms: ${found.axioms.join(", ")}` : "") : el("p", { class: "soft" }, "Not decided yet."),
-    found?.proof ? el("pre", { class: "proof script" }, found.proof) : null);
+    found?.proof ? el("pre", { class: "proof script" }, visibleLines(found.proof, LONGEST_PROOF)) : null);
 }
 
 function events() {
-  const last = replay.iterations.slice(0, now).filter((record) => record.goal === goal).slice(-30).reverse();
-  put(view.events, last.length ? table(["iteration", "agent", "node", "tried", "reason", "value"], last.map((record) => [
+  const last = replay.last(goal, now, 30);
+  put(view.events, last.length ? table(["iteration", "agent", "goal", "tried", "reason", "value"], last.map((record) => [
     el("button", { type: "button", class: "link", onclick: () => go(record.iteration) }, record.iteration),
-    record.agent ?? "–", record.node ?? "–",
-    el("span", { class: "tried" }, (record.attempts ?? []).map((one) => el("code", { class: one.outcome, title: `${one.outcome} ${one.detail ?? ""}` }, clip(one.tactic, 40)))),
+    record.agent ?? "–",
+    record.node === null || record.node === undefined ? "–" : el("button", { type: "button", class: "link", onclick: () => outline.goTo(record.node) }, record.node),
+    el("span", { class: "tried" }, (record.attempts ?? []).slice(0, 20).map((one) => el("code", { class: one.outcome, title: `${one.outcome} ${one.detail ?? ""}` }, visible(one.tactic, 40)))),
     record.interventions.length ? [record.reason, " ", record.interventions.map((one) => el("strong", { class: "kind" }, one.agent === undefined || one.agent === null ? one.kind : `${one.kind} agent ${one.agent}`))] : record.reason,
     record.value === undefined || record.value === null ? "–" : significant(record.value, 3),
   ]), [0, 2, 5], "The last 30 iterations up to the slider") : el("p", { class: "soft" }, "Nothing yet."));
 }
 
-function select(id, byKeyboard) {
-  const found = picture.tree.nodes.get(id);
-  view.said.textContent = `node ${id}, ${found.state}, ${goalLine(found)}`;
-  if (!byKeyboard) open(id, false);
+function select(id, byKeyboard, spoken) {
+  view.said.textContent = spoken;
+  map.show(outline.tree, way, id);
+  if (!byKeyboard || !view.detail.hidden) open(id, false);
 }
 
 function open(id, focus) {
@@ -198,28 +257,22 @@ function open(id, focus) {
 }
 
 function detail(id) {
-  const found = picture.tree.nodes.get(id);
-  if (!found) return;
-  put(view.detail,
-    el("div", { class: "detail-head" }, el("h2", { tabindex: "-1" }, `Node ${id}`), el("span", { class: `verdict ${found.state}` }, found.state),
-      el("button", { type: "button", class: "close", "aria-label": "Close details", onclick: close }, "×")),
-    facts([["visits", found.visits], ["value", found.value === null ? null : significant(found.value, 3)], ["failed tactics", found.failures], ["parents", [...new Set(found.parents)].join(", ")]]),
-    found.goals.map((one) => el("pre", { class: "proof goal" }, goalText(one))),
-    found.edges.length ? table(["tactic", "leaves"], found.edges.map((edge) => [el("code", null, edge.tactic), edge.children.length ? edge.children.join(", ") : "nothing ✓"])) : el("p", { class: "soft" }, "No tactic has led on from here."));
+  const found = outline.tree.nodes.get(id);
+  if (found) goalDetail(view.detail, found, replay.failures(goal, id, now, MOST_FAILED), { go: (other) => outline.goTo(other), close });
 }
 
 function close() {
   view.detail.hidden = true;
   view.split.classList.remove("open");
-  view.canvas.focus();
+  view.outline.focus();
 }
 
 view.detail.addEventListener("keydown", (event) => event.key === "Escape" && close());
 
-function hint(item, place) {
-  view.hint.hidden = !item;
-  if (!item) return;
-  view.hint.textContent = `${item.id}: ${clip(goalLine(item.of), 200)}`;
-  view.hint.style.left = `${Math.min(place[0] + 14, Math.max(0, view.canvas.clientWidth - 300))}px`;
+function hint(node, place) {
+  view.hint.hidden = !node;
+  if (!node) return;
+  view.hint.textContent = `goal ${node.id}: ${visible(goalLine(node), 200)}`;
+  view.hint.style.left = `${Math.min(place[0] + 14, Math.max(0, view.map.clientWidth - 300))}px`;
   view.hint.style.top = `${place[1] + 14}px`;
 }

@@ -3,12 +3,15 @@
 // The records are kept as they came; `at(n)` adds up the first n iterations, going on from
 // the last answer where it can, so that a slider moves in constant work per step.
 
+import { spend } from "./proof-time.js";
+
 const OUTCOMES = new Set(["goals", "closed"]);
 
 export class Replay {
   constructor() {
     this.goals = new Map();
     this.iterations = [];
+    this.marked = [];
     this.verdicts = new Map();
     this.version = null;
     this.state = null;
@@ -20,6 +23,7 @@ export class Replay {
     if (trace.full) {
       this.goals.clear();
       this.iterations = [];
+      this.marked = [];
       this.verdicts.clear();
       this.state = null;
     }
@@ -30,11 +34,31 @@ export class Replay {
         // A goal that Lean refused is never opened: its verdict is all there is of it.
         if (!this.goals.has(record.goal)) this.goals.set(record.goal, { goal: record.goal });
       }
-      else if (record.type === "iteration") this.iterations.push(record);
+      else if (record.type === "iteration") {
+        if (record.interventions.length) this.marked.push(this.iterations.length);
+        this.iterations.push(record);
+      }
     }
     this.version = trace.version;
     if (this.state && this.state.goals !== this.goals.size) this.state = null;
     return true;
+  }
+
+  /** The last iterations of a goal among the first `n`, the latest first. */
+  last(goal, n, most) {
+    const found = [];
+    for (let i = n - 1; i >= 0 && found.length < most; i -= 1) if (this.iterations[i].goal === goal) found.push(this.iterations[i]);
+    return found;
+  }
+
+  /** What was tried on a node and did not lead on, among the first `n` iterations. */
+  failures(goal, id, n, most) {
+    const found = [];
+    for (let i = 0; i < n && found.length < most; i += 1) {
+      const { goal: of, node: at, attempts } = this.iterations[i];
+      if (of === goal && at === id) found.push(...(attempts ?? []).filter((one) => !OUTCOMES.has(one.outcome)));
+    }
+    return found.slice(0, most);
   }
 
   /** The trees of all goals after `n` iterations. */
@@ -48,7 +72,7 @@ export class Replay {
 function start(goals) {
   const trees = new Map();
   for (const [goal, record] of goals) {
-    const tree = { nodes: new Map(), edges: [], agents: new Map(), rootValue: null };
+    const tree = { nodes: new Map(), agents: new Map(), tactics: new Map(), elapsed: 0 };
     const root = record.root ?? { id: 0, goals: [] };
     tree.root = root.id;
     tree.nodes.set(root.id, node(root));
@@ -58,7 +82,7 @@ function start(goals) {
 }
 
 function node(record) {
-  return { id: record.id, goals: record.goals ?? [], visits: 0, state: "open", value: null, edges: [], parents: [], failures: 0 };
+  return { id: record.id, goals: record.goals ?? [], visits: 0, state: "open", value: null, edges: [], failures: 0, ms: 0 };
 }
 
 function step(state, record) {
@@ -72,17 +96,17 @@ function step(state, record) {
   const here = tree.nodes.get(record.node);
   for (const attempt of record.attempts ?? []) {
     if (!here) break;
+    spend(tree.tactics, attempt);
+    here.ms += attempt.ms ?? 0;
     if (!OUTCOMES.has(attempt.outcome)) {
       here.failures += 1;
       continue;
     }
     const edge = { id: attempt.edge ?? `${here.id}:${attempt.tactic}`, tactic: attempt.tactic, from: here.id, children: attempt.children ?? [] };
     here.edges.push(edge);
-    tree.edges.push(edge);
-    for (const child of edge.children) tree.nodes.get(child)?.parents.push(here.id);
   }
   if (here && record.value !== undefined) here.value = record.value;
-  if (record.root_value !== undefined) tree.rootValue = record.root_value;
+  tree.elapsed = record.elapsed ?? tree.elapsed;
   for (const id of record.solved ?? []) mark(tree, id, "solved");
   for (const id of record.dead ?? []) mark(tree, id, "dead");
   if (record.node !== null && record.node !== undefined && tree.nodes.has(record.node)) tree.agents.set(record.agent ?? 0, { node: record.node, algotype: record.algotype });
@@ -101,5 +125,5 @@ export function goalText(goal) {
 
 /** A node in one line. */
 export function goalLine(found) {
-  return found.goals.map((goal) => goal.target).join(" ∧ ") || "no goals";
+  return found.goals.map((goal) => `⊢ ${goal.target}`).join("  ") || "no goals";
 }

@@ -7,6 +7,7 @@ import { clip, cost, count, gain, percent, seconds } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { PHASES, gantt } from "./gantt.js";
 import { scoreChart } from "./score-chart.js";
+import { changeTable } from "./steering.js";
 import { exported, follow, load, pageKey } from "./source.js";
 import { TreeCanvas } from "./tree-canvas.js";
 import { TreeModel } from "./tree-model.js";
@@ -15,6 +16,7 @@ const HELP = "Arrow keys move, Enter opens the details, Space folds, + and − z
 const MOST_ROWS = 200;
 const model = new TreeModel();
 const connection = top(pageKey.split("/").at(-1));
+let toBest; // a button, of use once there is a best node
 const view = frame();
 const detail = new Detail(view.detail, pageKey, () => {
   view.split.classList.remove("open");
@@ -39,6 +41,7 @@ async function update() {
   head();
   if (!changed) return;
   tree.update();
+  toBest.disabled = !model.run.best;
   // The tree is seen first; what is below it can wait for the next turn.
   setTimeout(charts);
   // What the address names may be queued only later.
@@ -56,6 +59,7 @@ function frame() {
     score: el("div"),
     gantt: el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Gantt" }),
     depths: el("div"),
+    changes: el("div"),
     nodes: el("div"),
   };
   parts.split = el("div", { class: "split" },
@@ -64,18 +68,20 @@ function frame() {
     parts.head, parts.split, parts.said,
     el("p", { class: "soft small", id: "tree-help" }, HELP),
     el("section", null, el("h2", null, "Score over evaluations"), parts.score),
-    el("section", null, el("h2", null, "When each evaluation ran"), parts.depths, parts.gantt, phases()),
+    el("section", null, el("h2", null, "When each evaluation ran"), parts.depths, parts.gantt, phases(), parts.changes),
     el("section", null, el("h2", null, "Nodes"), parts.nodes));
   return parts;
 }
 
 function tools() {
   const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+  toBest = button("best", "Go to the best node", () => tree.select(model.run.best.node));
+  toBest.disabled = true;
   return el("div", { class: "tools" },
     button("+", "Zoom in", () => tree.view.zoom(1.3)),
     button("−", "Zoom out", () => tree.view.zoom(1 / 1.3)),
     button("all", "Show all", () => tree.fit(true)),
-    button("best", "Go to the best node", () => model.run?.best && tree.select(model.run.best.node)));
+    toBest);
 }
 
 function legend() {
@@ -130,7 +136,18 @@ function charts() {
 }
 
 function drawGantt() {
-  view.gantt.replaceChildren((depth !== null && gantt(model, depth, roomIn(view.score), (id) => tree.select(id))) || el("p", { class: "soft" }, "Nothing has run yet."));
+  const changes = model.run?.changes ?? [];
+  const rows = new Map();
+  const pick = (change) => point(rows.get(change));
+  put(view.changes, changeTable(changes, { rows, has: (id) => model.get(id) !== null, go: (id) => tree.select(id) }));
+  view.gantt.replaceChildren((depth !== null && gantt(model, depth, roomIn(view.score), (id) => tree.select(id), changes, pick)) || el("p", { class: "soft" }, "Nothing has run yet."));
+}
+
+/** Shows which line of the list a mark stands for. */
+function point(sign) {
+  for (const one of view.changes.querySelectorAll("tr.pointed")) one.classList.remove("pointed");
+  sign?.closest("tr").classList.add("pointed");
+  sign?.focus();
 }
 
 function nodeTable() {

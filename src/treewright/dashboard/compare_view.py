@@ -1,0 +1,77 @@
+"""Runs side by side, for a page: `runs/comparison` without what no page shows.
+
+Curves keep the points where something changed; lists are cut, and say of how many. A run whose
+files lead out of its directory is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from treewright.dashboard import confined
+from treewright.dashboard.roots import RunRef
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.mcts import layout as proof_layout
+from treewright.runs.comparison import Contender, Point
+from treewright.runs.contenders import compare_runs
+from treewright.runs.loading import load_run
+from treewright.tree.records import layout as tree_layout
+
+MOST_RUNS = 8
+MOST_LISTED = 200
+_FILES = {
+    "tree": (tree_layout.MANIFEST, tree_layout.EVENTS),
+    "proof": (proof_layout.RUN, proof_layout.TRACE, proof_layout.RESULT),
+}
+
+
+def compared(runs: Sequence[RunRef]) -> dict[str, Any]:
+    """The document of the page; where runs cannot be compared, `problem` says why."""
+    try:
+        if len(runs) > MOST_RUNS:
+            raise UsageError(
+                f"at most {MOST_RUNS} runs fit on a page; `treewright compare` has more"
+            )
+        for run in runs:
+            _check_confined(run)
+        found = compare_runs([load_run(run.path) for run in runs])
+    except (TreewrightError, OSError) as error:
+        return {"problem": str(error)}
+    shared = [one for one in found.shared if len(set(one.outcomes.values())) > 1]
+    return {
+        "problem": "",
+        "kind": found.kind,
+        "runs": [_run(ref, one) for ref, one in zip(runs, found.runs, strict=True)],
+        "at_equal": found.at_equal,
+        "differences": found.differences,
+        "notes": found.notes,
+        "shared": len(found.shared),
+        "alone": {name: len(tried) for name, tried in found.alone.items()},
+        "disagreeing": len(shared),
+        "disagreements": shared[:MOST_LISTED],
+    }
+
+
+def _check_confined(run: RunRef) -> None:
+    for name in _FILES.get(run.kind, ()):
+        if (run.path / name).exists() and confined.inside(run.path, name) is None:
+            raise UsageError(f"{run.run_id}: {name} leads out of the run's directory")
+
+
+def _run(ref: RunRef, one: Contender) -> dict[str, Any]:
+    document = msgspec.to_builtins(one)
+    for name in ("tried", "path"):
+        del document[name]
+    return document | {"key": ref.key, "points": list(_changes(one.points))}
+
+
+def _changes(points: Sequence[Point]) -> Iterator[Point]:
+    """Where the best changed, and the end."""
+    before: float | None = None
+    for point in points:
+        if point.best != before or point is points[-1]:
+            yield point
+        before = point.best

@@ -1,0 +1,260 @@
+"""An experiment for the pages: its grid, the state of each run, and what the finished ones show.
+
+A finished run never changes, so its measures are read once; what they show together is
+computed again only when there is one more.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treewright.cellview.experiment import comparisons
+from treewright.cellview.experiment.comparisons import Comparison, Curve, Group
+from treewright.cellview.experiment.layout import CELL, CELLS, PLAN
+from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
+from treewright.cellview.experiment.results import MeasuredRun, decode_result
+from treewright.cellview.experiment.runner import decode_plan
+from treewright.dashboard import confined, liveness
+from treewright.dashboard.live_tree import Signature, signature
+from treewright.dashboard.roots import RunRef
+from treewright.kernel.errors import StorageError
+from treewright.kernel.rundir import LEASE_DIR
+from treewright.mcts.layout import RUN, TRACE
+
+_LARGEST_PLAN = 8 << 20
+_LARGEST_RESULT = 1 << 20
+_LONGEST_STATEMENT = 400
+
+
+class ExperimentLibrary:
+    """Experiments held in memory: plans and measures are small."""
+
+    def __init__(self, most: int = 50) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._held: dict[str, _Held] = {}
+
+    def summary(self, run: RunRef) -> dict[str, Any]:
+        """For the home page and the head of the experiment's page."""
+        held = self._open(run)
+        with held.lock:
+            return held.refresh().summary()
+
+    def overview(self, run: RunRef) -> dict[str, Any]:
+        """Everything that the page shows."""
+        held = self._open(run)
+        with held.lock:
+            held.refresh()
+            return {"run": held.summary(), "plan": held.plan_shown(), "cells": held.cells()} | (
+                held.shown()
+            )
+
+    def _open(self, run: RunRef) -> _Held:
+        with self._lock:
+            held = self._held.pop(run.key, None) or _Held(run)
+            self._held[run.key] = held
+            while len(self._held) > self._most:
+                del self._held[next(iter(self._held))]
+            return held
+
+
+class _Held:
+    """One experiment as far as it was read."""
+
+    def __init__(self, run: RunRef) -> None:
+        self.run = run
+        self.lock = threading.RLock()
+        self._plan: Plan | None = None
+        self._runs: list[PlannedRun] = []
+        self._results: dict[str, MeasuredRun] = {}
+        self._begun: set[str] = set()
+        self._created: dict[str, str] = {}
+        self._problem = ""
+        self._signature: Signature | None = None
+        self._shown: tuple[int, dict[str, Any]] | None = None
+
+    def refresh(self) -> _Held:
+        try:
+            self._read_plan()
+            self._problem = self._read_results()
+        except (StorageError, OSError) as error:
+            self._problem = str(error)
+        return self
+
+    def _read_plan(self) -> None:
+        path = self.run.path / PLAN
+        found = signature(path)
+        if found == self._signature and self._plan is not None:
+            return
+        data = _bytes(self.run.path, PLAN, _LARGEST_PLAN)
+        if data is None:
+            raise StorageError(f"cannot read {path}")
+        self._plan = decode_plan(data, path)
+        self._runs = runs_of(self._plan)
+        self._results, self._shown, self._signature = {}, None, found
+
+    def _read_results(self) -> str:
+        """What is wrong with the first result that cannot be read; the others count without it."""
+        self._begun = set(confined.directories(self.run.path, CELLS))
+        problem = ""
+        for planned in self._runs:
+            if planned.cell_id in self._results or planned.cell_id not in self._begun:
+                continue
+            name = f"{CELLS}/{planned.cell_id}/{CELL}"
+            try:
+                data = _bytes(self.run.path, name, _LARGEST_RESULT)
+                if data is not None:
+                    found = decode_result(data, self.run.path / name, planned)
+                    self._results[planned.cell_id] = found
+            except (StorageError, OSError) as error:
+                problem = problem or str(error)
+        return problem
+
+    def summary(self) -> dict[str, Any]:
+        done, of = len(self._results), len(self._runs)
+        solved = sum(result.solved for result in self._results.values())
+        over = f"all {of} runs are finished, {solved} proved" if of and done == of else None
+        now = liveness.look(self.run.path / LEASE_DIR, over)
+        if self._problem:
+            now = liveness.Liveness("damaged", self._problem)
+        return {
+            "key": self.run.key,
+            "kind": self.run.kind,
+            "run_id": self.run.run_id,
+            "created_at": self._created_at(),
+            "liveness": now,
+            "progress": {"done": done, "of": of, "proved": solved},
+            "seconds": sum(result.seconds for result in self._results.values()),
+            "eta_seconds": None,
+            "problem": self._problem,
+        }
+
+    def _created_at(self) -> str | None:
+        """When its first run was begun; the plan itself does not say."""
+        for cell in self._begun - self._created.keys():
+            if (found := _created(self.run.path, f"{CELLS}/{cell}/{RUN}")) is not None:
+                self._created[cell] = found
+        return min(self._created.values(), default=None)
+
+    def plan_shown(self) -> dict[str, Any] | None:
+        plan = self._plan
+        if plan is None:
+            return None
+        goals = [
+            {"name": goal.name, "statement": goal.statement[:_LONGEST_STATEMENT]}
+            for goal in plan.goals
+        ]
+        return {
+            "name": plan.name,
+            "modes": plan.modes,
+            "agents": plan.agents,
+            "arms": [arm.name for arm in plan.arms],
+            "seeds": plan.seeds,
+            "goals": goals,
+            "simulations": plan.simulations,
+            "time_limit": plan.time_limit,
+        }
+
+    def cells(self) -> list[dict[str, Any]]:
+        """The grid in the order in which it is run."""
+        return [self._cell(planned) for planned in self._runs]
+
+    def _cell(self, planned: PlannedRun) -> dict[str, Any]:
+        cell = {
+            "id": planned.cell_id,
+            "setup": _setup(planned),
+            "arm": planned.arm.name,
+            "goal": planned.goal.name,
+            "seed": planned.seed,
+        }
+        result = self._results.get(planned.cell_id)
+        if result is None:
+            return {**cell, "state": self._state(planned), "opens": self._opens(planned)}
+        return {
+            **cell,
+            "state": result.status,
+            "opens": True,
+            "steps": result.steps,
+            "attempts": result.attempts,
+            "seconds": result.seconds,
+            "detail": result.detail[:_LONGEST_STATEMENT],
+        }
+
+    def _opens(self, planned: PlannedRun) -> bool:
+        """Whether there is a proof run to look at already."""
+        place = f"{CELLS}/{planned.cell_id}"
+        return any(confined.inside(self.run.path, f"{place}/{name}") for name in (RUN, TRACE))
+
+    def _state(self, planned: PlannedRun) -> str:
+        if planned.cell_id not in self._begun:
+            return "waiting"
+        lease = self.run.path / CELLS / planned.cell_id / LEASE_DIR
+        return "running" if liveness.look(lease, None).state == "running" else "interrupted"
+
+    def shown(self) -> dict[str, Any]:
+        """What the finished runs show when held against each other."""
+        if self._shown is None or self._shown[0] != len(self._results):
+            self._shown = len(self._results), self._compute()
+        return self._shown[1]
+
+    def _compute(self) -> dict[str, Any]:
+        if self._plan is None:
+            return {"groups": [], "damage": [], "central": [], "curves": []}
+        groups = comparisons.groups_of(self._plan, self._results)
+        return {
+            "groups": [_group(group, self._plan) for group in groups],
+            "damage": [_comparison(one) for one in comparisons.under_damage(groups)],
+            "central": [_comparison(one) for one in comparisons.against_centralized(groups)],
+            "curves": [_curve(one) for one in comparisons.curves(self._plan, groups)],
+        }
+
+
+def _setup(planned: PlannedRun) -> str:
+    return Group(planned.mode, planned.agents, planned.arm).setup
+
+
+def _group(group: Group, plan: Plan) -> dict[str, Any]:
+    return {
+        "setup": group.setup,
+        "arm": group.arm.name,
+        "runs": len(group.members),
+        "solved": group.solved(),
+        "steps": group.steps(plan.simulations),
+        "attempts": group.attempts(),
+        "gain_over_dip": group.gain_over_dip(),
+        "alike": group.alike_beyond_chance(),
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    return {
+        "setup": one.group.setup,
+        "arm": one.group.arm.name,
+        "placebo": one.group.arm.placebo,
+        "found": one.found,
+    }
+
+
+def _curve(one: Curve) -> dict[str, Any]:
+    return {"agents": one.agents, "label": one.label, "found": one.found}
+
+
+def _created(base: Path, name: str) -> str | None:
+    """When a proof run was begun; None as long as it does not say."""
+    data = _bytes(base, name, _LARGEST_PLAN)
+    try:
+        document = msgspec.json.decode(data) if data is not None else {}
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    found = document.get("created_at") if isinstance(document, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _bytes(base: Path, name: str, limit: int) -> bytes | None:
+    """A file of the experiment; None if it is not there, or leads elsewhere."""
+    read = confined.read(base, name, limit)
+    return read[0].encode("utf-8", "replace") if read is not None else None

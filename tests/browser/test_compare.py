@@ -1,0 +1,45 @@
+"""Choosing runs on the home page, and what the comparison of them shows."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.dashboard import proof_runs, samples
+from tests.dashboard.serving import served
+from tests.toy import ToyRepository
+from treewright.tree.records import layout
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def test_two_runs_are_chosen_and_compared(
+    page: Page, searched: ToyRepository, tmp_path: Path
+) -> None:
+    for name in ("run", "again"):
+        shutil.copytree(searched.run_dir(samples.RUN_ID), layout.runs_directory(tmp_path) / name)
+    proof_runs.solved(tmp_path)
+    with served("--runs", tmp_path) as server:
+        page.goto(server.base)
+        bar = page.locator(".compare-bar")
+        expect(bar).to_contain_text("Choose two or more")
+        page.get_by_label("Compare run").check()
+        page.get_by_label("Compare proof").check()
+        expect(bar).to_contain_text("these are of two")
+        page.get_by_label("Compare proof").uncheck()
+        page.get_by_label("Compare again").check()
+        page.get_by_role("link", name="Compare 2 runs").click()
+        expect(page.locator("h1")).to_have_text("Comparison")
+        expect(page.get_by_role("img", name="Best found by evaluations")).to_be_visible()
+        expect(page.get_by_role("img", name="Best found by time")).to_be_visible()
+        expect(page.locator("path.series")).to_have_count(4)
+        expect(page.get_by_role("region", name="Differences")).to_contain_text("loss")
+        expect(page.locator("main")).to_contain_text("shared, 0 only in")
+        assert page.evaluate("window.hacked") is None
+        width = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert width <= 0, f"{width} pixels too wide"
+        page.goto(f"{server.base}/compare?run=tree/0/run&run=proof/0/proof")
+        expect(page.locator("h1")).to_have_text("These runs cannot be compared")
