@@ -1,4 +1,4 @@
-# make demo   a complete tree search on the bundled example (installs into .venv first)
+# make demo   a complete tree search on the bundled example, then three proofs (installs into .venv first)
 # make test   installs everything, then lint, format, types, import directions, tests
 # The two above need only Python >= 3.11, git and make.
 
@@ -8,6 +8,9 @@ BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null)
 # One more than the cores it is meant for: some tests wait for other processes.
 PYTEST_WORKERS ?= 3
+# What of them: `make test-stress TESTS=tests/kernel`.
+TESTS ?=
+PYTEST := $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup $(TESTS)
 
 # `uv` where it is present, plain pip where it is not; both check every hash.
 ifeq ($(UV),)
@@ -16,7 +19,7 @@ else
   INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 endif
 
-.PHONY: demo test test-stress lint install clean requirements bench schema screenshots
+.PHONY: demo test all-tests test-stress lint style types install clean requirements bench schema screenshots site
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -39,20 +42,29 @@ install: $(VENV)/.dev-installed
 
 demo: $(VENV)/.run-installed
 	@$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/demo_proofs.py
 
-lint: install
+lint: style types
+
+style: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright --level error
 	$(BIN)/lint-imports --no-cache
 
-test: lint
-	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup
+types: install
+	$(BIN)/basedpyright --level error
+
+# Types beside the tests: they take one core half a minute.
+test: style
+	@$(MAKE) --no-print-directory -j 2 types all-tests
+
+all-tests: install
+	$(PYTEST)
 
 # Three times in a row while other processes use every core; for whoever touches concurrency.
 test-stress: lint
 	for turn in 1 2 3; do \
-	  $(BIN)/python -m tests.busy $(BIN)/pytest -q -n $(PYTEST_WORKERS) --dist loadgroup || exit 1; done
+	  $(BIN)/python -m tests.busy $(PYTEST) || exit 1; done
 
 bench: install
 	$(BIN)/python -m benchmarks
@@ -60,6 +72,10 @@ bench: install
 # Rewrites docs/images from real runs in a real browser; takes a few minutes.
 screenshots: install
 	$(BIN)/python -m tests.browser.screenshots
+
+# The documentation as pages for a browser, in build/site.
+site: install
+	$(BIN)/mkdocs build --strict --quiet
 
 # Rewrites schema/*.json from the record types; a test checks that they are up to date.
 schema: install

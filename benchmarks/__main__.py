@@ -11,9 +11,14 @@ from pathlib import Path
 
 from benchmarks.asktell import asktell
 from benchmarks.coordinator import growth, overhead
+from benchmarks.feedback import feedback
+from benchmarks.first_answer import first_answer
+from benchmarks.mcp_calls import mcp_calls
 from benchmarks.measure import Table, render
+from benchmarks.native import native
 from benchmarks.parallel import coordinator_cpu, memory, speedup
 from benchmarks.premises import premises
+from benchmarks.projects import projects
 from benchmarks.startup import startup
 from benchmarks.worktrees import worktrees
 
@@ -21,12 +26,17 @@ BENCHMARKS: dict[str, Callable[[bool], Table]] = {
     "asktell": asktell,
     "overhead": overhead,
     "growth": growth,
+    "feedback": feedback,
     "worktrees": worktrees,
     "startup": startup,
     "parallel": speedup,
     "coordinator-cpu": coordinator_cpu,
     "memory": memory,
     "premises": premises,
+    "projects": projects,
+    "native": native,
+    "first-answer": first_answer,
+    "mcp": mcp_calls,
 }
 
 

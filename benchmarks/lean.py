@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.lean_goals import GOALS
+from treewright.lean.host_session import HostSession
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.wasm.process import RUNTIME, node_flags
-from treewright.lean.wasm.session import WasmSession
+from treewright.lean.wasm.launch import RUNTIME, node_flags
 
 # (goal, how to get to the state, the step that is measured)
 MIX: tuple[tuple[str, str, str], ...] = (
@@ -47,7 +47,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def states(session: WasmSession) -> list[tuple[ProofState, str]]:
+def states(session: HostSession) -> list[tuple[ProofState, str]]:
     result = []
     for goal, approach, step in MIX:
         start = session.start(goal)
@@ -114,7 +114,7 @@ class RawLines:
         os.close(self._cancel)
 
 
-def adapter_round(session: WasmSession, work: list[tuple[ProofState, str]]) -> list[float]:
+def adapter_round(session: HostSession, work: list[tuple[ProofState, str]]) -> list[float]:
     times = []
     for state, step in work:
         begun = time.perf_counter()
@@ -123,7 +123,7 @@ def adapter_round(session: WasmSession, work: list[tuple[ProofState, str]]) -> l
     return times
 
 
-def throughput(sessions: list[WasmSession], seconds: float) -> float:
+def throughput(sessions: list[HostSession], seconds: float) -> float:
     """Steps per second of all sessions together, each in a thread of its own."""
     counts = [0] * len(sessions)
     prepared = [states(session) for session in sessions]
@@ -150,7 +150,7 @@ def main() -> None:
     starts, costs = [], []
     for _ in range(3):
         begun = time.perf_counter()
-        with WasmSession(home) as session:
+        with HostSession(home) as session:
             starts.append(time.perf_counter() - begun)
             costs.append(cpu_seconds(session.pid))
     print(f"load average before          {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
@@ -158,7 +158,7 @@ def main() -> None:
     shown = [round(s, 2) for s in starts]
     print(f"ready, Init imported         {statistics.median(starts):.2f} s  (of 3: {shown})")
 
-    with WasmSession(home) as one, WasmSession(home) as two:
+    with HostSession(home) as one, HostSession(home) as two:
         raw = RawLines(home)
         try:
             work = states(one)

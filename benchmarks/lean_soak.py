@@ -14,11 +14,11 @@ import time
 from dataclasses import dataclass, field
 
 from benchmarks.lean_goals import GOALS, TACTICS
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.types import ProofState, SessionLost, TacticError, Timeout
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.wasm.session import WasmSession
 
 MAXIMUM_DEPTH = 8
 STATES_PER_GOAL = 6
@@ -82,7 +82,7 @@ class Run:
     ) -> None:
         self.early = early
         self.home, self.replayer, self.report, self.chance = home, replayer, report, chance
-        self.mine, self.twin = WasmSession(home), WasmSession(home)
+        self.mine, self.twin = HostSession(home), HostSession(home)
 
     def close(self) -> None:
         self.mine.close()
@@ -107,7 +107,7 @@ class Run:
             if not self.mine.alive or not self.twin.alive:
                 self.report.lost += 1
                 self.close()
-                self.mine, self.twin = WasmSession(self.home), WasmSession(self.home)
+                self.mine, self.twin = HostSession(self.home), HostSession(self.home)
                 return
             if found is not None and len(found.path) < MAXIMUM_DEPTH:
                 places.append(found)
@@ -144,7 +144,7 @@ class Run:
     def retry(self, statement: str, path: tuple[str, ...], tactic: str, first: TacticError) -> None:
         """The same failure from the beginning, in a session that has done nothing else."""
         self.report.retried += 1
-        with WasmSession(self.home) as fresh:
+        with HostSession(self.home) as fresh:
             state = fresh.start(statement)
             for earlier in path:
                 assert isinstance(state, ProofState), (statement, path, state)

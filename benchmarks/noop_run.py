@@ -14,7 +14,6 @@ from unittest import mock
 
 from tests.toy import ToyRepository
 
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.ideas import expansion
@@ -26,7 +25,6 @@ from treewright.tree.running.runner import RunRequest, open_run
 
 IDEAS_PER_NODE = 100
 BEAM_WIDTH = 10
-_BASELINE = Artifact("artifacts/root_baseline.csv", "0" * 64, 0, "no-op")
 
 
 class FreeIdeas:
@@ -47,7 +45,7 @@ def do_nothing(request: EvalRequest) -> EvalOutcome:
     return EvalOutcome(
         candidate_commit=request.parent_commit,
         candidate_tree=digest[:40],
-        results_csv=_BASELINE,
+        results_csv=request.root_baseline.artifact,
         parent_relative=found,
         root_relative=found,
     )
@@ -65,7 +63,7 @@ def opened(
         dry_run=True,
         dedupe_scope="none",
     )
-    free = mock.patch.object(expansion, "make_source", return_value=FreeIdeas())
+    free = mock.patch.object(expansion, "rehearsed_source", return_value=FreeIdeas())
     with free, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
         coordinator.make_executor = lambda _: InlineExecutor(do_nothing)
         yield coordinator

@@ -13,9 +13,9 @@ import statistics
 import time
 from pathlib import Path
 
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.wasm.session import WasmSession
 
 CASES = Path(__file__).resolve().parent.parent / "bench" / "honest.jsonl"
 ROUNDS = 3
@@ -26,7 +26,7 @@ def main() -> None:
     home = ensure_installed()
     alone: list[float] = []
     verdicts: list[float] = []
-    with WasmSession(home) as session, Replayer(home) as replayer:
+    with HostSession(home) as session, Replayer(home) as replayer:
         begun = time.perf_counter()
         replayer.warm_up()
         print(f"the pair starts in {time.perf_counter() - begun:.1f} s")

@@ -5,12 +5,46 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from treewright.kernel.errors import TreewrightError
+    from treewright.lean.certificate import Certificate
+    from treewright.lean.replay import Verdict
+    from treewright.lean.verifying import NoVerdict, verify
+    from treewright.mcts.calling import prove, resume_proof
+    from treewright.mcts.run import GoalResult
+    from treewright.mcts.run import RunResult as ProofResult
+    from treewright.runs.columns import Columns, Picture
+    from treewright.runs.comparison import Comparison
+    from treewright.runs.contenders import compare
+    from treewright.runs.loading import load_run
+    from treewright.runs.proof_run import ProofRun
+    from treewright.runs.search_run import SearchRun
+    from treewright.runs.simulations import Simulation, TacticTried
+    from treewright.runs.tree_run import TreeRun
     from treewright.search.opening import open_search
     from treewright.search.running import EvaluationFailed, Result
     from treewright.search.study import Node, Search, Task
     from treewright.search.validation import validate as validate_search
 
 _PUBLIC = {
+    "Columns": ("treewright.runs.columns", "Columns"),
+    "Comparison": ("treewright.runs.comparison", "Comparison"),
+    "Picture": ("treewright.runs.columns", "Picture"),
+    "ProofRun": ("treewright.runs.proof_run", "ProofRun"),
+    "SearchRun": ("treewright.runs.search_run", "SearchRun"),
+    "Simulation": ("treewright.runs.simulations", "Simulation"),
+    "TacticTried": ("treewright.runs.simulations", "TacticTried"),
+    "TreeRun": ("treewright.runs.tree_run", "TreeRun"),
+    "compare": ("treewright.runs.contenders", "compare"),
+    "load_run": ("treewright.runs.loading", "load_run"),
+    "Certificate": ("treewright.lean.certificate", "Certificate"),
+    "GoalResult": ("treewright.mcts.run", "GoalResult"),
+    "NoVerdict": ("treewright.lean.verifying", "NoVerdict"),
+    "ProofResult": ("treewright.mcts.run", "RunResult"),
+    "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),
+    "Verdict": ("treewright.lean.replay", "Verdict"),
+    "prove": ("treewright.mcts.calling", "prove"),
+    "resume_proof": ("treewright.mcts.calling", "resume_proof"),
+    "verify": ("treewright.lean.verifying", "verify"),
     "EvaluationFailed": ("treewright.search.running", "EvaluationFailed"),
     "Result": ("treewright.search.running", "Result"),
     "Node": ("treewright.search.tree", "Node"),
@@ -21,22 +55,48 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "Certificate",
+    "Columns",
+    "Comparison",
     "EvaluationFailed",
+    "GoalResult",
+    "NoVerdict",
     "Node",
+    "Picture",
+    "ProofResult",
+    "ProofRun",
     "Result",
     "Search",
+    "SearchRun",
+    "Simulation",
+    "TacticTried",
     "Task",
+    "TreeRun",
+    "TreewrightError",
+    "Verdict",
     "__version__",
+    "compare",
+    "load_run",
     "open_search",
+    "prove",
+    "resume_proof",
     "validate_search",
+    "verify",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Imported when first used: the command line starts without them."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+def __dir__() -> list[str]:
+    """For completion: what is public, imported or not yet."""
+    return sorted({*globals(), *__all__})
 
-    module, attribute = _PUBLIC[name]
-    return getattr(import_module(module), attribute)
+
+if not TYPE_CHECKING:  # a name that is not there is an error for type checkers
+
+    def __getattr__(name: str) -> Any:
+        """Imported when first used: the command line starts without them."""
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module, attribute = _PUBLIC[name]
+        return getattr(import_module(module), attribute)

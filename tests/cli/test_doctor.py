@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -170,3 +172,21 @@ def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     with read_only(tmp_path):
         assert of(machine.checks(tmp_path), "file system").status == "failed"
+
+
+def test_the_extra_all_is_every_other_one() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    (whole,) = extras.pop("all")
+    named = re.fullmatch(r"treewright\[(.*)\]", whole)
+    assert named is not None
+    assert named[1].split(",") == sorted(extras)
+    assert set(machine.EXTRAS) == set(extras), "doctor says of each what it enables"
+
+
+def test_an_extra_that_is_made_of_others_is_no_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needs = ["numpy>=1", 'httpx>=1; extra == "llm"', 'treewright[llm]; extra == "all"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: needs)
+    assert {check.name for check in machine.checks(None) if check.group == "extras"} == {"llm"}

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
+from tests.here import run_here
+from tests.mcts.report_sample import write_sample
 from treewright.cli.prove import settings_of
 from treewright.kernel.errors import UsageError
+from treewright.lean import backend
+from treewright.mcts.settings import read_run, write_run
 from treewright.search.andor import policies
 
 
@@ -67,6 +72,34 @@ def test_replay_needs_a_run(treewright, tmp_path: Path) -> None:
     result = treewright("replay", "none", cwd=tmp_path)
     assert result.returncode == 2
     assert "there is no proof run 'none'" in result.stderr
+
+
+def test_replay_and_resume_keep_the_lean_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The toolchain is a script that says a version; it is not started."""
+    lean = tmp_path / "own" / "bin" / "lean"
+    lean.parent.mkdir(parents=True)
+    lean.write_text("#!/bin/sh\necho 'Lean (version 4.20.0, Release)'\n")
+    lean.chmod(0o755)
+    monkeypatch.setenv("TREEWRIGHT_LEAN", str(lean.parent.parent))
+    run = write_sample(tmp_path / "run", [])
+    record = read_run(run / "run.json")
+    native = msgspec.structs.replace(record.lean, backend="native")
+    write_run(run / "run.json", msgspec.structs.replace(record, lean=native))
+
+    def opened(project: Path | None, *, sandbox: bool = False) -> NoReturn:
+        raise UsageError(f"sandbox: {sandbox}")
+
+    monkeypatch.setattr(backend, "native_host", opened)
+    for call in (("replay",), ("prove", "--resume")):
+        plain = run_here(monkeypatch, (*call, str(run)), tmp_path)
+        assert "see --sandbox" in plain.stderr
+        assert "sandbox: False" in plain.stderr
+        inside = run_here(monkeypatch, (*call, str(run), "--sandbox"), tmp_path)
+        assert "sandbox: True" in inside.stderr
+    both = run_here(monkeypatch, ("replay", str(run), "--sandbox", "--offline"), tmp_path)
+    assert (both.returncode, both.stderr.count("\n")) == (2, 1)
 
 
 def test_flags_become_settings() -> None:

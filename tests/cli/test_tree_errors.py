@@ -197,7 +197,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     [
         (("forest",), "No such command 'forest'; see `treewright --help`"),
         (("--frost",), "No such option '--frost'; see `treewright --help`"),
-        (("tree", "--max-dept", "3"), "No such option '--max-dept'. Did you mean"),
+        (("tree", "--beam-widt", "3"), "No such option '--beam-widt'. Did you mean"),
         (
             ("tree", "--max-depth", "x"),
             "Invalid value for '--max-depth': 'x' is not a valid integer range; "

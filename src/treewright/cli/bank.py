@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treewright.cli.hosts import host_options, lean_access
 from treewright.cli.orchestrator_options import ledger_option, portfolio_options, where_options
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_INTERRUPTED, UsageError
@@ -27,6 +28,7 @@ _MANY = 1000
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds for the whole run.")
 @portfolio_options
 @where_options
+@host_options
 @click.option(
     "--results",
     default=Path("bench/results"),
@@ -46,6 +48,8 @@ def bank(
     reuse: bool,
     parallel_backend: str | None,
     cluster: str | None,
+    requested: str | None,
+    sandbox: bool | None,
     ledger_path: Path,
     as_json: bool,
     **portfolio: Any,
@@ -74,7 +78,11 @@ def bank(
     goals = read_bank(bank_file)
     for problem in goals.problems[:10]:
         echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)
-    with attempting(parallel_backend, cluster, config) as where, Ledger(ledger_path) as ledger:
+    with (
+        attempting(parallel_backend, cluster, config, bank_file) as where,
+        Ledger(ledger_path) as ledger,
+    ):
+        lean = lean_access(requested, sandbox, where, config, bank_file)
         run = asyncio.run(
             bench.run_bank(
                 goals,
@@ -85,6 +93,7 @@ def bank(
                 on_result=_Progress(len(goals.goals)),
                 announce=lambda text: echo(text, err=True),
                 attempting=where,
+                lean=lean,
             )
         )
         path = bank_report.publish(run.results, ledger, results)

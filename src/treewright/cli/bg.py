@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from treewright.cli.hosts import host_options, lean_access
 from treewright.cli.orchestrator_options import portfolio_options, where_options
 from treewright.cli.output import echo
 
@@ -17,6 +18,7 @@ from treewright.cli.output import echo
 @click.option("--in-place", is_flag=True, help="Write proofs into the project's own files.")
 @portfolio_options
 @where_options
+@host_options
 @click.option(
     "--ledger",
     "ledger_path",
@@ -30,6 +32,8 @@ def bg(
     in_place: bool,
     parallel_backend: str | None,
     cluster: str | None,
+    requested: str | None,
+    sandbox: bool | None,
     ledger_path: Path | None,
     as_json: bool,
     **portfolio: Any,
@@ -65,13 +69,14 @@ def bg(
             in_place,
             lambda text: echo(text, err=True),
             attempting=where,
+            lean=lean_access(requested, sandbox, where, config, project),
         )
         await background.run_until_signalled(once=once)
         return background
 
     path = ledger_path or base / DEFAULT_PATH
     with (
-        attempting(parallel_backend, cluster, config) as where,
+        attempting(parallel_backend, cluster, config, project) as where,
         Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger,
     ):
         done = asyncio.run(work(ledger, where))

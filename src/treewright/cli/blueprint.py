@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.hosts import host_options, opened_host
 from treewright.cli.orchestrator_options import ledger_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
@@ -27,8 +28,16 @@ if TYPE_CHECKING:
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds per Lean file.")
 @ledger_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@host_options
 def blueprint(
-    path: Path, project: Path | None, write: bool, timeout: float, ledger_path: Path, as_json: bool
+    path: Path,
+    project: Path | None,
+    write: bool,
+    timeout: float,
+    ledger_path: Path,
+    requested: str | None,
+    sandbox: bool | None,
+    as_json: bool,
 ) -> None:
     """Compare a leanblueprint's \\lean, \\leanok and \\uses with the project.
 
@@ -36,10 +45,10 @@ def blueprint(
     """
     import msgspec
 
+    from treewright.cli.projects import project_of
     from treewright.lean.backend import find_project
+    from treewright.lean.host_session import HostSession
     from treewright.lean.replay import Replayer
-    from treewright.lean.wasm.install import ensure_installed
-    from treewright.lean.wasm.session import WasmSession
     from treewright.orchestrator.blueprint import latex, sync
     from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
 
@@ -48,8 +57,12 @@ def blueprint(
     read = latex.read(entry)
     wanted = sync.declarations(read)
     echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
-    home = ensure_installed()
-    with WasmSession(home) as session, Replayer(home) as replayer:
+    host = opened_host(requested, sandbox, root)
+    lake = project_of(host, root)
+    with (
+        HostSession(host, project=lake) as session,
+        Replayer(host, project=lake) as replayer,
+    ):
         states, problems = inspect(session, replayer, root, wanted, timeout=timeout)
     assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)
     changed = sync.write(read, assessment) if write else []

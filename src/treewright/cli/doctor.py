@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_FAILURE
+from treewright.kernel.errors import EXIT_FAILURE, UsageError
 from treewright.kernel.rendering.terminal import visible
 
 if TYPE_CHECKING:
     from treewright.kernel.checkup import Check
+    from treewright.tree.cheats import Trial
 
 # Modules that offer `checks(repo)`.
 PROVIDERS = (
@@ -25,6 +26,12 @@ PROVIDERS = (
 )
 
 _MARKS = {"ok": ("ok", "green"), "absent": ("--", "cyan")}
+_OUTCOMES = {
+    "through": ("XX", "red", "Get through"),
+    "unknown": ("??", "yellow", "Could not be judged: try again"),
+    "not_fitted": ("--", "cyan", "Could not be fitted to this sweep"),
+    "stopped": ("ok", "green", "Stopped"),
+}
 _MARKS |= {"warning": ("!!", "yellow"), "failed": ("XX", "red")}
 
 
@@ -36,11 +43,56 @@ _MARKS |= {"warning": ("!!", "yellow"), "failed": ("XX", "red")}
     help="Target repository (default: the current one).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def doctor(repo: Path, as_json: bool) -> None:
+@click.option(
+    "--cheats",
+    is_flag=True,
+    help="Try on a copy of the repository which cheats its sweep lets through.",
+)
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --cheats: the configuration (default: treewright.toml of the repository).",
+)
+@click.option(
+    "--sweep-config-limit",
+    type=click.IntRange(min=1),
+    help="With --cheats: sweep only config_id below this.",
+)
+@click.option(
+    "--confirm-configs",
+    type=click.IntRange(min=0),
+    default=0,
+    help="With --cheats: held-out configs from the limit on, as in `tree`.",
+)
+@click.option(
+    "--cheat",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="With --cheats: only this one; can be given more than once.",
+)
+def doctor(
+    repo: Path,
+    as_json: bool,
+    cheats: bool,
+    names: tuple[str, ...],
+    config_path: Path | None,
+    sweep_config_limit: int | None,
+    confirm_configs: int,
+) -> None:
     """Say what is installed, what is not, and what that would enable.
 
-    Exits with 1 if something required is missing, else with 0.
+    Exits with 1 if something required is missing, else with 0. With --cheats: with 1 if a cheat
+    gets through or could not be judged.
     """
+    if cheats:
+        _cheats(repo, config_path, sweep_config_limit, confirm_configs, names, as_json)
+        return
+    if config_path or sweep_config_limit or confirm_configs or names:
+        raise UsageError(
+            "--cheat, --config, --sweep-config-limit and --confirm-configs go with --cheats"
+        )
     found = list(_all_checks(repo))
     ok = not any(check.status == "failed" for check in found)
     if as_json:
@@ -52,9 +104,53 @@ def doctor(repo: Path, as_json: bool) -> None:
     sys.exit(0 if ok else EXIT_FAILURE)
 
 
+def _cheats(
+    repo: Path,
+    config_path: Path | None,
+    limit: int | None,
+    confirm: int,
+    names: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    import msgspec
+
+    from treewright.tree.cheats import try_cheats
+    from treewright.tree.repository.git import find_repository
+
+    trial = try_cheats(
+        find_repository(repo), config_path, limit, confirm, lambda s: echo(s, err=True), names
+    )
+    if as_json:
+        echo(msgspec.json.encode({"ok": trial.ok, **msgspec.to_builtins(trial)}).decode())
+    else:
+        _print_trial(trial)
+    sys.exit(0 if trial.ok else EXIT_FAILURE)
+
+
+def _print_trial(trial: Trial) -> None:
+    place = f"; the cheats' code was put into {trial.code}" if trial.code else ""
+    echo(f"`{trial.sweep}`{place}")
+    width = max(len(each.name) for each in trial.verdicts)
+    for outcome, (mark, colour, title) in _OUTCOMES.items():
+        some = [each for each in trial.verdicts if each.outcome == outcome]
+        if some:
+            click.secho(f"{title}: {len(some)}", bold=True)
+        for each in some:
+            shown = visible(f"{each.name:<{width}}  {each.does}: {each.why}")
+            click.echo(f"  {click.style(mark, fg=colour)} {shown}")
+            if each.advice:
+                echo(f"     {'':<{width}}  {each.advice}")
+    echo()
+    outcomes = {each.outcome for each in trial.verdicts}
+    if "through" in outcomes:
+        echo("Some cheats get through: see XX.")
+    else:
+        echo("No cheat got through." if trial.ok else "Some could not be judged: see ??.")
+
+
 def _all_checks(repo: Path) -> list[Check]:
     from treewright.kernel.checkup import Check
-    from treewright.kernel.errors import TreewrightError, UsageError
+    from treewright.kernel.errors import TreewrightError
     from treewright.tree.repository.git import find_repository
 
     try:

@@ -21,7 +21,7 @@ from treewright.cli.output import echo
 def export(run: str, file: Path, repo: Path) -> None:
     """Write RUN as one HTML file that opens without a server.
 
-    RUN is the directory of a tree run or of a proof run, or its id.
+    RUN is the directory of a tree run, a proof run or an experiment, or its id.
     """
     from treewright.dashboard import export as exporting
     from treewright.kernel.errors import UsageError

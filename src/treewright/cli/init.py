@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -14,30 +15,85 @@ from treewright.kernel.errors import UsageError
 @click.option(
     "--repo",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
     help="Target repository (default: the current one).",
 )
-@click.option("--force", is_flag=True, help="Replace a treewright.toml that exists.")
-def init(repo: Path, force: bool) -> None:
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Choice(["openevolve"]),
+    help="Make it of a task for another program, in DIRECTORY.",
+)
+@click.option(
+    "--sweep-template",
+    is_flag=True,
+    help="Write a sweep to fill in too: a process a config, answers over a pipe.",
+)
+@click.argument("directory", required=False, type=click.Path(path_type=Path, file_okay=False))
+def init(
+    repo: Path | None,
+    force: bool,
+    origin: str | None,
+    sweep_template: bool,
+    directory: Path | None,
+) -> None:
     """Write a commented treewright.toml for a repository.
 
     Looks for tests, a sweep script, results and tunable code. What it cannot find out
     says FILL_IN in the file, and is listed with its line.
+
+    With --from openevolve, DIRECTORY has a program with an EVOLVE-BLOCK and an evaluator.py; a
+    sweep that calls it is written beside it.
     """
-    from treewright.kernel import atomic
     from treewright.tree import config
     from treewright.tree.repository.git import find_repository
-    from treewright.tree.starter import render, survey
+    from treewright.tree.starter import openevolve, render, survey
 
-    root = find_repository(repo)
+    if origin is None and directory is not None:
+        raise UsageError("DIRECTORY goes with --from; name a repository with --repo")
+    if origin is not None and repo is not None:
+        raise UsageError("--repo does not go with --from: DIRECTORY says where the task is")
+    if origin is not None and sweep_template:
+        raise UsageError("--sweep-template does not go with --from, which writes a sweep anyway")
+    place = directory or repo or Path(".")
+    root = find_repository(place)
     path = root / config.DEFAULT_NAME
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists; edit it, or replace it with --force")
-    found = survey(root)
-    text = render(found)
-    atomic.write_text(path, text)
+    if origin is None:
+        _check_absent([path], force)
+        if sweep_template:
+            _write({root / openevolve.SWEEP: openevolve.sweep_template()}, force)
+        found = survey(root)
+        _write({path: render(found)}, force)
+        has_baseline = found.results_csv is not None
+    else:
+        task = openevolve.find_task(root, place)
+        sweep = place.resolve() / openevolve.SWEEP
+        files = {path: openevolve.render(task), sweep: openevolve.sweep_script(task)}
+        _write(files, force)
+        has_baseline = False
     config.load(path)
-    echo(f"Wrote {path}")
+    _say_what_is_next(path, has_baseline=has_baseline)
+
+
+def _check_absent(paths: Iterable[Path], force: bool) -> None:
+    for path in paths:
+        if path.exists() and not force:
+            raise UsageError(f"{path} exists; edit it, or replace it with --force")
+
+
+def _write(files: dict[Path, str], force: bool) -> None:
+    from treewright.kernel import atomic
+
+    _check_absent(files, force)
+    for path, text in files.items():
+        atomic.write_text(path, text)
+        echo(f"Wrote {path}")
+
+
+def _say_what_is_next(path: Path, *, has_baseline: bool) -> None:
+    from treewright.tree import config
+
+    text = path.read_text(encoding="utf-8")
     steps = [
         f"line {number}: {line.strip()}"
         for number, line in enumerate(text.splitlines(), start=1)
@@ -48,10 +104,10 @@ def init(repo: Path, force: bool) -> None:
         echo(f"  fill in what {config.DEFAULT_NAME} does not know yet:")
         for step in steps:
             echo(f"    {step}")
-    baseline = "" if found.results_csv else "--make-baseline "
+    baseline = "" if has_baseline else "--make-baseline "
     for command, purpose in (
         ("treewright doctor", "what is ready, what is missing"),
-        (f"git add {path.name} && git commit -m 'Add {path.name}'", ""),
+        ("git add --all && git commit -m 'Add a search'", ""),
         ("treewright tree --dry-run", "the search with made-up results"),
         (f"treewright tree {baseline}--until-done", "the search"),
     ):

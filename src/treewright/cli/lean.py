@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.hosts import chosen, host_of, host_options
 from treewright.cli.output import echo, rewrite
 from treewright.cli.verify import verify
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
@@ -16,14 +17,6 @@ from treewright.kernel.errors import EXIT_FAILURE, UsageError
 if TYPE_CHECKING:
     from treewright.lean.types import CheckResult, SessionLost, Timeout
 
-backend_option = click.option(
-    "--lean",
-    "requested",
-    type=click.Choice(["auto", "wasm", "native"]),
-    default="auto",
-    show_default=True,
-    help="auto takes native inside a Lake project whose toolchain is installed.",
-)
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
@@ -93,26 +86,19 @@ def install(from_file: Path | None, force: bool, repair: bool) -> None:
 
 
 @lean.command()
-@backend_option
+@host_options
 @_JSON
-def doctor(requested: str, as_json: bool) -> None:
+def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
     """Prove something; print versions, start-up time and steps per second."""
     from dataclasses import asdict
 
-    from treewright.lean.backend import choose, open_session
     from treewright.lean.doctor import examine
-    from treewright.lean.wasm.install import find_installed
+    from treewright.lean.host_session import HostSession
 
-    choice = choose(requested)
-    echo(f"Lean backend: {choice}", err=True)
-    progress = announced_progress() if choice.backend == "wasm" else _Progress()
-    session = open_session(choice, progress=progress)
-    try:
-        report = examine(
-            session, choice.reason, find_installed() if choice.backend == "wasm" else None
-        )
-    finally:
-        session.close()
+    choice = chosen(requested, sandbox)
+    host = host_of(choice)
+    with HostSession(host) as session:
+        report = examine(session, choice.reason, host)
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
         return
@@ -131,27 +117,44 @@ def doctor(requested: str, as_json: bool) -> None:
 
 @lean.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@backend_option
+@host_options
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
 @_JSON
-def check(files: tuple[Path, ...], requested: str, timeout: float, as_json: bool) -> None:
+def check(
+    files: tuple[Path, ...],
+    requested: str | None,
+    sandbox: bool | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
     """Check Lean files; diagnostics as FILE:LINE:COLUMN. Exit 1 on errors or sorry."""
-    from treewright.lean.backend import choose, open_session
+    from treewright.cli.projects import is_in, project_of
+    from treewright.lean.host_session import HostSession
+    from treewright.lean.session import MissingModule
+    from treewright.lean.types import SessionLost
 
     if timeout <= 0:
         raise UsageError("--timeout must be positive")
     sources = [(path, read_source(path)) for path in files]
-    choice = choose(requested, files[0].resolve().parent)
-    echo(f"Lean backend: {choice}", err=True)
-    progress = announced_progress() if choice.backend == "wasm" else _Progress()
-    session = open_session(choice, progress=progress)
+    choice = chosen(requested, sandbox, files[0].resolve().parent)
+    host = host_of(choice)
+    project = project_of(host, files[0])
+    session = HostSession(host, project=project)
     documents = []
     good = True
     try:
         for path, source in sources:
-            if not session.alive:
-                session = open_session(choice)
-            result = session.check(source, timeout=timeout)
+            moved = host.backend == "wasm" and not is_in(project, path)
+            if moved or not session.alive:
+                session.close()
+                project = project_of(host, path)
+                session = HostSession(host, project=project)
+            try:
+                result = session.check(source, timeout=timeout)
+            except MissingModule as error:
+                if len(sources) == 1:
+                    raise
+                result = SessionLost(str(error))
             document = _document(str(path), result)
             good &= document["ok"] is True
             documents.append(document)

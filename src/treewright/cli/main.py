@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 import treewright
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # name -> (module, attribute, help line shown in `treewright --help` without importing it)
 COMMANDS = {
@@ -24,14 +28,20 @@ COMMANDS = {
     "blueprint": ("treewright.cli.blueprint", "blueprint", "Does a blueprint agree with Lean?"),
     "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
     "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
+    "steer": ("treewright.cli.steer", "steer", "Change a tree run while it is there."),
+    "compare": ("treewright.cli.compare", "compare", "Which of several runs found more."),
+    "mlflow": ("treewright.cli.mlflow", "mlflow", "A run in an MLflow tracking server."),
     "search": ("treewright.cli.search", "search", "Searches made with the library."),
     "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),
     "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
     "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),
     "bg": ("treewright.cli.bg", "bg", "Prove a project's sorries in the background."),
     "sorries": ("treewright.cli.sorries", "sorries", "Every open goal of a project."),
+    "ci": ("treewright.cli.ci", "ci", "New and removed sorries of a change, with proofs."),
+    "mcp": ("treewright.cli.mcp", "mcp", "Lean and searches as tools for coding agents."),
     "ledger": ("treewright.cli.ledger", "ledger", "What was tried: stats, attempts, export."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
+    "completion": ("treewright.cli.completion", "completion", "Completion for your shell."),
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
 }
 
@@ -51,6 +61,15 @@ class LazyGroup(click.Group):
             return None
         module, attribute, _ = COMMANDS[cmd_name]
         return getattr(importlib.import_module(module), attribute)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names with their lines; click's own way would import every command for that."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        fitting = (name for name in COMMANDS if name.startswith(incomplete))
+        return [CompletionItem(name, help=COMMANDS[name][2]) for name in fitting]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -25,6 +25,17 @@ ledger_option = click.option(
     help="The ledger of attempts.",
 )
 
+
+class _StrategyOption(click.Option):
+    """Names the strategies that there are, those of plug-ins too, when somebody asks for help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from treewright.orchestrator import strategies
+
+        self.help = f"Only this one; repeatable. {', '.join(strategies.known())}."
+        return super().get_help_record(ctx)
+
+
 _WHERE = (
     click.option(
         "--parallel-backend",
@@ -47,13 +58,18 @@ _OPTIONS = (
     click.option("--speculation", type=int, help="Strategies side by side on one goal (3)."),
     click.option("--lean-sessions", type=int, help="Lean processes that try tactics (2)."),
     click.option("--exploration", type=float, help="The bandit's exploration constant (1.5)."),
-    click.option("--strategy", "strategies", multiple=True, help="Only this one; repeatable."),
+    click.option("--strategy", "strategies", multiple=True, metavar="NAME", cls=_StrategyOption),
     click.option(
         "--strategy-timeout",
         "timeouts",
         multiple=True,
         metavar="NAME=SECONDS",
         help="A strategy's time for one goal; repeatable.",
+    ),
+    click.option(
+        "--lessons",
+        is_flag=True,
+        help="Searches try first what the ledger's searches taught; not shown to pay so far.",
     ),
 )
 
@@ -84,7 +100,7 @@ def make_config(
     import msgspec
 
     from treewright.orchestrator.config import from_profile, parse_timeouts
-    from treewright.orchestrator.types import ARMS, StrategyType
+    from treewright.orchestrator.strategies import check
 
     for name in ("max_heavy", "max_light", "speculation", "lean_sessions"):
         value = settings.get(name)
@@ -97,14 +113,12 @@ def make_config(
     alpha = settings.get("cpu_alpha")
     if alpha is not None and not 0 < alpha <= 1:
         raise UsageError("--cpu-alpha must be above 0 and at most 1")
-    unknown = [name for name in strategies if name not in ARMS]
-    if unknown:
-        raise UsageError(f"there is no strategy {unknown[0]!r}; there are {', '.join(ARMS)}")
+    check(strategies)
     given = {name: value for name, value in settings.items() if value is not None}
     return msgspec.structs.replace(
         from_profile(profile),
         reuse=reuse,
-        strategies=tuple(StrategyType(name) for name in strategies),
+        strategies=strategies,
         timeouts=parse_timeouts(timeouts),
         **given,
     )

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.hosts import chosen, host_of, host_options, opened_host
 from treewright.cli.output import echo, rewrite
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
+    from treewright.lean.session import LeanSession
     from treewright.premises.index import Premise
 
 _IMPORTS = click.option(
@@ -28,7 +30,7 @@ _IMPORTS = click.option(
 _PATH = click.option(
     "--path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The index file; the user cache by default, one per Lean and imports.",
+    help="The index file; the user cache by default, one per Lean, imports and project.",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
@@ -74,6 +76,7 @@ class _Progress:
 @click.option("--limit", type=click.IntRange(min=1), help="At most this many new premises.")
 @click.option("--lexical", is_flag=True, help="Words and shape only: no embeddings, no extra.")
 @_PATH
+@host_options
 @_JSON
 def build(
     imports: tuple[str, ...],
@@ -81,13 +84,15 @@ def build(
     limit: int | None,
     lexical: bool,
     path: Path | None,
+    requested: str | None,
+    sandbox: bool | None,
     as_json: bool,
 ) -> None:
     """Make the index, or bring it up to date; continues where it was interrupted."""
     import msgspec
 
-    from treewright.lean.wasm.install import ensure_installed
-    from treewright.lean.wasm.session import WasmSession
+    from treewright.cli.projects import project_of
+    from treewright.lean.host_session import HostSession
     from treewright.premises import vectors
     from treewright.premises.building import build_lexical, build_vectors, default_path
     from treewright.premises.encoder import SentenceEncoder
@@ -96,10 +101,12 @@ def build(
     if not lexical:  # what is missing is said before the work, not after it
         vectors.require()
         encoder = SentenceEncoder(workers=os.cpu_count() or 1)
-    target = path or default_path(imports)
+    choice = chosen(requested, sandbox)
+    target = path or default_path(imports, choice, Path.cwd())
     progress = _Progress()
     echo(f"index: {target}", err=True)
-    with WasmSession(ensure_installed(), imports) as session:
+    host = host_of(choice)
+    with HostSession(host, imports, project=project_of(host, Path.cwd())) as session:
         report = build_lexical(session, target, module=module, limit=limit, progress=progress)
     if encoder is not None:
         embedded = build_vectors(target, encoder, progress=progress)
@@ -121,6 +128,7 @@ def build(
 @click.option("--lexical", is_flag=True, help="Rank by words and shape only; needs no extra.")
 @_IMPORTS
 @_PATH
+@host_options
 @_JSON
 def search(
     query: str,
@@ -128,19 +136,29 @@ def search(
     lexical: bool,
     imports: tuple[str, ...],
     path: Path | None,
+    requested: str | None,
+    sandbox: bool | None,
     as_json: bool,
 ) -> None:
-    """Rank premises for a goal, a statement, a name or plain words. `-` reads from stdin."""
+    """Rank premises for a goal, a statement, a name or plain words. `-` reads from stdin.
+
+    The index of the user cache is made first if it is not there: by words and shape alone.
+    """
     import msgspec
 
-    from treewright.premises.building import default_path
     from treewright.premises.index import PremiseIndex
 
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise UsageError("the query is empty; give a goal, a statement, a name or words")
-    with PremiseIndex.open(path or default_path(imports)) as index:
-        found = index.lexical(text, count) if lexical else index.search(text, count)
+    with PremiseIndex.open(path or _ready_index(imports, requested, sandbox)) as index:
+        by_words = lexical or not (path or index.has_embeddings)
+        if by_words and not lexical:
+            echo(
+                "ranked by words and shape alone; `treewright premises build` adds meaning",
+                err=True,
+            )
+        found = index.lexical(text, count) if by_words else index.search(text, count)
     if as_json:
         echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
     else:
@@ -148,6 +166,35 @@ def search(
     if not found:
         echo("treewright: no premise has any of these words", err=True)
         raise click.exceptions.Exit(1)
+
+
+def _ready_index(imports: tuple[str, ...], requested: str | None, sandbox: bool | None) -> Path:
+    """The index in the user's cache. Lean is opened only if it has to be made."""
+    from treewright.lean.backend import choose
+    from treewright.premises.building import default_path
+    from treewright.premises.library import ensure_index, is_finished
+
+    choice = choose(requested or "auto", sandbox=bool(sandbox))
+    target = default_path(imports, choice, Path.cwd())
+    if is_finished(target):
+        return target
+
+    def opened() -> LeanSession:
+        from treewright.cli.projects import project_of
+        from treewright.lean.host_session import HostSession
+
+        host = opened_host(requested, sandbox)
+        return HostSession(host, imports, project=project_of(host, Path.cwd()))
+
+    progress = _Progress()
+    try:
+        return ensure_index(opened, imports, path=target, announce=_announce, progress=progress)
+    finally:
+        progress.close()
+
+
+def _announce(text: str) -> None:
+    echo(f"treewright: {text}", err=True)
 
 
 def _show(found: tuple[Premise, ...]) -> None:

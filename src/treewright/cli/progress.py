@@ -25,6 +25,7 @@ from rich.text import Text
 from treewright.kernel.rendering.terminal import visible
 from treewright.tree.deciding.scoring import OF_METRICS
 from treewright.tree.records import events as ev
+from treewright.tree.records import steering
 from treewright.tree.records.model import EvalOutcome, Manifest
 from treewright.tree.report.facts import read_title
 from treewright.tree.running.choosing import describe
@@ -147,6 +148,8 @@ class SearchProgress:
                     self.say(f"  {event.eval_id}  promoted to {event.node.node_id}")
             case ev.Stopped():
                 self.say(f"stop: {event.reason}")
+            case ev.Steered():
+                self.say(steering.words(event.record))
             case _:
                 pass
 
@@ -224,9 +227,7 @@ class SearchProgress:
         if fates.count("evaluation_failed") == len(fates):
             self.say(f"warning: every evaluation of depth {event.depth} failed; look at their logs")
         if event.stop_reason == "empty_frontier":
-            self.say(
-                "  (a run with --no-stop-on-empty-frontier tries more ideas on the same nodes)"
-            )
+            self.say("  (--extend --patience 2 goes on with more ideas for the same nodes)")
         self._queued_evals = self._finished_evals = 0
         self._bars.reset(self._depth, visible=False)
 

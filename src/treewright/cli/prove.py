@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from treewright.cli.hosts import host_options, opened_host
 from treewright.cli.output import echo
 from treewright.cli.prove_cells import CELL_FLAGS, CommandWithCells, cell_options, cells_of
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
@@ -19,10 +22,15 @@ from treewright.search.andor import policies
 from treewright.search.registry import given_options, in_words
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
+    from treewright.lean.host import Host
     from treewright.lean.session import LeanSession
-    from treewright.lean.wasm.home import LeanHome
+    from treewright.lean.workspace.project import Project
+    from treewright.mcts.learning import Lesson
+    from treewright.mcts.proving import Proving
     from treewright.mcts.run import RunResult
-    from treewright.mcts.settings import Settings
+    from treewright.mcts.settings import RunRecord, Settings, Target
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0.0, 1.0)
@@ -32,8 +40,9 @@ _file = click.Path(path_type=Path, dir_okay=False)
 _POLICY = (
     "exploration", "first_play", "backup", "discount", "widen_base", "widen_scale", "widen_power",
 )  # fmt: skip
-_WITH_RESUME = ("resume", "as_json", "in_place", "force")
-_WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
+_WITH_RESUME = ("resume", "as_json", "in_place", "force", "sandbox", "warm")
+_WITH_SERVE = ("serve", "idle")
+_WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sandbox")
 
 
 @click.command(cls=CommandWithCells)
@@ -63,7 +72,13 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--batch", type=_positive, help="Tactics tried per simulation. [8]")
 @click.option("--tactics", type=_file, help="Tactics to try first, one a line.")
 @click.option("--premises", type=click.Path(path_type=Path), help="A premise index to draw on.")
-@click.option("--ledger", type=_file, help="A ledger whose cached tactics are tried first.")
+@click.option(
+    "--library/--no-library",
+    default=None,
+    help="Also look lemmas of the bundled library up by words, where nothing else is left; "
+    "native Lean goes without. [yes]",
+)
+@click.option("--ledger", type=_file, help="A ledger to draw on: cached tactics, and lessons.")
 @click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
 @click.option("--llm-model", help="Its model.")
 @click.option("--llm-key-env", metavar="NAME", help="The environment variable with its key.")
@@ -80,33 +95,45 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force")
 @click.option("--widen-power", type=_share, help="To this power of visits. [0.5]")
 @click.option("--axioms", help="What a proof may rest on, by commas. [the three of Lean]")
 @cell_options
+@host_options
 @click.option("--experiment", type=_file, help="Run a grid of searches described in TOML.")
+@click.option(
+    "--warm/--no-warm", default=None, help="Use Lean processes of a server, if one runs. [yes]"
+)
+@click.option("--serve", is_flag=True, default=None, help="Keep the bundled Lean ready for others.")
+@click.option("--idle", type=_seconds, help="With --serve: end after so many minutes. [10]")
 @click.option("--run-id", help="Name of the run (default: a timestamp).")
-@click.option("--resume", metavar="RUN", help="Continue a run; its settings come from it.")
+@click.option("--resume", metavar="RUN", help="Continue a run; its settings and Lean are kept.")
 @click.option("--force", is_flag=True, default=None, help="Take over a lock that is not stale.")
 @click.option("--in-place", is_flag=True, default=None, help="Write proofs into the file itself.")
 @click.option("--json", "as_json", is_flag=True, default=None, help="One JSON object on stdout.")
 def prove(**given: Any) -> None:
-    """Prove FILE.lean (every sorry), FILE.lean:theorem, or a --statement.
+    """Prove FILE.lean (every sorry), FILE.lean:theorem, PROJECT (a directory), or a --statement.
 
     Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call.
     """
     flags = {name: value for name, value in given.items() if value not in (None, ())}
+    if "serve" in flags or "idle" in flags:
+        _only(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
+        from treewright.cli.prove_serve import serve
+
+        serve(flags)
+        return
     if "experiment" in flags:
         _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
         from treewright.cli.prove_experiment import experiment
 
         experiment(flags)
         return
-    directory, session = _prepare(flags)
-    result, stopped = _prove(directory, session, flags)
-    if flags.get("in_place") and result.complete:
-        from treewright.mcts.run import write_in_place
+    if {"resume", "statement"}.isdisjoint(flags) and Path(flags.get("target", "?")).is_dir():
+        from treewright.cli.prove_project import prove_project
 
-        if written := write_in_place(directory, result):
-            echo(f"written into {written}", err=True)
-    echo(f"report: {directory / layout.REPORT}", err=True)
-    _print(result, flags)
+        prove_project(Path(flags["target"]), settings_of(flags), flags)
+        return
+    with contextlib.ExitStack() as stack:
+        directory, proving = _prepare(flags, stack)
+        result, stopped = _prove(directory, proving, flags)
+        _tell(directory, result, flags)  # and then the processes are ended
     if not result.complete and not stopped:
         echo(
             "treewright: a check came to no answer, which is no verdict; "
@@ -120,35 +147,73 @@ def prove(**given: Any) -> None:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
-def _prepare(flags: dict[str, Any]) -> tuple[Path, LeanSession | None]:
-    """The directory of the run to continue, or of a new one and the session it was made with."""
+def _tell(directory: Path, result: RunResult, flags: dict[str, Any]) -> None:
+    if flags.get("in_place") and result.complete:
+        from treewright.mcts.run import write_in_place
+
+        if written := write_in_place(directory, result):
+            echo(f"written into {written}", err=True)
+    echo(f"report: {directory / layout.REPORT}", err=True)
+    _print(result, flags)
+
+
+def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, Proving]:
+    """The directory of the run to continue, or of a new one, and what goes on with it."""
     from treewright.mcts import run, targets
+    from treewright.mcts.settings import read_run
 
     if "resume" in flags:
         _only(flags, _WITH_RESUME, "--resume takes its settings from the run")
-        return run.locate(flags["resume"], Path.cwd()), None
+        directory = run.locate(flags["resume"], Path.cwd())
+        record = read_run(directory / layout.RUN)
+        host, project = lean_of_run(record, flags.get("sandbox"))
+        return directory, stack.enter_context(
+            _proving(host, project, record.settings, stack, flags)
+        )
     target = targets.parse(flags.get("target"), flags.get("statement"))
     if flags.get("in_place") and flags.get("statement"):
         raise UsageError("--in-place changes a file; there is none with --statement")
     settings = settings_of(flags)
-    from treewright.mcts.provenance import git_record, lean_record
-    from treewright.mcts.settings import FileTarget
+    run.require_free(Path.cwd(), flags.get("run_id"))
+    host, project = _lean_for(target, flags.get("requested"), flags.get("sandbox"))
+    proving = stack.enter_context(_proving(host, project, settings, stack, flags))
+    if flags.get("library", True):
+        from treewright.cli.prove_serve import announce
+        from treewright.mcts.sources.opening import with_library
 
+        settings = with_library(settings, host, announce)
+    return proving.create(target, settings, flags.get("run_id")).directory, proving
+
+
+def _proving(
+    host: Host,
+    project: Project | None,
+    settings: Settings,
+    stack: contextlib.ExitStack,
+    flags: dict[str, Any],
+) -> Proving:
+    from treewright.cli.prove_serve import warm_host
+    from treewright.lean.crew import Crew
+
+    host = stack.enter_context(warm_host(host, flags))
+    crew = stack.enter_context(Crew(host, axioms=frozenset(settings.axioms), project=project))
+    # While Lean starts: what is needed next.
+    from treewright.cli.prove_progress import narrator
+    from treewright.cli.prove_sources import opened_source
+    from treewright.mcts.proving import Proving
+
+    told = replace(narrator(sys.stderr), run=_say_where)
     here = Path.cwd()
-    run.require_free(here, flags.get("run_id"))
-    session = bundled_session()()
-    try:
-        if isinstance(target, FileTarget):
-            targets.file_goals(target, session)  # nothing to prove there: no run is made
-        lean, git = lean_record(session.info), git_record(here)
-        return run.create(here, flags.get("run_id"), target, settings, lean, git), session
-    except BaseException:
-        session.close()
-        raise
+    return Proving(crew.session, crew.replayer, project, here, opened_source, told)
+
+
+def _say_where(record: RunRecord, directory: Path) -> None:
+    echo(f"run {record.run_id}: {record.settings.searcher}, {directory}", err=True)
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
+    from treewright.llm.endpoint import require_no_password
     from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
 
     mode = flags.get("mode", "centralized")
@@ -167,6 +232,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         raise UsageError(f"{key_env} is not set; it was to hold the key for --llm-url")
     endpoint = None
     if "llm_url" in flags:
+        require_no_password(flags["llm_url"])
         endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"], key_env)
     tactics = flags.get("tactics")
     premises = flags.get("premises")
@@ -177,6 +243,8 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         endpoint=endpoint,
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
+        known=True,
+        learned=_lessons(flags.get("ledger")),
     )
     return Settings(
         mode=mode,
@@ -186,6 +254,19 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         axioms=_axioms(flags["axioms"]) if "axioms" in flags else Settings().axioms,
         **_some(flags, "simulations", "time_limit", "step_timeout", "seed", "batch", "refute"),
     )
+
+
+def _lessons(path: Path | None) -> tuple[Lesson, ...] | UnsetType:
+    """What the searches in a ledger teach: part of the run's settings from now on."""
+    from msgspec import UNSET
+
+    if path is None:
+        return UNSET
+    from treewright.mcts.sources.opening import existing
+    from treewright.orchestrator.ledger.store import Ledger
+
+    with Ledger(existing(str(path))) as ledger:
+        return ledger.lessons()
 
 
 def _policy(flags: dict[str, Any], mode: str) -> policies.Policy:
@@ -212,42 +293,36 @@ def _axioms(text: str) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _prove(
-    directory: Path, session: LeanSession | None, flags: dict[str, Any]
-) -> tuple[RunResult, bool]:
+def _prove(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[RunResult, bool]:
     """What came of the run, and whether somebody stopped it."""
-    from treewright.cli.prove_progress import narrator
-    from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
-    from treewright.lean.replay import Replayer
-    from treewright.mcts.prove import Prover
-    from treewright.mcts.run import opened
 
-    with (
-        opened(directory, force=bool(flags.get("force"))) as run,
-        Replayer(bundled_home(), axioms=frozenset(run.record.settings.axioms)) as replayer,
-        opened_source(run.record) as source,
-        cancel_on_signals() as cancel,
-    ):
-        echo(f"run {run.record.run_id}: {run.record.settings.searcher}, {directory}", err=True)
-        narration = narrator(sys.stderr)
-        prover = Prover(run, bundled_session(), replayer, source, cancel.is_set, narration, session)
-        return prover.prove(), cancel.is_set()
+    with cancel_on_signals() as cancel:
+        proving.stop_asked = cancel.is_set
+        return proving.go_on(directory, force=bool(flags.get("force"))), cancel.is_set()
 
 
-def bundled_home() -> LeanHome:
-    """The bundled Lean, installed on first use."""
-    from treewright.cli.lean import announced_progress
-    from treewright.lean.wasm.install import ensure_installed
+def _lean_for(
+    target: Target, requested: str | None, sandbox: bool | None
+) -> tuple[Host, Project | None]:
+    """The Lean for a target; with the bundled one, the Lake project of the file to prove."""
+    from treewright.cli.hosts import opened_lean
+    from treewright.mcts.settings import FileTarget
 
-    return ensure_installed(announced_progress())
+    if isinstance(target, FileTarget):
+        return opened_lean(requested, sandbox, Path(target.path))
+    return opened_host(requested, sandbox), None
 
 
-def bundled_session() -> Callable[[], LeanSession]:
-    from treewright.lean.wasm.session import WasmSession
+def lean_of_run(record: RunRecord, sandbox: bool | None = None) -> tuple[Host, Project | None]:
+    """The kind of Lean that a run was made with."""
+    return _lean_for(record.target, record.lean.backend, sandbox)
 
-    home = bundled_home()
-    return lambda: WasmSession(home)
+
+def sessions_of(host: Host, project: Project | None = None) -> Callable[[], LeanSession]:
+    from treewright.lean.host_session import HostSession
+
+    return lambda: HostSession(host, project=project)
 
 
 def _print(result: RunResult, flags: dict[str, Any]) -> None:
@@ -261,6 +336,11 @@ def _print(result: RunResult, flags: dict[str, Any]) -> None:
         echo(f"{goal.name}: {goal.status}{suffix}")
         for line in goal.proof.splitlines():
             echo(f"  {line}")
+        if goal.partial is not None:
+            from treewright.cli.prove_progress import how_far
+
+            for line in how_far(goal.partial):
+                echo(f"  {line}")
     echo(f"{result.proved} of {result.total} proved")
     if result.file is not None:
         echo(f"file with the proofs: {result.file}")

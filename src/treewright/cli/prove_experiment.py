@@ -9,20 +9,20 @@ from typing import Any
 import click
 import msgspec
 
+from treewright.cellview.experiment.layout import EXPERIMENTS_DIR
 from treewright.cellview.experiment.plan import load
 from treewright.cellview.experiment.proving import PlanProver
 from treewright.cellview.experiment.runner import ExperimentState, Progress, run_experiment
-from treewright.cli.lean import announced_progress
+from treewright.cli.hosts import opened_host
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
 from treewright.kernel.rundir import STATE_DIR, validate_run_id
+from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
-from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.wasm.session import WasmSession
 from treewright.mcts.run import hide_from_git
 
-EXPERIMENTS = Path(STATE_DIR) / "experiments"
+EXPERIMENTS = Path(STATE_DIR) / EXPERIMENTS_DIR
 
 
 def experiment(flags: dict[str, Any]) -> None:
@@ -32,9 +32,9 @@ def experiment(flags: dict[str, Any]) -> None:
     force = bool(flags.get("force"))
     base = Path.cwd() / EXPERIMENTS
     hide_from_git(base)
-    home = ensure_installed(announced_progress())
-    with Replayer(home) as replayer, cancel_on_signals() as cancel:
-        prover = PlanProver(plan, lambda: WasmSession(home), replayer, cancel.is_set, force=force)
+    host = opened_host(flags.get("requested"), flags.get("sandbox"))
+    with Replayer(host) as replayer, cancel_on_signals() as cancel:
+        prover = PlanProver(plan, lambda: HostSession(host), replayer, cancel.is_set, force=force)
         with contextlib.closing(prover):
             outcome = run_experiment(plan, base / name, prover, _say, force=force)
     _print(name, outcome, flags)

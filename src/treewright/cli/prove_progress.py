@@ -1,45 +1,55 @@
-"""What `prove` says while it works: one rewritten line on a terminal, plain lines elsewhere."""
+"""What `prove` says while it works, and how far it came: one rewritten line on a terminal, plain
+lines elsewhere."""
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
+from collections.abc import Iterator
 from typing import TextIO
 
+from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.terminal import visible
 from treewright.mcts.prove import Observer
-from treewright.mcts.records import Iteration, VerdictReached
+from treewright.mcts.records import Iteration, PartialProof, VerdictReached
 from treewright.mcts.targets import GoalSpec
-from treewright.search.andor.graph import Graph
+from treewright.search.andor.graph import Graph, Status
 
 _PLAIN_EVERY = 50
+_STUCK_AFTER = 5
+_LONGEST = 60
 
 
 def narrator(stream: TextIO) -> Observer:
     terminal = stream.isatty()
-    begun = [0]
+    searched = _Searched()
 
     def say(text: str, end: str = "\n") -> None:
         text = visible(text)
-        stream.write(f"\r{text:<78}{end}" if terminal else f"{text}\n")
+        if terminal:
+            width = shutil.get_terminal_size().columns - 1
+            text = text if end else _cut(text, width)
+            stream.write(f"\r{text:<{width}}{end}")
+        else:
+            stream.write(f"{text}\n")
         stream.flush()
 
     def goal(spec: GoalSpec, total: int) -> None:
-        begun[0] = 0
+        searched.begin(spec.statement)
         say(f"goal {spec.number + 1} of {total}: {spec.name}")
 
     def iteration(line: Iteration, tree: Graph) -> None:
-        begun[0] += 1
-        if not terminal and begun[0] % _PLAIN_EVERY:
-            return
-        counters = line.counters
-        text = (
-            f"  {begun[0]} simulations, {counters.nodes} goals, {counters.solved} solved, "
-            f"root {line.root_value:.2f}"
-        )
-        say(text, end="")
+        searched.note(line)
+        if terminal:
+            say(f"  {searched.count(line)}; {searched.doing(line)}", end="")
+        elif searched.turns % _PLAIN_EVERY == 0:
+            stuck = searched.stuck(tree)
+            say(f"  {searched.count(line)}; {searched.doing(line)}{stuck and '; ' + stuck}")
 
     def verdict(spec: GoalSpec, line: VerdictReached) -> None:
         detail = f": {line.detail}" if line.detail else ""
-        say(f"  {spec.name}: {line.status} after {line.iterations} simulations{detail}")
+        after = numbers.count(line.iterations, "simulation")
+        say(f"  {spec.name}: {line.status} after {after}{detail}")
 
     def negation(spec: GoalSpec) -> None:
         say(f"  {spec.name}: no proof; looking for one of its negation")
@@ -48,3 +58,67 @@ def narrator(stream: TextIO) -> Observer:
         say(f"  {spec.name}: unchecked: {why}")
 
     return Observer(goal, iteration, verdict, negation, fault)
+
+
+def how_far(partial: PartialProof) -> Iterator[str]:
+    """The best partial proof, what it leaves open, and lemmas that nearly fitted."""
+    if partial.script:
+        yield "the best partial proof:"
+        yield from (f"  {line}" for line in partial.script.splitlines())
+        yield f"leaves {numbers.count(len(partial.open), 'goal')} open:"
+    else:
+        yield "nothing brought it nearer; open is:"
+    for goal in partial.open:
+        yield from (f"  {line}" for line in goal.splitlines())
+    if partial.lemmas:
+        yield "lemmas that nearly fit:"
+    for near in partial.lemmas:
+        left = " and ".join(f"⊢ {_cut(_flat(target), _LONGEST)}" for target in near.leaves)
+        yield f"  {near.name}: `{_flat(near.tactic)}` leaves {left}"
+
+
+class _Searched:
+    """What the lines of one goal's search add up to."""
+
+    def __init__(self) -> None:
+        self.begin("")
+
+    def begin(self, statement: str) -> None:
+        self.turns = 0
+        self._targets = {0: statement}
+        self._tries: Counter[int] = Counter()
+
+    def note(self, line: Iteration) -> None:
+        self.turns += 1
+        for node in line.new:
+            self._targets[node.id] = node.goals[0].target if node.goals else ""
+        if line.node is not None:
+            self._tries[line.node] += 1
+
+    def count(self, line: Iteration) -> str:
+        counters = line.counters
+        goals = f"{counters.nodes} goals, {counters.solved} solved"
+        return f"{self.turns} simulations, {goals}"
+
+    def doing(self, line: Iteration) -> str:
+        if not line.attempts or line.node is None:
+            return f"{line.reason}"
+        tactic = _cut(_flat(line.attempts[-1].tactic), _LONGEST // 2)
+        return f"trying `{tactic}` on {self._shown(line.node)}"
+
+    def stuck(self, tree: Graph) -> str:
+        """The goal that was tried most often, if that was in vain."""
+        waiting = ((n, t) for n, t in self._tries.items() if tree.nodes[n].status is Status.OPEN)
+        node, tries = max(waiting, key=lambda pair: pair[1], default=(0, 0))
+        return f"stuck at {self._shown(node)}, tried {tries} times" * (tries >= _STUCK_AFTER)
+
+    def _shown(self, node: int) -> str:
+        return f"⊢ {_cut(_flat(self._targets.get(node, '').rpartition('⊢ ')[2]), _LONGEST)}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

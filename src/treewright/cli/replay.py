@@ -6,31 +6,37 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.hosts import sandbox_option
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_FAILURE
+from treewright.kernel.errors import EXIT_FAILURE, UsageError
 from treewright.mcts import layout
 
 
 @click.command()
 @click.argument("run")
 @click.option("--offline", is_flag=True, help="Check the trace against itself, without Lean.")
+@sandbox_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def replay(run: str, offline: bool, as_json: bool) -> None:
+def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None:
     """Repeat RUN (an id or a directory) from its run.json, and compare with its trace.
 
     Verdicts, in the trace and in result.json, must be what the trace supports; with Lean every
-    proof is checked again. Exit codes: 0 the same, 1 a difference was found, 2 wrong call.
+    proof is checked again, by the kind of Lean that the run was made with. Exit codes: 0 the
+    same, 1 a difference was found, 2 wrong call.
     """
     import json
     from dataclasses import asdict
 
-    from treewright.cli.prove import bundled_home, bundled_session
+    from treewright.cli.prove import lean_of_run, sessions_of
     from treewright.cli.prove_sources import opened_source
     from treewright.lean.replay import Replayer
     from treewright.mcts.replay import replay_live, replay_offline
     from treewright.mcts.run import locate
     from treewright.mcts.settings import read_run
+    from treewright.mcts.sources.opening import changed_since
 
+    if offline and sandbox:
+        raise UsageError("--sandbox is about Lean, and --offline starts none; leave one out")
     directory = locate(run, Path.cwd())
     record = read_run(directory / layout.RUN)
     with opened_source(record) as source:
@@ -38,8 +44,11 @@ def replay(run: str, offline: bool, as_json: bool) -> None:
             report = replay_offline(directory, source)
         else:
             axioms = frozenset(record.settings.axioms)
-            with Replayer(bundled_home(), axioms=axioms) as replayer:
-                report = replay_live(directory, bundled_session(), source, replayer)
+            host, project = lean_of_run(record, sandbox)
+            with Replayer(host, axioms=axioms, project=project) as replayer:
+                sessions = sessions_of(host, project)
+                changed = changed_since(record)
+                report = replay_live(directory, sessions, source, replayer, recorded=changed)
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False))
     elif report.difference:

@@ -6,49 +6,44 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.lean import backend_option
+from treewright.cli.hosts import chosen, host_of, host_options
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 
 @click.command()
 @click.argument("project", type=click.Path(path_type=Path), default=Path())
-@backend_option
+@host_options
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def sorries(project: Path, requested: str, timeout: float, as_json: bool) -> None:
+def sorries(
+    project: Path, requested: str | None, sandbox: bool | None, timeout: float, as_json: bool
+) -> None:
     """List every `sorry` of a project or file: position, goal, context, imports, difficulty.
 
     Exits with 1 if a file could not be read by Lean; the others are listed all the same.
     """
     import msgspec
 
-    from treewright.lean.backend import choose, open_session
-    from treewright.lean.sorries import extract_file, lean_files
+    from treewright.cli.projects import project_of
+    from treewright.lean.host_session import HostSession
+    from treewright.lean.sorries import extract_files, lean_files
     from treewright.orchestrator.goals.project import records
 
     if not timeout > 0:
         raise UsageError("--timeout must be positive")
     files = lean_files(project)
-    choice = choose(requested, project.resolve())
-    echo(f"Lean backend: {choice}", err=True)
+    choice = chosen(requested, sandbox, project)
+    host = host_of(choice)
     found, problems = [], []
-    session = open_session(choice) if files else None
-    try:
-        for path in files:
-            if session is None or not session.alive:
-                session = open_session(choice)
-            result = extract_file(session, path, timeout=timeout)
-            if result.error:
-                problems.append({"file": str(path), "error": result.error})
-                echo(f"{path}: {result.error}", err=True)
-            for error in (d for d in result.diagnostics if d.severity == "error"):
-                echo(error.format(str(path)), err=True)
-            found += records(result, project)
-            session.free([state for sorry in result.sorries for state in sorry.states])
-    finally:
-        if session is not None:
-            session.close()
+    lake = project_of(host, project) if files else None
+    for result in extract_files(lambda: HostSession(host, project=lake), files, timeout=timeout):
+        if result.error:
+            problems.append({"file": str(result.path), "error": result.error})
+            echo(f"{result.path}: {result.error}", err=True)
+        for error in (d for d in result.diagnostics if d.severity == "error"):
+            echo(error.format(str(result.path)), err=True)
+        found += records(result, project)
     if as_json:
         document = {"backend": choice.backend, "sorries": found, "problems": problems}
         echo(msgspec.json.encode(document).decode())

@@ -9,16 +9,19 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.hosts import chosen, host_of, host_options
 from treewright.cli.orchestrator_options import ledger_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
+    from treewright.lean.host import Host
     from treewright.orchestrator.marketplace.market import Marketplace, Ticket
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -33,14 +36,14 @@ def tickets() -> None:
     """
 
 
-def _open(ledger_path: Path) -> Marketplace:
+def _open(ledger_path: Path, open_host: Callable[[], Host] | None = None) -> Marketplace:
     from treewright.orchestrator.marketplace.market import Marketplace
 
     if not ledger_path.is_file():
         raise UsageError(
             f"there is no ledger at {ledger_path}; `treewright tickets request` starts one"
         )
-    return Marketplace(ledger_path)
+    return Marketplace(ledger_path, open_host=open_host)
 
 
 def _login() -> str:
@@ -144,12 +147,13 @@ def request(
     as_json: bool,
 ) -> None:
     """Ask for a lemma. The same statement again gives the ticket that is there."""
+    from treewright.lean.backend import choose
     from treewright.orchestrator.marketplace.market import Marketplace
     from treewright.premises.building import default_path
     from treewright.premises.index import PremiseIndex
 
     with contextlib.ExitStack() as stack:
-        path = default_path(imports)
+        path = default_path(imports, choose(), Path.cwd())
         index = stack.enter_context(PremiseIndex.open(path)) if path.is_file() else None
         marketplace = stack.enter_context(Marketplace(ledger_path, premises=index))
 
@@ -219,6 +223,7 @@ def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
 @click.option("--script-only", is_flag=True, help="Take tactics and no declarations.")
 @_WHO
 @ledger_option
+@host_options
 @_JSON
 def complete(
     ticket_id: str,
@@ -226,11 +231,14 @@ def complete(
     script_only: bool,
     who: str | None,
     ledger_path: Path,
+    requested: str | None,
+    sandbox: bool | None,
     as_json: bool,
 ) -> None:
     """Check the proof in a file (`-`: stdin) and complete the ticket with it."""
     text = sys.stdin.read() if str(proof) == "-" else _read(proof)
-    with _open(ledger_path) as marketplace:
+    choice = chosen(requested, sandbox)
+    with _open(ledger_path, lambda: host_of(choice)) as marketplace:
         ticket = asyncio.run(
             marketplace.complete_ticket(ticket_id, text, who or _login(), script_only=script_only)
         )

@@ -84,6 +84,38 @@ class _PolicySettings(click.Option):
     help="Stop when nothing passes the gate. [stop]",
 )
 @click.option(
+    "--patience",
+    type=_positive,
+    help="Stop after so many depths in a row in which nothing passes the gate. [1]",
+)
+@click.option(
+    "--elites",
+    type=click.IntRange(min=0),
+    help="So many of the best nodes of the run stay in the beam beside the promoted. [0]",
+)
+@click.option(
+    "--max-cost-usd",
+    multiple=True,
+    metavar="[ROLE=]USD",
+    help="Most that models may cost over the run, or a role; may be repeated. [none]",
+)
+@click.option(
+    "--max-tokens",
+    multiple=True,
+    metavar="[ROLE=]N",
+    help="Most tokens over the run, or of a role; may be repeated. [none]",
+)
+@click.option(
+    "--max-hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Start nothing that would not end within so many hours of this call. [none]",
+)
+@click.option(
+    "--extend",
+    is_flag=True,
+    help="Go on with a run under other settings: deeper, wider, longer, more patient.",
+)
+@click.option(
     "--dedupe-scope",
     type=click.Choice(["node_plus_ancestors", "global", "none"]),
     help="Where an idea's text counts as tried before. [node_plus_ancestors]",
@@ -170,7 +202,8 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
     from treewright.search.registry import given_options
-    from treewright.tree.records import description, layout
+    from treewright.tree.deciding import caps
+    from treewright.tree.records import description, forecast, layout
     from treewright.tree.running.choosing import Choosing
     from treewright.tree.running.creation import Shape
     from treewright.tree.running.dispatch import FailureRules
@@ -183,8 +216,14 @@ def _search(flags: dict[str, Any]) -> None:
         run_id=flags["tree_run_id"],
         config_path=flags["config_path"],
         shape=Shape(
-            **{name: flags[name] for name in Shape.__dataclass_fields__ if name != "dry_run"},
+            **{
+                name: flags[name]
+                for name in Shape.__dataclass_fields__
+                if name not in ("dry_run", "caps")
+            },
             dry_run=flags["dry_run"] or None,
+            caps=caps.parse({"cost_usd": flags["max_cost_usd"], "tokens": flags["max_tokens"]})
+            or None,
         ),
         choosing=Choosing(
             policy=flags["policy"],
@@ -211,6 +250,8 @@ def _search(flags: dict[str, Any]) -> None:
         ),
         stale_seconds=flags["lock_stale_seconds"],
         force=flags["force"],
+        extend=flags["extend"],
+        max_hours=flags["max_hours"],
     )
     with (
         SearchProgress() as progress,
@@ -226,9 +267,13 @@ def _search(flags: dict[str, Any]) -> None:
                     flags["max_parallel_evals"],
                 )
             )
+        runs, workers = layout.runs_directory(coordinator.repo), flags["max_parallel_evals"]
+        if (ahead := forecast.forecast(coordinator.manifest, workers, runs)) is not None:
+            progress.say(forecast.words(ahead))
         report = search(coordinator, until_done=flags["until_done"])
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)
+        document["forecast"] = forecast.forecast(coordinator.manifest, workers, runs)
     _print_json(document)
 
 

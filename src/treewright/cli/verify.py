@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from treewright.cli.hosts import host_options, opened_host
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
+
+if TYPE_CHECKING:
+    from treewright.lean.certificate import Certificate
+    from treewright.lean.host import Host
 
 
 @click.command()
@@ -32,7 +38,13 @@ from treewright.kernel.errors import EXIT_FAILURE, UsageError
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the certificate to this file too.",
 )
-@click.option("--paranoid", is_flag=True, help="Read every file of the Lean home first.")
+@click.option(
+    "--paranoid",
+    is_flag=True,
+    help="Also read every file of the bundled Lean and compile the project's modules anew, or ask "
+    "`lake comparator` (4.35 and newer).",
+)
+@host_options
 def verify(
     original: Path,
     candidate: Path,
@@ -41,30 +53,37 @@ def verify(
     timeout: float,
     place: Path | None,
     paranoid: bool,
+    requested: str | None,
+    sandbox: bool | None,
 ) -> None:
     """Check a proof against its original; print a certificate.
 
     ORIGINAL has `sorry` where CANDIDATE has proofs. Exit 0 only if every target is proved, says
     what it said, and rests on nothing that is not allowed.
     """
-    from treewright.cli.lean import announced_progress, read_source
+    from treewright.cli.lean import read_source
+    from treewright.cli.projects import fresh_store, project_of
     from treewright.kernel import atomic
     from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
-    from treewright.lean.wasm.install import ensure_installed
-    from treewright.lean.wasm.manifest import verify_home
 
     if timeout <= 0:
         raise UsageError("--timeout must be positive")
     texts = (read_source(original), read_source(candidate))
-    home = ensure_installed(announced_progress())
+    host = opened_host(requested, sandbox, original.resolve().parent)
     if paranoid:
-        echo(f"{verify_home(home, full=True)} files of the Lean home verified", err=True)
-    with Replayer(home, axioms=DEFAULT_AXIOMS | set(axioms)) as replayer:
+        echo(_look_closely(host), err=True)
+    axiom_names = DEFAULT_AXIOMS | set(axioms)
+    with (
+        fresh_store(paranoid) as store,
+        Replayer(host, axioms=axiom_names, project=project_of(host, original, store)) as replayer,
+    ):
         verdict = replayer.text(*texts, targets, declarations=True, timeout=timeout)
     if verdict.certificate is None:
         kind = "no verdict" if verdict.is_fault else "not proved"
         echo(f"{kind} ({verdict.reason}): {verdict.detail}", err=True)
         raise click.exceptions.Exit(EXIT_FAILURE)
+    if paranoid:
+        _second_opinion(host, texts, verdict.certificate)
     document = verdict.certificate.to_json()
     if place is not None:
         atomic.write_bytes(place, document)
@@ -73,3 +92,29 @@ def verify(
     echo(f"proved: {proved}", err=True)
     for warning in verdict.certificate.warnings:
         echo(f"treewright: {warning}", err=True)
+
+
+def _look_closely(host: Host) -> str:
+    """Before the check: what can be said about this Lean itself."""
+    from treewright.lean.native import comparator
+    from treewright.lean.native.host import NativeHost
+    from treewright.lean.wasm.home import LeanHome
+    from treewright.lean.wasm.manifest import verify_home
+
+    if isinstance(host, LeanHome):
+        return f"{verify_home(host, full=True)} files of the Lean home verified"
+    assert isinstance(host, NativeHost)
+    return comparator.unavailable(host) or "lake comparator will be asked as well"
+
+
+def _second_opinion(host: Host, texts: tuple[str, str], certificate: Certificate) -> None:
+    """After the check, with a toolchain that has one."""
+    from treewright.lean.native import comparator
+    from treewright.lean.native.host import NativeHost
+
+    if not isinstance(host, NativeHost) or comparator.unavailable(host):
+        return
+    problem = comparator.objection(host, *texts, certificate.targets, certificate.allowed_axioms)
+    if problem:
+        echo(f"not proved (comparator): {problem}", err=True)
+        raise click.exceptions.Exit(EXIT_FAILURE)

@@ -1,0 +1,85 @@
+"""Which Lean files differ between a commit and what is checked out, and the commit's files on disk.
+
+The repository, its index and its worktrees stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel.errors import UsageError
+from treewright.lean.workspace.discovery import find_root
+from treewright.tree.repository.git import git, try_git
+
+_LAKE = ".lake"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`files` are Lean files below `directory` that differ from `base`, named from `repository`."""
+
+    repository: Path
+    directory: Path
+    base: str
+    files: tuple[str, ...]
+
+    @contextlib.contextmanager
+    def at_base(self) -> Iterator[Path]:
+        """The repository as it was at the base, with the Lake packages that are there now."""
+        with tempfile.TemporaryDirectory(prefix="treewright-base-") as scratch:
+            tree = Path(scratch).resolve() / "tree"
+            tree.mkdir()
+            index = {"GIT_INDEX_FILE": str(tree.parent / "index")}
+            git(self.repository, "read-tree", self.base, env=index)
+            git(self.repository, "checkout-index", "--all", f"--prefix={tree}/", env=index)
+            self._lend_packages(tree)
+            yield tree
+
+    def _lend_packages(self, tree: Path) -> None:
+        root = find_root(self.directory)
+        if root is None or not root.is_relative_to(self.repository):
+            return
+        there = tree / root.relative_to(self.repository)
+        if (root / _LAKE).is_dir() and there.is_dir() and not (there / _LAKE).exists():
+            (there / _LAKE).symlink_to(root / _LAKE, target_is_directory=True)
+
+
+def changed_since(directory: Path, base: str) -> Change:
+    """What the files that are checked out changed since they left the history of `base`.
+
+    Without that history (a shallow clone) they are compared with `base` itself.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"there is no directory {directory}")
+    found = try_git(directory, "rev-parse", "--show-toplevel", look_above=True)
+    if found.returncode != 0:
+        raise UsageError(f"{directory} is not inside a git repository")
+    repository, here = Path(found.stdout.rstrip("\n")).resolve(), directory.resolve()
+    commit = _commit(repository, base)
+    common = try_git(repository, "merge-base", commit, "HEAD")
+    start = common.stdout.strip() if common.returncode == 0 else commit
+    names = git(repository, "diff", "--name-only", "--no-renames", "-z", start, "--").split("\0")
+    files = tuple(name for name in names if _counts(repository / name, here))
+    for name in files:
+        if not name.isprintable():
+            raise UsageError(f"the name of {name!r} cannot be printed; rename the file")
+    return Change(repository, here, start, files)
+
+
+def _commit(repository: Path, base: str) -> str:
+    found = None
+    if not base.startswith("-"):
+        found = try_git(repository, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
+    if found is None or found.returncode != 0:
+        raise UsageError(f"there is no commit {base!r} in {repository}; fetch it, or name another")
+    return found.stdout.strip()
+
+
+def _counts(path: Path, directory: Path) -> bool:
+    """A Lake configuration is a program of Lake's and has nothing to prove."""
+    inside = path.suffix == ".lean" and path.name != "lakefile.lean"
+    return inside and path.is_relative_to(directory)

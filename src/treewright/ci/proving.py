@@ -1,0 +1,126 @@
+"""Trying the new `sorry`s of a change, each declaration as a proof run of its own.
+
+A file's declarations are proved one after the other in one text, so that its patch has them all.
+The files themselves stay as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from treewright.ci.comparison import OpenGoal, goal_text
+from treewright.ci.findings import Attempt, Findings
+from treewright.kernel.errors import TreewrightError
+from treewright.lean.crew import Crew
+from treewright.lean.sorries import patch_of
+from treewright.mcts.prove import Observer
+from treewright.mcts.proving import Proving, Sources
+from treewright.mcts.run import GoalResult
+from treewright.mcts.settings import FileTarget, Settings
+
+_NAMELESS = "it is in no declaration with a name, under which a proof could be checked"
+_NO_TIME = "the budget was used up, or somebody stopped it"
+_NOT_FOUND = "Lean did not find it again when it was to be tried"
+
+
+@dataclass(slots=True)
+class Trier:
+    """Tries what is new in a repository for `budget` seconds; runs are kept below `here`."""
+
+    crew: Crew
+    settings: Settings
+    budget: float
+    here: Path
+    sources: Sources
+    observer: Observer = field(default_factory=Observer)
+    stop_asked: Callable[[], bool] = lambda: False
+    _deadline: float = field(default=0.0, init=False)
+    _waiting: int = field(default=0, init=False)  # goals that the rest of the budget is for
+    _proving: Proving = field(init=False)
+
+    def prove(self, findings: Findings, repository: Path) -> tuple[Findings, str]:
+        """The findings with what came of each, and the proofs as a patch of the repository."""
+        self._deadline = time.monotonic() + self.budget
+        self._waiting = len(findings.new)
+        by_file: dict[str, list[Attempt]] = {}
+        for attempt in findings.new:
+            by_file.setdefault(attempt.sorry.file, []).append(attempt)
+        tried: list[Attempt] = []
+        patch = ""
+        self._proving = Proving(
+            self.crew.session, self.crew.replayer, self.crew.project, self.here, self.sources,
+            self.observer, self._over,
+        )  # fmt: skip
+        with self._proving:
+            for name, attempts in by_file.items():
+                new = [attempt.sorry for attempt in attempts]
+                before = (repository / name).read_bytes().decode()
+                after, came = self._file(repository / name, before, new)
+                tried += came
+                patch += patch_of(name, before, after)
+        return msgspec.structs.replace(findings, new=tuple(tried)), patch
+
+    def _file(self, path: Path, text: str, new: Sequence[OpenGoal]) -> tuple[str, list[Attempt]]:
+        by_declaration: dict[str, list[OpenGoal]] = {}
+        for goal in new:
+            by_declaration.setdefault(goal.declaration, []).append(goal)
+        tried: list[Attempt] = []
+        for declaration, goals in by_declaration.items():
+            if not declaration or declaration.endswith("_example"):
+                tried += [Attempt(goal, detail=_NAMELESS) for goal in goals]
+            elif self._over():
+                tried += [Attempt(goal, detail=_NO_TIME) for goal in goals]
+            else:
+                try:
+                    text, came = self._declaration(FileTarget(str(path), text, declaration), goals)
+                except TreewrightError as error:
+                    came = [Attempt(goal, detail=str(error)) for goal in goals]
+                tried += came
+            self._waiting -= len(goals)
+        return text, tried
+
+    def _declaration(
+        self, target: FileTarget, goals: Sequence[OpenGoal]
+    ) -> tuple[str, list[Attempt]]:
+        """The text with what was proved in it, and what came of each goal."""
+        directory, specs = self._proving.create(target, self._settings())
+        result = self._proving.go_on(directory)
+        by_number = {goal.goal: goal for goal in result.goals}
+        came: dict[tuple[str, str], list[GoalResult | None]] = {}
+        for spec in specs:
+            if spec.sorry is not None:
+                key = (spec.sorry.declaration, goal_text(spec.sorry))
+                came.setdefault(key, []).append(by_number.get(spec.number))
+        text = target.source
+        if result.file is not None and result.proved == result.total:
+            text = Path(result.file).read_bytes().decode()  # and not with what rests on a sorry
+        # Of equal goals the last are the new ones: see `comparison`.
+        attempts = [
+            _attempt(goal, came.get((goal.declaration, goal.goal), [])) for goal in reversed(goals)
+        ]
+        return text, attempts[::-1]
+
+    def _settings(self) -> Settings:
+        """With no more time for a goal than its share of what is left: a hard one leaves some."""
+        share = max(self._deadline - time.monotonic(), 0.0) / max(self._waiting, 1)
+        asked = self.settings.time_limit
+        limit = share if asked is None else min(asked, share)
+        return msgspec.structs.replace(self.settings, time_limit=limit)
+
+    def _over(self) -> bool:
+        return self.stop_asked() or time.monotonic() > self._deadline
+
+
+def _attempt(goal: OpenGoal, results: list[GoalResult | None]) -> Attempt:
+    """What came of the last of equal goals, which is taken from them."""
+    if not results:
+        return Attempt(goal, detail=_NOT_FOUND)
+    result = results.pop()
+    if result is None:
+        return Attempt(goal, detail=_NO_TIME)
+    return Attempt(goal, result.status, result.detail, result.proof)

@@ -1,0 +1,178 @@
+"""What the tools of one server share: the roots, Lean places kept warm, goals, open runs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from treewright.dashboard.proof_view import ProofLibrary
+from treewright.dashboard.roots import Roots
+from treewright.dashboard.tree_library import TreeLibrary
+from treewright.kernel.errors import UsageError
+from treewright.lean.backend import Choice, choose, open_host
+from treewright.lean.host import Host
+from treewright.lean.host_session import HostSession
+from treewright.lean.inputs import module_name
+from treewright.lean.projects import open_project
+from treewright.lean.wasm.install import Progress, silent
+from treewright.lean.workspace.discovery import MANIFEST, find_root
+from treewright.lean.workspace.lakefile import LEAN, TOML
+from treewright.lean.workspace.project import Project
+from treewright.mcp_server.call import Call
+from treewright.mcp_server.confinement import Confinement
+from treewright.mcp_server.goals import Goals
+from treewright.mcp_server.place import Place
+from treewright.premises.building import default_path
+from treewright.premises.index import PremiseIndex
+from treewright.premises.library import ensure_index
+
+MOST_PLACES = 3
+"""So many keep their processes; goals may still refer to the others, which begin anew then."""
+IDLE_SECONDS = 900.0
+
+
+class Desk:
+    """`lean` is what `--lean` says; `most_seconds` the longest that a call may ask for."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        *,
+        lean: str = "auto",
+        sandbox: bool = True,
+        most_seconds: float = 600.0,
+        announce: Callable[[str], None] = lambda text: None,
+        installing: Progress = silent,
+    ) -> None:
+        self.files = Confinement(roots)
+        self.most_seconds = most_seconds
+        self.goals = Goals()
+        self._lean = lean
+        self._sandbox = sandbox
+        self._announce = announce
+        self._installing = installing
+        self._lock = threading.Lock()
+        self._places: dict[Path | None, Place] = {}
+        self._indexing = threading.Lock()
+        self._index: tuple[Path, int, PremiseIndex] | None = None
+
+    # -- Lean -----------------------------------------------------------------------------
+
+    def place(self, start: Path) -> Place:
+        """The Lean for a file or directory: one for each Lake project, one for all the rest."""
+        lake = self.lake_root(start)
+        if lake is None and self._lean == "native" and (outside := find_root(start)) is not None:
+            raise UsageError(
+                f"the Lake project {outside} is outside the roots; start the server with it as a "
+                "--root"
+            )
+        return self._place(lake)
+
+    def bare_place(self) -> Place:
+        """The Lean for what needs no project."""
+        return self._place(None)
+
+    def _place(self, lake: Path | None) -> Place:
+        with self._lock:
+            place = self._places.get(lake)
+            if place is None:
+                place = self._places[lake] = Place(lambda: self._opened(lake))
+            others = [each for each in self._places.values() if each is not place]
+            for unused in sorted(others, key=lambda each: -each.used)[MOST_PLACES - 1 :]:
+                unused.close_if_idle()
+            return place
+
+    def lake_root(self, start: Path) -> Path | None:
+        """The Lake project around a place, as far as it is inside a root."""
+        found = find_root(start)
+        return found if found is not None and self.files.root_of(found) is not None else None
+
+    def _opened(self, lake: Path | None) -> tuple[Host, Project | None]:
+        choice = self._choice(lake)
+        self._announce(f"Lean backend: {choice}")
+        host = open_host(choice, self._installing)
+        if choice.backend != "wasm" or lake is None:
+            return host, None
+        for name in (TOML, LEAN, MANIFEST):
+            if not self._inside(lake / name):
+                raise UsageError(f"{name} of {lake.name} is a link that leads out of the roots")
+        project = open_project(
+            lake, self._announce, read=self.files.read_or_none, allowed=self._inside
+        )
+        for package in project.workspace.packages if project is not None else ():
+            for target in package.targets:
+                if not self._inside(target.sources):
+                    raise UsageError(
+                        f"the project {lake.name} has sources outside the roots, in "
+                        f"{target.sources}; start the server with that as a --root too"
+                    )
+        return host, project
+
+    def _inside(self, path: Path) -> bool:
+        return self.files.root_of(path.resolve()) is not None
+
+    def _choice(self, lake: Path | None) -> Choice:
+        if lake is not None:
+            return choose(self._lean, lake, sandbox=self._sandbox)
+        if self._lean == "native":
+            return choose("native", Path("/"), sandbox=self._sandbox)
+        return Choice("wasm", "outside of any Lake project of the roots")
+
+    def tidy(self, idle: float = IDLE_SECONDS) -> None:
+        """Ends the processes that nobody has needed for a while."""
+        with self._lock:
+            places = list(self._places.values())
+        for place in places:
+            if time.monotonic() - place.used > idle:
+                place.close_if_idle()
+
+    def close(self) -> None:
+        with self._lock:
+            places = list(self._places.values())
+            self._places.clear()
+        for place in places:
+            place.close()
+
+    @contextlib.contextmanager
+    def premises(self, imports: Sequence[str], call: Call) -> Iterator[PremiseIndex]:
+        """The index of the bundled Lean for some imports, in the user's cache: made if it is not
+        there, and kept open until it is made anew or another one is asked for. One call has it at
+        a time, so that nobody closes it for another."""
+        names = [module_name(name) for name in imports]
+        path = default_path(names)
+        with call.holding(self._indexing, "the premise index"):
+            stamp = path.stat().st_mtime_ns if path.is_file() else 0
+            if self._index is None or self._index[:2] != (path, stamp):
+                ensure_index(
+                    lambda: self._library_session(names),
+                    names,
+                    progress=lambda what, done, of: call.progress(done, of, what),
+                )
+                stamp = path.stat().st_mtime_ns
+                opened = PremiseIndex.open(path)
+                if self._index is not None:
+                    self._index[2].close()
+                self._index = (path, stamp, opened)
+            yield self._index[2]
+
+    def _library_session(self, imports: Sequence[str]) -> HostSession:
+        bundled = Choice("wasm", "for the premise index")
+        return HostSession(open_host(bundled, self._installing), imports)
+
+    # -- runs -----------------------------------------------------------------------------
+
+    @cached_property
+    def runs(self) -> Roots:
+        return Roots(self.files.roots)
+
+    @cached_property
+    def trees(self) -> TreeLibrary:
+        return TreeLibrary(most_bytes=64 << 20)
+
+    @cached_property
+    def proofs(self) -> ProofLibrary:
+        return ProofLibrary(most_bytes=32 << 20)

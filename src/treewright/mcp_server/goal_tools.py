@@ -1,0 +1,254 @@
+"""Tools for goals: those of a text, and tactics tried on one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.lean.host_session import HostSession
+from treewright.lean.inputs import check_closed
+from treewright.lean.positions import with_sorry_at
+from treewright.lean.session import LeanSession
+from treewright.lean.sorries import from_check
+from treewright.lean.types import CheckResult, ProofState, StepResult, TacticError, Timeout
+from treewright.mcp_server.bounds import Limit, Offset, PathText, Text, clipped, page
+from treewright.mcp_server.call import Call
+from treewright.mcp_server.check_tools import Seconds, read_source
+from treewright.mcp_server.desk import Desk
+from treewright.mcp_server.faults import Fault, answered, fault
+from treewright.mcp_server.goals import KeptGoal, Making
+from treewright.mcp_server.place import Place
+from treewright.mcp_server.tool import Answer, Arguments, Tool
+
+# -- goals ----------------------------------------------------------------------------------
+
+
+class OpenGoal(Answer, frozen=True):
+    """`goal` names it for lean_try; `text` is what Lean shows. Lines and columns count from 1."""
+
+    goal: str
+    text: str
+    line: int = 0
+    column: int = 0
+    declaration: str = ""
+
+
+class GoalsArguments(Arguments, frozen=True):
+    path: PathText = ""
+    text: Text = ""
+    project: PathText = ""
+    line: Annotated[
+        int, msgspec.Meta(ge=0, description="Show the goals before what stands in this line.")
+    ] = 0
+    column: Annotated[int, msgspec.Meta(ge=0)] = 0
+    seconds: Seconds = 60.0
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class Goals(Answer, frozen=True):
+    """Every `sorry`, or the place that was asked for. `closed`: there is no goal left there."""
+
+    goals: list[OpenGoal]
+    total: int
+    errors: int
+    left_out: int = 0
+    next_offset: int | None = None
+    closed: bool = False
+
+
+def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
+    source = read_source(desk, given.path, given.text, given.project)
+    if given.line:
+        text, at = with_sorry_at(source.text, given.line, given.column or None)
+    elif given.column:
+        raise UsageError("`column` goes with `line`")
+    else:
+        text, at = source.text, None
+
+    def ask(session: HostSession) -> Goals:
+        _free(desk, session)
+        result = answered(session.check(text, sorries=True, timeout=given.seconds))
+        found = [
+            (sorry, state)
+            for sorry in from_check(text, result)
+            if at is None or sorry.start == at
+            for state in sorry.states
+        ]
+        if at is not None and not found:
+            return _nothing(text, at, result)
+        shown, left_out, following = page(found, given.offset, given.limit)
+        weight = len(text)
+        listed = []
+        for number, (sorry, state) in enumerate(shown, start=given.offset):
+            make = _again(text, at, number, given.seconds)
+            kept = desk.goals.keep(source.place, make, session, state, weight)
+            weight = 0
+            shown_as = clipped(state.pretty), sorry.line, sorry.column + 1
+            listed.append(OpenGoal(kept.name, *shown_as, clipped(sorry.declaration, 200)))
+        kept_states = {state.state for _, state in shown}
+        session.free([state for _, state in found if state.state not in kept_states])
+        return Goals(listed, len(found), len(result.errors), left_out, following)
+
+    answer = source.place.ask(call, ask)
+    call.go_on()
+    return answer
+
+
+def _nothing(text: str, at: int, result: CheckResult) -> Goals:
+    """No goal at a place: there is none left, or Lean did not come there."""
+    line = text.encode()[:at].count(b"\n") + 1
+    here = [error for error in result.errors if error.line == line]
+    if any("no goals" in error.text.lower() for error in here):
+        return Goals([], 0, len(result.errors), closed=True)
+    why = f": {result.errors[0].format('text')}" if result.errors else ""
+    raise UsageError(
+        f"Lean finds no goal at line {line}; is it inside a tactic proof?{clipped(why, 500)}"
+    )
+
+
+def _again(text: str, at: int | None, number: int, seconds: float) -> Making:
+    """How the state of the n-th goal of a text is made in another session."""
+
+    def make(session: LeanSession) -> ProofState:
+        result = answered(session.check(text, sorries=True, timeout=seconds))
+        states = [
+            state
+            for sorry in from_check(text, result)
+            if at is None or sorry.start == at
+            for state in sorry.states
+        ]
+        if number >= len(states):
+            raise Fault("the goal could not be made again in another Lean; ask lean_goals again")
+        session.free([*states[:number], *states[number + 1 :]])
+        return states[number]
+
+    return make
+
+
+# -- tactics --------------------------------------------------------------------------------
+
+
+class TryArguments(Arguments, frozen=True):
+    tactics: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=20_000)]],
+        msgspec.Meta(min_length=1, max_length=64, description="Each is tried on the same goal."),
+    ]
+    goal: Annotated[
+        str, msgspec.Meta(max_length=40, description="A goal of lean_goals or lean_try.")
+    ] = ""
+    statement: Annotated[
+        str, msgspec.Meta(max_length=100_000, description="A proposition, instead of a goal.")
+    ] = ""
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=600, description="For each tactic.")] = 5.0
+
+
+class Tried(Answer, frozen=True):
+    """`closes`: no goal is left, which the kernel has not seen yet; `goals`: those of `text` are
+    left, and `goal` names them; `sorry`: closed, but with a hole; `fails`: Lean refused;
+    `timed_out`: nothing is known of this tactic."""
+
+    tactic: str
+    status: Literal["closes", "goals", "sorry", "fails", "timed_out"]
+    goal: str = ""
+    goals: int = 0
+    text: str = ""
+
+
+class Tries(Answer, frozen=True):
+    tried: list[Tried]
+
+
+def try_tactics(desk: Desk, given: TryArguments, call: Call) -> Tries:
+    if bool(given.goal) == bool(given.statement):
+        raise UsageError("give one of `goal` and `statement`")
+    if given.goal:
+        kept = desk.goals.find(given.goal)
+        place, begin = kept.place, lambda session: kept
+    else:
+        check_closed(given.statement, "the statement")
+        place = desk.bare_place()
+        begin = _statement(desk, place, given.statement)
+
+    def ask(session: HostSession) -> Tries:
+        _free(desk, session)
+        kept = begin(session)
+        state = kept.in_session(session)
+        tried = []
+        for number, tactic in enumerate(given.tactics):
+            call.go_on()
+            call.progress(number, len(given.tactics), clipped(tactic, 100))
+            tried.append(_tried(desk, kept, session, state, tactic, given.seconds))
+        return Tries(tried)
+
+    return place.ask(call, ask)
+
+
+def _statement(desk: Desk, place: Place, statement: str) -> Callable[[HostSession], KeptGoal]:
+    def make(session: LeanSession) -> ProofState:
+        found = session.start(f"({statement}\n : Prop)")
+        if isinstance(found, TacticError):
+            raise UsageError(f"Lean does not take the statement: {clipped(found.message, 1000)}")
+        return _state(found)
+
+    return lambda session: desk.goals.keep(place, make, session, make(session), len(statement))
+
+
+def _state(result: StepResult) -> ProofState:
+    if isinstance(result, ProofState):
+        return result
+    if isinstance(result, TacticError):
+        raise Fault(f"Lean refused what it had taken before: {clipped(result.message, 500)}")
+    raise fault(result)
+
+
+def _tried(
+    desk: Desk, on: KeptGoal, session: HostSession, state: ProofState, tactic: str, seconds: float
+) -> Tried:
+    result = session.run_tactic(state, tactic, seconds)
+    if isinstance(result, TacticError):
+        return Tried(tactic, "fails", text=clipped(result.message, 1000))
+    if isinstance(result, Timeout):
+        return Tried(tactic, "timed_out", text=f"not finished after {result.seconds:g} s")
+    if not isinstance(result, ProofState):
+        raise fault(result)
+    if result.closed:
+        session.free([result])
+        return Tried(tactic, "closes" if result.complete else "sorry")
+
+    def make(other: LeanSession) -> ProofState:
+        before = on.make(other) if other is not on.session else on.state
+        return _state(other.run_tactic(before, tactic, seconds))
+
+    kept = desk.goals.keep(on.place, make, session, result, len(tactic))
+    return Tried(tactic, "goals", kept.name, len(result.goals), clipped(result.pretty))
+
+
+def _free(desk: Desk, session: HostSession) -> None:
+    if states := desk.goals.take_freed(session):
+        session.free(states)
+
+
+TOOLS = (
+    Tool(
+        "lean_goals",
+        "Open goals at every sorry of a Lean file or text, or before what stands at `line` (and "
+        "`column`). Each gets a name to be used with lean_try.",
+        GoalsArguments,
+        Goals,
+        goals,
+        lambda given: given.seconds,
+    ),
+    Tool(
+        "lean_try",
+        "Try several tactics, each on the same goal (of lean_goals or an earlier lean_try) or on a "
+        "statement. Says for each whether it closes the goal, what it leaves, or why it fails.",
+        TryArguments,
+        Tries,
+        try_tactics,
+        lambda given: given.seconds * len(given.tactics),
+    ),
+)

@@ -1,0 +1,220 @@
+"""Tools for proofs: search for one within a budget, and check one against its original."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Annotated, Any
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.kernel.rundir import new_run_id
+from treewright.lean.inputs import check_closed
+from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+from treewright.lean.sorries import patch_of
+from treewright.mcp_server.bounds import Name, PathText, Text, clipped
+from treewright.mcp_server.call import Call
+from treewright.mcp_server.check_tools import Seconds, read_source
+from treewright.mcp_server.desk import Desk
+from treewright.mcp_server.faults import Fault
+from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcts import layout
+from treewright.mcts.prove import Observer
+from treewright.mcts.proving import Proving
+from treewright.mcts.run import RunResult
+from treewright.mcts.settings import (
+    FileTarget,
+    Settings,
+    SourceSettings,
+    StatementTarget,
+    Target,
+)
+from treewright.mcts.sources.opening import with_library
+
+_LONGEST_PATCH = 20_000
+Axioms = Annotated[
+    tuple[Name, ...],
+    msgspec.Meta(max_length=50, description="Allowed besides Lean's own three."),
+]
+
+# -- prove ----------------------------------------------------------------------------------
+
+
+class ProveArguments(Arguments, frozen=True):
+    statement: Annotated[str, msgspec.Meta(max_length=100_000)] = ""
+    path: PathText = ""
+    declaration: Annotated[
+        str, msgspec.Meta(max_length=1_000, description="Only this one of the file.")
+    ] = ""
+    seconds: Seconds = 60.0
+    simulations: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 200
+    tactics: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=2_000)], ...],
+        msgspec.Meta(max_length=200, description="To be tried first."),
+    ] = ()
+    refute: bool = True
+
+
+class GoalCame(Answer, frozen=True):
+    """`proved` has passed the replay check; `false` means that its negation has."""
+
+    name: str
+    status: str
+    proof: str = ""
+    detail: str = ""
+
+
+class Proofs(Answer, frozen=True):
+    """`complete`: the budget sufficed for a verdict on every goal. `patch` puts the proofs into
+    the file; all of it is below `run`, as is the certificate."""
+
+    proved: int
+    total: int
+    complete: bool
+    goals: list[GoalCame]
+    run: str
+    patch: str = ""
+
+
+def prove(desk: Desk, given: ProveArguments, call: Call) -> Proofs:
+    target, place, root = _target(desk, given)
+    settings = Settings(
+        simulations=given.simulations,
+        time_limit=given.seconds / 2 if given.refute else given.seconds,
+        refute=given.refute,
+        sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True),
+    )
+    desk.files.place_to_write(root, layout.RUNS)
+    with place.proving(call) as (bench, another):
+        settings = with_library(settings, bench.host)
+        deadline = time.monotonic() + given.seconds  # Lean has started
+        proving = Proving(
+            another,
+            bench.replayer,
+            bench.project,
+            root,
+            observer=_observer(call, given.simulations),
+            stop_asked=lambda: call.stop.is_set() or time.monotonic() > deadline,
+            session=bench.session,
+        )
+        # Another server may begin a run in the same second.
+        run_id = f"{new_run_id(root / layout.RUNS)}_{secrets.token_hex(3)}"
+        result = proving.prove(target, settings, run_id)
+    call.go_on()
+    return _proofs(desk, target, result)
+
+
+def _target(desk: Desk, given: ProveArguments) -> tuple[Target, Any, Any]:
+    if bool(given.statement) == bool(given.path):
+        raise UsageError("give one of `statement` and `path`")
+    if given.statement:
+        if given.declaration:
+            raise UsageError("`declaration` goes with `path`")
+        statement = given.statement.strip()
+        if not statement:
+            raise UsageError("the statement is empty")
+        check_closed(statement, "the statement")
+        return StatementTarget(statement), desk.bare_place(), desk.files.first
+    path = desk.files.resolve(given.path)
+    source = read_source(desk, given.path, "")
+    root = desk.files.root_of(path)
+    return FileTarget(str(path), source.text, given.declaration or None), source.place, root
+
+
+def _observer(call: Call, simulations: int) -> Observer:
+    return Observer(
+        goal=lambda spec, total: call.progress(0, simulations, clipped(spec.name, 200)),
+        iteration=lambda line, graph: call.progress(
+            line.iteration, simulations, f"simulation {line.iteration}"
+        ),
+    )
+
+
+def _proofs(desk: Desk, target: Target, result: RunResult) -> Proofs:
+    if lost := [goal for goal in result.goals if goal.status == "unchecked"]:
+        raise Fault(f"no verdict on {lost[0].name}: {lost[0].detail}; call again")
+    patch = ""
+    if isinstance(target, FileTarget) and result.file is not None:
+        after = desk.files.read(desk.files.resolve(result.file))
+        name = desk.files.shown(desk.files.resolve(target.path))
+        patch = clipped(patch_of(name, target.source, after), _LONGEST_PATCH)
+    goals = [
+        GoalCame(clipped(g.name, 200), g.status, clipped(g.proof), clipped(g.detail, 500))
+        for g in result.goals[:200]
+    ]
+    if not result.complete and len(goals) < result.total:
+        goals.append(GoalCame("", "not decided", detail="the budget was used up"))
+    where = desk.files.shown(desk.files.resolve(result.directory))
+    return Proofs(result.proved, result.total, result.complete, goals, where, patch)
+
+
+# -- verify ---------------------------------------------------------------------------------
+
+
+class VerifyArguments(Arguments, frozen=True):
+    original: Text = ""
+    original_path: PathText = ""
+    candidate: Text = ""
+    candidate_path: PathText = ""
+    targets: Annotated[
+        tuple[Name, ...],
+        msgspec.Meta(max_length=200, description="Declarations; all that rest on sorry if none."),
+    ] = ()
+    axioms: Axioms = ()
+    seconds: Seconds = 120.0
+
+
+class Verified(Answer, frozen=True):
+    """`proved`: every target is proved, says what it said, and rests on nothing that is not
+    allowed; the certificate is there then. Else `reason` and `detail` say why not."""
+
+    proved: bool
+    reason: str
+    detail: str = ""
+    certificate: dict[str, Any] | None = None
+
+
+def verify(desk: Desk, given: VerifyArguments, call: Call) -> Verified:
+    original = read_source(desk, given.original_path, given.original)
+    candidate = read_source(desk, given.candidate_path, given.candidate)
+    if "sorryAx" in given.axioms:
+        raise UsageError("axioms cannot allow sorryAx: a proof with sorry is none")
+
+    def work(replayer: Replayer) -> Verified:
+        verdict = replayer.text(
+            original.text, candidate.text, given.targets, declarations=True, timeout=given.seconds
+        )
+        if verdict.is_fault:
+            raise Fault(f"no verdict ({verdict.reason}): {verdict.detail}; call again")
+        certificate = msgspec.to_builtins(verdict.certificate) if verdict.certificate else None
+        return Verified(verdict.proved, verdict.reason, clipped(verdict.detail, 1000), certificate)
+
+    with original.place.judging(call, DEFAULT_AXIOMS | set(given.axioms)) as replayer:
+        answer = work(replayer)
+    call.go_on()
+    return answer
+
+
+TOOLS = (
+    Tool(
+        "lean_prove",
+        "Search for a proof of a statement, or of the sorries of a file (or of one declaration in "
+        "it), for so many seconds. What is called proved has been replayed in a fresh Lean. The "
+        "search is kept as a run below .treewright; the file itself is not changed.",
+        ProveArguments,
+        Proofs,
+        prove,
+        lambda given: given.seconds,
+        writes=True,
+    ),
+    Tool(
+        "lean_verify",
+        "Does a candidate prove what an original leaves open with sorry? Decided by a Lean that "
+        "has read neither text; gives a certificate. Each is a text or a path.",
+        VerifyArguments,
+        Verified,
+        verify,
+        lambda given: 3 * given.seconds,
+    ),
+)

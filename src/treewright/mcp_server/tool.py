@@ -1,0 +1,73 @@
+"""A tool: its name, what it takes and gives as typed records, and the function that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.kernel.explaining import explain
+from treewright.kernel.rendering.terminal import visible
+from treewright.mcp_server.call import Call
+from treewright.mcp_server.desk import Desk
+
+
+class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a tool takes; every field of plain JSON."""
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tool gives."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`work` runs in a thread. `seconds` gives how long a call may take, beside what it takes to
+    start Lean; `writes` is said to the client, which may ask its user first."""
+
+    name: str
+    does: str
+    takes: type[Arguments]
+    gives: type[Answer]
+    work: Callable[[Desk, Any, Call], Answer]
+    seconds: Callable[[Any], float] = lambda arguments: 60.0
+    writes: bool = False
+
+    def read(self, given: dict[str, Any]) -> Arguments:
+        """The arguments, or a UsageError that says what is wrong with them."""
+        try:
+            return msgspec.convert(given, self.takes)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{self.name}: {explain(str(error), self.takes)}") from None
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        return _schema(self.takes)
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        return _schema(self.gives)
+
+
+def _schema(record: type[msgspec.Struct]) -> dict[str, Any]:
+    """With the record itself at the top, as clients want it."""
+    (_,), components = msgspec.json.schema_components([record], ref_template="#/$defs/{name}")
+    top = components.pop(record.__name__)
+    return {**top, **({"$defs": components} if components else {})}
+
+
+def plain(answer: Answer) -> Any:
+    """The answer as plain JSON, in which nothing steers whoever shows it."""
+    return _visible(msgspec.to_builtins(answer))
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {visible(key): _visible(each) for key, each in value.items()}
+    return [_visible(each) for each in value] if isinstance(value, list | tuple) else value

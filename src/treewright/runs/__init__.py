@@ -1,0 +1,1 @@
+"""Runs of every kind, looked at: as columns, as pictures, side by side. Reads, and nothing else."""

@@ -1,0 +1,199 @@
+"""Runs side by side: what each had found by when, and whether one's best is better. Pure.
+
+A run is a `Contender`: a curve of what was best after so many evaluations, seconds and dollars,
+and whatever can be set against the other runs' pair by pair. Who reads runs is `contenders`; who
+shows a comparison is `comparison_text`, `comparison_picture` and the dashboard. The records here
+are what `treewright compare --json` prints (docs/compare.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+FORMAT_VERSION = 1
+Kind = Literal["tree", "proof", "search"]
+Axis = Literal["evaluations", "seconds", "cost_usd"]
+AXES: tuple[Axis, ...] = ("evaluations", "seconds", "cost_usd")
+
+
+class Point(msgspec.Struct, frozen=True):
+    """What was best once so much had been spent. `cost_usd` is None where no cost is recorded."""
+
+    evaluations: int
+    seconds: float
+    best: float
+    cost_usd: float | None = None
+
+    def spent(self, axis: Axis) -> float | None:
+        return getattr(self, axis)
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """An idea, or a goal to prove: the same key in two runs is the same one."""
+
+    key: str
+    title: str
+    outcome: str
+
+
+class Contender(msgspec.Struct, frozen=True):
+    """One run. `points` go up in everything but `best`, which never gets worse.
+
+    `best` is a tree run's highest score against its root, a search's best score, or the number of
+    goals that a proof run has proved; `better` says in which direction that is better.
+    """
+
+    name: str
+    path: str
+    run_id: str
+    best: float | None
+    best_id: str | None
+    points: tuple[Point, ...]
+    tried: tuple[Tried, ...]
+    evaluations: int
+    seconds: float
+    cost_usd: float | None
+    is_finished: bool
+    better: Literal["higher", "lower"] = "higher"
+
+
+class AtEqual(msgspec.Struct, frozen=True):
+    """What each run had when it had spent as much as the one that spent least."""
+
+    axis: Axis
+    amount: float
+    best: dict[str, float | None]
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """An idea or goal of more than one run, and what became of it in each."""
+
+    title: str
+    outcomes: dict[str, str]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """How much better `run` is than `against`, over what both have measured; positive is better.
+
+    Without an interval (fewer than two pairs) nothing can be said. `verdict`: `better`, `worse`,
+    `no_difference`, `unknown`.
+    """
+
+    what: str
+    run: str
+    against: str
+    pairs: int
+    difference: float
+    low: float | None
+    high: float | None
+    verdict: Literal["better", "worse", "no_difference", "unknown"]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Everything that `treewright compare` says. `notes` say what cannot be compared, and why."""
+
+    kind: Kind
+    runs: tuple[Contender, ...]
+    at_equal: tuple[AtEqual, ...]
+    shared: tuple[Shared, ...]
+    alone: dict[str, tuple[Tried, ...]]
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...] = ()
+    format_version: int = FORMAT_VERSION
+
+    def __str__(self) -> str:
+        from treewright.runs.comparison_text import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from treewright.runs.comparison_picture import as_html
+
+        return as_html(self)
+
+
+def put_together(
+    kind: Kind,
+    runs: Sequence[Contender],
+    differences: Sequence[Difference] = (),
+    notes: Sequence[str] = (),
+) -> Comparison:
+    shared, alone = shared_and_alone(runs)
+    return Comparison(
+        kind,
+        tuple(runs),
+        tuple(found for axis in AXES if (found := at_equal(runs, axis)) is not None),
+        shared,
+        alone,
+        tuple(differences),
+        tuple(notes),
+    )
+
+
+def at_equal(runs: Sequence[Contender], axis: Axis) -> AtEqual | None:
+    """None where not every run has spent some of it."""
+    totals = [run.points[-1].spent(axis) if run.points else None for run in runs]
+    spent = [total for total in totals if total]
+    if len(spent) < len(runs):
+        return None
+    amount = min(spent)
+    return AtEqual(axis, amount, {run.name: best_at(run, axis, amount) for run in runs})
+
+
+def best_at(run: Contender, axis: Axis, amount: float) -> float | None:
+    """What a run had when it had spent so much; None if nothing yet."""
+    found = None
+    for point in run.points:
+        spent = point.spent(axis)
+        if spent is None or spent > amount:
+            break
+        found = point.best
+    return found
+
+
+def shared_and_alone(
+    runs: Sequence[Contender],
+) -> tuple[tuple[Shared, ...], dict[str, tuple[Tried, ...]]]:
+    """What more than one run tried, in the order of the first; and what only one did."""
+    by_run: dict[str, dict[str, Tried]] = {
+        run.name: {tried.key: tried for tried in run.tried} for run in runs
+    }
+    counts: dict[str, int] = {}
+    for tried in by_run.values():
+        for key in tried:
+            counts[key] = counts.get(key, 0) + 1
+    shared: list[Shared] = []
+    for key in (key for key, count in counts.items() if count > 1):
+        found = {name: tried[key] for name, tried in by_run.items() if key in tried}
+        title = next(iter(found.values())).title
+        shared.append(Shared(title, {name: one.outcome for name, one in found.items()}))
+    alone = {
+        name: tuple(one for key, one in tried.items() if counts[key] == 1)
+        for name, tried in by_run.items()
+    }
+    return tuple(shared), alone
+
+
+def difference(
+    what: str,
+    names: tuple[str, str],
+    pairs: int,
+    gain: float,
+    interval: tuple[float, float] | None,
+    tolerance: float = 0.0,
+) -> Difference:
+    """`names`: the run, and the one it is set against."""
+    verdict: Literal["better", "worse", "no_difference", "unknown"] = "unknown"
+    low, high = interval if interval is not None else (None, None)
+    if low is not None and high is not None:
+        better, worse = low > 0 and gain > tolerance, high < 0 and gain < -tolerance
+        verdict = "better" if better else "worse" if worse else "no_difference"
+    return Difference(what, *names, pairs, gain, low, high, verdict)
+
+
+def distinct_names(names: Sequence[str], longer: Mapping[int, str]) -> list[str]:
+    """Short names of runs; where two are the same, the longer ones."""
+    return [longer[index] if names.count(name) > 1 else name for index, name in enumerate(names)]

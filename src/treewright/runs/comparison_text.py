@@ -1,0 +1,95 @@
+"""A comparison in words and numbers, for a terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from treewright.kernel.rendering import numbers
+from treewright.runs.comparison import AtEqual, Comparison, Contender, Difference
+
+MOST_LISTED = 10
+_BEST = {"tree": "best score", "proof": "goals proved", "search": "best score"}
+_SPENT = {"tree": "evaluations", "proof": "simulations", "search": "evaluations"}
+_TRIED = {"tree": "ideas", "proof": "goals"}
+_VERDICTS = {
+    "better": "better",
+    "worse": "worse",
+    "no_difference": "no difference beyond noise",
+    "unknown": "nothing can be said of noise",
+}
+
+
+def as_text(comparison: Comparison) -> str:
+    """Sections with an empty line between them."""
+    sections = [
+        "\n".join(_table(comparison)),
+        "\n".join(_differences(comparison.differences)),
+        "\n".join(_tried(comparison)),
+        "\n".join(f"note: {note}" for note in comparison.notes),
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _table(comparison: Comparison) -> Iterator[str]:
+    kind = comparison.kind
+    spent = _SPENT[kind]
+    titles = ["run", _BEST[kind], spent, "time", "cost"]
+    titles += [f"after {_amount(one, spent)}" for one in comparison.at_equal]
+    rows = [titles]
+    for run in comparison.runs:
+        row = [
+            run.name + ("" if run.is_finished else " (not finished)"),
+            _best(kind, run, run.best),
+            f"{run.evaluations:,}",
+            numbers.seconds(run.seconds),
+            _cost(run.cost_usd),
+        ]
+        row += [_best(kind, run, one.best[run.name]) for one in comparison.at_equal]
+        rows.append(row)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(titles))]
+    for row in rows:
+        first = f"{row[0]:<{widths[0]}}"
+        yield "  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))])
+
+
+def _best(kind: str, run: Contender, best: float | None) -> str:
+    """With the node or state that it is of, if it is the run's best. A tree's scores are shares."""
+    shown = numbers.percent(best) if kind == "tree" else numbers.value(best)
+    of = f" {run.best_id}" if best == run.best and run.best_id is not None else ""
+    return f"{shown}{of}"
+
+
+def _amount(one: AtEqual, spent: str) -> str:
+    if one.axis == "evaluations":
+        return f"{one.amount:,.0f} {spent}"
+    return numbers.seconds(one.amount) if one.axis == "seconds" else _cost(one.amount)
+
+
+def _cost(dollars: float | None) -> str:
+    return "–" if dollars is None else f"${dollars:.4g}"
+
+
+def _differences(differences: Sequence[Difference]) -> Iterator[str]:
+    if differences:
+        yield "paired differences of the best (positive: the first named is better):"
+    for one in differences:
+        gain = numbers.gain(one.difference, one.low, one.high)
+        pairs = numbers.count(one.pairs, "pair")
+        yield (
+            f"  {one.run} against {one.against}, {one.what}: {gain} over {pairs}: "
+            f"{_VERDICTS[one.verdict]}"
+        )
+
+
+def _tried(comparison: Comparison) -> Iterator[str]:
+    what = _TRIED.get(comparison.kind)
+    if what is None:
+        return
+    alone = ", ".join(f"{len(tried)} only in {name}" for name, tried in comparison.alone.items())
+    yield f"{what}: {len(comparison.shared)} shared, {alone}"
+    other = [one for one in comparison.shared if len(set(one.outcomes.values())) > 1]
+    for one in other[:MOST_LISTED]:
+        outcomes = ", ".join(f"{name}: {outcome}" for name, outcome in one.outcomes.items())
+        yield f"  {one.title}: {outcomes}"
+    if len(other) > MOST_LISTED:
+        yield f"  and {len(other) - MOST_LISTED} more with different outcomes; --json has all"

@@ -1,0 +1,186 @@
+"""The best of one run against the best of another, pair by pair.
+
+Of tree runs, the best commits on the configs that both were swept on; of searches, the best states
+where scores are by config; of proof runs, the goals that both have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import untrusted
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.errors import UsageError
+from treewright.mcts.report.facts import GoalFacts
+from treewright.runs.comparison import Difference, difference
+from treewright.runs.loading import Run
+from treewright.runs.proof_run import ProofRun
+from treewright.runs.search_run import SearchRun
+from treewright.runs.tree_run import TreeRun
+from treewright.search import scores
+from treewright.tree.config import MetricConfig
+from treewright.tree.deciding import gains, objectives, paired
+from treewright.tree.deciding.results import Part, Results
+from treewright.tree.deciding.scoring import RULE
+from treewright.tree.records.description import best_node
+
+
+def against(names: tuple[str, str], run: Run, first: Run, notes: list[str]) -> list[Difference]:
+    """`names` are those of `run` and of `first`; what cannot be compared becomes a note."""
+    if isinstance(run, TreeRun) and isinstance(first, TreeRun):
+        return _commits(names, run, first, notes)
+    if isinstance(run, ProofRun) and isinstance(first, ProofRun):
+        return _goals(names, run, first)
+    assert isinstance(run, SearchRun)
+    assert isinstance(first, SearchRun)
+    return _states(names, run, first, notes)
+
+
+def _commits(
+    names: tuple[str, str], run: TreeRun, first: TreeRun, notes: list[str]
+) -> list[Difference]:
+    """The best commits of two runs, metric by metric, on the configs that both were swept on."""
+    if run.manifest.root_commit != first.manifest.root_commit:
+        notes.append(
+            f"{names[0]} and {names[1]} began from different commits: their scores are against "
+            "different roots; the paired differences are of the commits themselves"
+        )
+    ours, theirs = (_metrics(one) for one in (run, first))
+    same = [m for m in ours if any(_is_same(m, other) for other in theirs)]
+    if not same:
+        notes.append(f"{names[0]} and {names[1]} have no metric in common")
+        return []
+    sides = [_sweeps(one, _metrics(one), notes) for one in (run, first)]
+    found = _measured(names, same, sides, run.manifest.seed) if all(sides) else []
+    if all(sides) and not found:
+        notes.append(f"{names[0]} and {names[1]} were swept on no config in common")
+    # What was not used for choosing says more about a best that was chosen from many.
+    unseen = [_heldout(one, _metrics(one)) for one in (run, first)]
+    if all(unseen):
+        found += _measured(names, same, unseen, run.manifest.seed, ", held-out configs")
+    return found
+
+
+def _measured(
+    names: tuple[str, str],
+    metrics: list[MetricConfig],
+    sides: Sequence[Sequence[Results]],
+    seed: int,
+    where: str = "",
+) -> list[Difference]:
+    """Metric by metric, on the configs that are sound on both sides; none if there are none."""
+    rounds = [(before, after) for after, before in zip(*sides, strict=False)]
+    pairs = sorted(set.intersection(*(r.sound_ids for both in rounds for r in both)))
+    found: list[Difference] = []
+    for metric in metrics:
+        compared = gains.compare_metric(metric, rounds, pairs, seed, RULE)
+        if compared.gain is None:
+            continue
+        low, high = compared.gain_low, compared.gain_high
+        interval = (low, high) if low is not None and high is not None else None
+        found.append(
+            difference(
+                f"{metric.name}{where}",
+                names,
+                len(pairs),
+                compared.gain,
+                interval,
+                metric.tolerance,
+            )
+        )
+    return found
+
+
+def _metrics(run: TreeRun) -> list[MetricConfig]:
+    """Of the recorded settings these alone: what else is in them may be of another version."""
+    try:
+        return msgspec.convert(run.manifest.agent_config.get("metrics", []), list[MetricConfig])
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{run.path}: its recorded metrics cannot be read: {error}") from None
+
+
+def _is_same(one: MetricConfig, other: MetricConfig) -> bool:
+    return (one.name, one.direction) == (other.name, other.direction)
+
+
+def _sweeps(run: TreeRun, metrics: list[MetricConfig], notes: list[str]) -> list[Results]:
+    """The sweeps of a run's best commit, if the file is the one that was recorded."""
+    node = best_node(run.manifest)
+    data = _recorded(run.path, node.artifacts.baseline)
+    if data is None:
+        notes.append(f"{run.run_id}: the results of {node.node_id} are missing or were changed")
+        return []
+    repeats = max(metric.repeats or 1 for metric in metrics)
+    if node.parent_node_id is None:
+        repeats = 1
+    parts = [Part(repeat=number) for number in range(1, repeats + 1)]
+    return [objectives.read(data, metrics, part=part) for part in parts]
+
+
+def _heldout(run: TreeRun, metrics: list[MetricConfig]) -> list[Results]:
+    """The same on held-out configs, where there is such a sweep of the best commit."""
+    data = _recorded(run.path, best_node(run.manifest).artifacts.heldout)
+    return [objectives.read(data, metrics)] if data is not None else []
+
+
+def _recorded(run_dir: Path, kept: Artifact | None) -> bytes | None:
+    if kept is None:
+        return None
+    try:
+        data = untrusted.read(run_dir / kept.path, untrusted.LARGEST_RESULTS, run_dir)
+    except OSError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == kept.sha256 else None
+
+
+def _goals(names: tuple[str, str], run: ProofRun, first: ProofRun) -> list[Difference]:
+    """Over the goals that both have: how many more are proved; simulations for those of both."""
+
+    def by_key(one: ProofRun) -> dict[tuple[str, str], tuple[bool, int]]:
+        return {
+            key_of(goal): (goal.status == "proved", len(goal.iterations))
+            for goal in one.facts.goals
+        }
+
+    ours, theirs = by_key(run), by_key(first)
+    both = [key for key in theirs if key in ours]
+    closed = [float(ours[key][0]) - float(theirs[key][0]) for key in both]
+    fewer = [
+        float(theirs[key][1] - ours[key][1]) for key in both if ours[key][0] and theirs[key][0]
+    ]
+    return [
+        difference(what, names, len(deltas), paired.mean(deltas), paired.interval(deltas, 0))
+        for what, deltas in (("share of goals proved", closed), ("simulations saved", fewer))
+        if deltas
+    ]
+
+
+def _states(
+    names: tuple[str, str], run: SearchRun, first: SearchRun, notes: list[str]
+) -> list[Difference]:
+    """The best states of two searches, where their scores are by config."""
+    ours, theirs = run.history.best, first.history.best
+    direction = run.history.settings.direction
+    if direction != first.history.settings.direction:
+        notes.append(f"{names[0]} and {names[1]} search in different directions")
+        return []
+    if ours is None or theirs is None or ours.scores is None or theirs.scores is None:
+        return []  # single numbers: the table has them
+    try:
+        compared = scores.compare(ours, theirs, direction)
+    except UsageError as error:
+        notes.append(f"{names[0]} and {names[1]}: {error}")
+        return []
+    interval = None
+    if compared.low is not None and compared.high is not None:
+        interval = (compared.low, compared.high)
+    return [difference("score", names, compared.pairs, compared.gain, interval)]
+
+
+def key_of(goal: GoalFacts) -> tuple[str, str]:
+    """Goals of two runs are the same by name and statement."""
+    return goal.name, goal.opened.statement if goal.opened else ""

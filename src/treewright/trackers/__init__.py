@@ -1,0 +1,1 @@
+"""Runs in experiment trackers: brought up to date from their records, as often as one likes."""

@@ -1,0 +1,222 @@
+"""MLflow: a run per search, what was tried as its children, numbers by step.
+
+A run is found again by a tag with its key, a child by a tag with its name, so that writing
+everything a second time changes nothing. Params and points of a series that are there stay as they
+are. A child that was written whole has a tag that says so; one that a killed writer left half is
+completed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from treewright.kernel import atomic
+from treewright.kernel.cache import state_directory
+from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
+from treewright.trackers.tracked import Child, Tracked
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+    from mlflow.tracking import MlflowClient
+
+KEY = "treewright.key"
+CHILD = "treewright.child"
+WRITTEN = "treewright.written"
+_PARENT = "mlflow.parentRunId"
+_NAME = "mlflow.runName"
+_STATES = {"running": "RUNNING", "finished": "FINISHED", "failed": "FAILED"}
+_PAGE = 1000
+_LONGEST_PARAM = 500
+_LONGEST_TAG = 4000
+_LONGEST_ERROR = 700
+_QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "ERROR"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was done: the run's id at the server, and how many children and points are new there."""
+
+    run_id: str
+    experiment_id: str
+    children: int
+    points: int
+
+
+def write(run: Tracked, *, tracking_uri: str | None = None, experiment: str) -> Written:
+    """Brings MLflow up to date. `tracking_uri` None is what MLflow's environment says."""
+    client = _client(tracking_uri)
+    from mlflow.exceptions import MlflowException
+
+    try:
+        with _alone(run.key):
+            return _Writer(client, _experiment(client, experiment)).write(run)
+    except MlflowException as error:
+        raise TreewrightError(f"MLflow refused: {_one_line(error)}") from None
+
+
+class _Writer:
+    def __init__(self, client: MlflowClient, experiment_id: str) -> None:
+        self._client = client
+        self._experiment = experiment_id
+
+    def write(self, run: Tracked) -> Written:
+        parent = self._find(run.key) or self._create(
+            run.name, {KEY: run.key, "treewright.kind": run.kind}, run.began
+        )
+        run_id = parent.info.run_id
+        self._log(parent, run.params, {}, run.tags)
+        points = self._series(run_id, run.series)
+        known = {child.data.tags[CHILD]: child for child in self._children(run_id)}
+        written = sum(self._child(run_id, child, known.get(child.key)) for child in run.children)
+        self._settle(parent, _STATES[run.state], run.ended)
+        return Written(run_id, self._experiment, written, points)
+
+    def _child(self, parent: str, child: Child, found: Run | None) -> bool:
+        """False if there was nothing to do. What was decided since is in its tags."""
+        tags = {**child.tags, WRITTEN: "yes"}
+        if found is not None and all(
+            found.data.tags.get(_tag(name)) == text[:_LONGEST_TAG] for name, text in tags.items()
+        ):
+            return False
+        if found is None:
+            found = self._create(child.name, {CHILD: child.key, _PARENT: parent}, child.began)
+        is_new = WRITTEN not in found.data.tags
+        self._log(found, child.params, child.numbers if is_new else {}, child.tags)
+        self._settle(found, _STATES[child.state], child.ended)
+        self._client.set_tag(found.info.run_id, WRITTEN, "yes")  # last: it is whole now
+        return True
+
+    def _series(self, run_id: str, series: Mapping[int, Mapping[str, float]]) -> int:
+        """The points that are not there yet."""
+        from mlflow.entities import Metric
+
+        names = sorted({name for numbers in series.values() for name in numbers})
+        there = {
+            name: {point.step for point in self._client.get_metric_history(run_id, name)}
+            for name in names
+        }
+        missing = [
+            Metric(name, value, _now(), step)
+            for step, numbers in series.items()
+            for name, value in numbers.items()
+            if step not in there[name] and math.isfinite(value)
+        ]
+        for start in range(0, len(missing), _PAGE):
+            self._client.log_batch(run_id, metrics=missing[start : start + _PAGE])
+        return len(missing)
+
+    def _log(
+        self,
+        run: Run,
+        params: Mapping[str, Any],
+        numbers: Mapping[str, float],
+        tags: Mapping[str, str],
+    ) -> None:
+        from mlflow.entities import Metric, Param, RunTag
+
+        there = run.data
+        new = {_tag(name): text[:_LONGEST_TAG] for name, text in tags.items()}
+        self._client.log_batch(
+            run.info.run_id,
+            [
+                Metric(name, value, _now(), 0)
+                for name, value in numbers.items()
+                if name not in there.metrics and math.isfinite(value)
+            ],
+            [
+                Param(name, str(value)[:_LONGEST_PARAM])
+                for name, value in params.items()
+                if name not in there.params and value is not None
+            ],
+            [RunTag(name, text) for name, text in new.items() if there.tags.get(name) != text],
+        )
+
+    def _settle(self, run: Run, state: str, ended: str | None) -> None:
+        if run.info.status == state:
+            return
+        if state == "RUNNING":
+            self._client.update_run(run.info.run_id, status=state)
+        else:
+            self._client.set_terminated(run.info.run_id, state, _milliseconds(ended))
+
+    def _create(self, name: str, tags: Mapping[str, str], began: str | None) -> Run:
+        named = {_NAME: name[:_LONGEST_PARAM], **tags}
+        return self._client.create_run(self._experiment, _milliseconds(began), named)
+
+    def _find(self, key: str) -> Run | None:
+        found = self._client.search_runs([self._experiment], f"tags.`{KEY}` = '{key}'")
+        return found[0] if found else None
+
+    def _children(self, parent: str) -> Iterator[Run]:
+        token: str | None = None
+        while True:
+            page = self._client.search_runs(
+                [self._experiment], f"tags.`{_PARENT}` = '{parent}'", max_results=_PAGE,
+                page_token=token,
+            )  # fmt: skip
+            yield from (run for run in page if CHILD in run.data.tags)
+            token = page.token
+            if not token:
+                return
+
+
+def _client(tracking_uri: str | None) -> MlflowClient:
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracking import MlflowClient
+    except ImportError:
+        raise MissingExtra("MLflow", "mlflow") from None
+    try:
+        return MlflowClient(tracking_uri=tracking_uri)
+    except MlflowException as error:
+        raise UsageError(f"MLflow cannot use this tracking URI: {_one_line(error)}") from None
+    except ImportError as error:  # a database needs what the small package does without
+        raise UsageError(
+            f"this tracking URI needs the whole of MLflow ({error}): pip install mlflow, or give "
+            "the address of a tracking server"
+        ) from None
+
+
+def _experiment(client: MlflowClient, name: str) -> str:
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        return client.create_experiment(name)
+    if found.lifecycle_stage != "active":
+        raise UsageError(f"the MLflow experiment {name!r} was deleted; give another --experiment")
+    return found.experiment_id
+
+
+@contextmanager
+def _alone(key: str) -> Iterator[None]:
+    """One writer of a run at a time on this machine: two would both create it."""
+    directory = state_directory() / "trackers"
+    atomic.make_directory(directory)
+    with (directory / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _tag(name: str) -> str:
+    return f"treewright.{name}" if not name.startswith("treewright.") else name
+
+
+def _milliseconds(at: str | None) -> int | None:
+    return round(1000 * datetime.fromisoformat(at).timestamp()) if at else None
+
+
+def _now() -> int:
+    return round(1000 * time.time())
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:_LONGEST_ERROR]

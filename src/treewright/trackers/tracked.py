@@ -1,0 +1,240 @@
+"""A run as a tracker sees it: parameters, series of numbers, and what was tried as its children.
+
+The same for every tracker and every kind of run. Made from a run's records each time, so that
+whoever writes it down may be killed, told twice or late: what is there is left, what is missing
+is added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from treewright.runs.curves import Spent, curve
+from treewright.runs.loading import Run
+from treewright.runs.proof_run import ProofRun
+from treewright.runs.search_run import SearchRun
+from treewright.runs.tree_run import TreeRun
+from treewright.tree.records.model import Evaluation, Manifest
+
+State = Literal["running", "finished", "failed"]
+Numbers = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """Something that was tried. `key` is its name within the run."""
+
+    key: str
+    name: str
+    state: State
+    params: Mapping[str, Any]
+    numbers: Numbers
+    tags: Mapping[str, str]
+    began: str | None = None
+    ended: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """A run. `key` is the same for the same run wherever it lies; `series` are numbers by step."""
+
+    key: str
+    name: str
+    kind: str
+    state: State
+    params: Mapping[str, Any]
+    tags: Mapping[str, str]
+    series: Mapping[int, Numbers]
+    children: tuple[Child, ...] = field(repr=False)
+    began: str | None = None
+    ended: str | None = None
+
+
+def tracked(run: Run) -> Tracked:
+    match run:
+        case TreeRun():
+            return _tree(run)
+        case ProofRun():
+            return _proof(run)
+        case SearchRun():
+            return _search(run)
+
+
+def _tree(run: TreeRun) -> Tracked:
+    """Its evaluations are the children, the steps are depths, or evaluations without a barrier."""
+    manifest = run.manifest
+    children = []
+    for row in run.evaluations.rows():
+        if row["finished_at"] is None:
+            continue
+        names = ("score", "primary_gain", "parent_score", "seconds", "cost_usd", "tokens")
+        tags = {name: row[name] for name in ("fate", "grade", "error", "commit", "node_id")}
+        tags["reasons"] = ", ".join(row["reasons"])
+        children.append(
+            Child(
+                row["eval_id"],
+                f"{row['eval_id']} {row['idea']}",
+                "failed" if row["error"] else "finished",
+                {name: row[name] for name in ("idea", "idea_id", "parent_node_id", "depth")},
+                {name: float(row[name]) for name in names if row[name] is not None},
+                {name: text for name, text in tags.items() if text},
+                row["started_at"],
+                row["finished_at"],
+            )
+        )
+    return Tracked(
+        _key(run.kind, run.run_id, manifest.created_at),
+        run.run_id,
+        run.kind,
+        "finished" if run.is_finished else "running",
+        {
+            "policy": run.summary["policy"],
+            "seed": manifest.seed,
+            "root_commit": manifest.root_commit,
+            "ideas_per_node": manifest.ideas_per_node,
+            "beam_width": manifest.beam_width,
+            "max_depth": manifest.max_depth,
+            "sweep_config_limit": manifest.sweep_config_limit,
+            "confirm_configs": manifest.confirm_configs,
+            "metrics": ", ".join(m.get("name", "") for m in manifest.agent_config["metrics"]),
+        },
+        {
+            "stop_reason": run.stop_reason or "",
+            "best_node": run.best["node_id"],
+            "best_commit": run.best["commit"],
+            "path": str(run.path.resolve()),
+        },
+        _sums(manifest),
+        tuple(children),
+        manifest.created_at,
+        max((c.ended for c in children if c.ended), default=None) if run.is_finished else None,
+    )
+
+
+def _sums(manifest: Manifest) -> dict[int, Numbers]:
+    """What the run came to by each step that is over."""
+    found: dict[int, Numbers] = {}
+    best, cost, count, promoted, failed = 0.0, 0.0, 0, 0, 0
+    for step, evaluations in _steps(manifest):
+        decisions = [one.decision for one in evaluations if one.decision is not None]
+        names = [d.promoted_to_node_id for d in decisions if d.promoted_to_node_id is not None]
+        best = max([best, *(manifest.nodes[name].score for name in names)])
+        cost += sum(one.usage.cost_usd for one in evaluations)
+        count += len(evaluations)
+        promoted += len(names)
+        failed += sum(one.error is not None for one in evaluations)
+        found[step] = {
+            "best_score": best,
+            "evaluations": float(count),
+            "promoted": float(promoted),
+            "failed": float(failed),
+            "cost_usd": cost,
+        }
+    return found
+
+
+def _steps(manifest: Manifest) -> list[tuple[int, list[Evaluation]]]:
+    """Depths, of which one that goes on would be told wrong for ever. Without a barrier any depth
+    may go on, so there outcomes are the steps, in the order in which they were decided."""
+    if manifest.steady is not None:
+        places = [(e.place, [e]) for e in manifest.evaluations.values() if isinstance(e.place, int)]
+        return sorted(places, key=lambda step: step[0])
+    records = sorted(manifest.depths, key=lambda record: record.depth)
+    over = itertools.takewhile(lambda record: record.finished_at is not None, records)
+    return [(one.depth, [manifest.evaluations[name] for name in one.eval_ids]) for one in over]
+
+
+def _proof(run: ProofRun) -> Tracked:
+    """Its goals are the children, the steps are goals in their order."""
+    children, series = [], {}
+    proved, simulations, seconds = 0, 0, 0.0
+    for goal, row in zip(run.facts.goals, run.goals.rows(), strict=True):
+        verdict = goal.verdict
+        if verdict is None:
+            break
+        proved += row["status"] == "proved"
+        simulations += row["simulations"]
+        seconds += row["seconds"]
+        series[goal.number] = {
+            "proved": float(proved),
+            "simulations": float(simulations),
+            "seconds": seconds,
+        }
+        numbers = ("simulations", "nodes", "attempts", "seconds", "lean_seconds")
+        children.append(
+            Child(
+                str(goal.number),
+                goal.name,
+                "finished",
+                {"statement": row["statement"]},
+                {name: float(row[name]) for name in numbers}
+                | {"proved": float(row["status"] == "proved")},
+                {"status": row["status"], "stop": row["stop"] or "", "proof": row["proof"]},
+                goal.opened.at if goal.opened else None,
+                verdict.at,
+            )
+        )
+    record = run.facts.record
+    return Tracked(
+        _key(run.kind, run.run_id, record.created_at),
+        run.run_id,
+        run.kind,
+        "finished" if run.is_finished else "running",
+        {
+            "searcher": record.settings.searcher,
+            "simulations": record.settings.simulations,
+            "seed": record.settings.seed,
+            "lean": record.lean.version,
+        },
+        {"proved": str(run.proved), "path": str(run.path.resolve())},
+        series,
+        tuple(children),
+        record.created_at,
+        children[-1].ended if children and run.is_finished else None,
+    )
+
+
+def _search(run: SearchRun) -> Tracked:
+    """Its nodes are the children, the steps are outcomes in their order."""
+    rows = {row["number"]: row for row in run.nodes.rows()}
+    settings = run.history.settings
+    children: list[Child] = []
+    events: list[Spent] = []
+    for count, (number, at) in enumerate(run.outcomes(), 1):
+        row = rows[number]
+        score = row["score"]
+        events.append(Spent(count, None, score))
+        children.append(
+            Child(
+                str(number),
+                f"node {number}",
+                "failed" if row["status"] == "failed" else "finished",
+                {"parent": row["parent"], "depth": row["depth"], "action": row["action"]},
+                {"score": score} if score is not None else {},
+                {"reason": row["reason"]} if row["reason"] else {},
+                ended=at,
+            )
+        )
+    higher = settings.direction == "maximize"
+    points = curve(events, higher=higher, start=run.history.root.score)
+    series = {point.evaluations: {"best_score": point.best} for point in points}
+    return Tracked(
+        _key(run.kind, run.run_id, run.began),
+        run.run_id,
+        run.kind,
+        "finished" if run.is_finished else "running",
+        {"policy": settings.policy, "seed": settings.seed, "direction": settings.direction},
+        {"path": str(run.path.resolve())},
+        series,
+        tuple(children),
+        run.began,
+        children[-1].ended if children and run.is_finished else None,
+    )
+
+
+def _key(kind: str, run_id: str, created_at: str) -> str:
+    return hashlib.sha256(f"{kind}\n{run_id}\n{created_at}".encode()).hexdigest()[:32]

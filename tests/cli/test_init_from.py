@@ -1,0 +1,325 @@
+"""`treewright init --from openevolve`: tasks of that shape, from a directory to a better one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository, idea
+from tests.tree import answering
+from treewright.tree import config as configuration
+from treewright.tree.records import store
+from treewright.tree.repository import blocks
+from treewright.tree.starter import openevolve, survey
+from treewright.tree.validation import validate
+
+CIRCLES = '''\
+"""Puts 26 circles into the unit square."""
+import math
+
+# EVOLVE-BLOCK-START
+def centres():
+    """One in the middle, eight around it, seventeen around these."""
+    inner, outer = 0.14, 0.44
+    found = [(0.5, 0.5)]
+    for count, radius in ((8, inner), (17, outer)):
+        for i in range(count):
+            angle = 2 * math.pi * i / count
+            found.append((0.5 + radius * math.cos(angle), 0.5 + radius * math.sin(angle)))
+    return found
+# EVOLVE-BLOCK-END
+
+
+def pack():
+    """As large as the border and the nearest centre let them be."""
+    points = centres()
+    circles = []
+    for x, y in points:
+        nearest = min(math.dist((x, y), other) for other in points if other != (x, y))
+        circles.append((x, y, min(x, y, 1 - x, 1 - y, nearest / 2)))
+    return circles
+'''
+CIRCLE_EVALUATOR = """\
+import importlib.util
+import math
+
+
+def evaluate(program_path):
+    spec = importlib.util.spec_from_file_location("program", program_path)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    circles = program.pack()
+    inside = all(r <= x <= 1 - r and r <= y <= 1 - r and r >= 0 for x, y, r in circles)
+    apart = all(
+        math.dist(a[:2], b[:2]) >= a[2] + b[2] - 1e-9
+        for i, a in enumerate(circles) for b in circles[:i]
+    )
+    valid = len(circles) == 26 and inside and apart
+    total = sum(r for _, _, r in circles) if valid else 0.0
+    return {"sum_radii": total, "validity": float(valid), "combined_score": total / 2.635}
+"""
+MODULES = """\
+# EVOLVE-BLOCK-START
+def pipeline():
+    return {"loader": 1, "scaler": 4, "model": 3, "format": 8}
+# EVOLVE-BLOCK-END
+"""
+MODULE_EVALUATOR = """\
+import json, subprocess, sys
+RIGHT = {"loader": 2, "scaler": 2, "model": 3, "format": 4}
+
+
+def evaluate(program_path):
+    code = "import json, runpy, sys; print(json.dumps(runpy.run_path(sys.argv[1])['pipeline']()))"
+    said = subprocess.run(
+        [sys.executable, "-c", code, program_path], capture_output=True, check=True, text=True
+    )
+    chosen = json.loads(said.stdout)
+    right = sum(chosen.get(name) == value for name, value in RIGHT.items())
+    return {"modules_right": right / len(RIGHT)}
+"""
+SETTINGS = """\
+max_iterations: 100
+llm:
+  primary_model: "a-model"  # the larger one
+  api_base: "https://models.example/v1"
+evaluator:
+  timeout: 20
+"""
+
+
+def task(
+    path: Path, program: str, evaluator: str, directory: str = "", **files: str
+) -> ToyRepository:
+    path.mkdir()
+    toy = ToyRepository(path)
+    toy.git("init", "-q", "-b", "main")
+    base = f"{directory}/" if directory else ""
+    toy.write(f"{base}initial_program.py", program)
+    toy.write(f"{base}evaluator.py", evaluator)
+    toy.write(f"{base}config.yaml", SETTINGS)
+    for name, text in files.items():
+        toy.write(f"{base}{name}.txt", text)
+    toy.commit("a task")
+    return toy
+
+
+def started(toy: ToyRepository, treewright, directory: str = "") -> configuration.Config:
+    done = treewright("init", "--from", "openevolve", str(toy.path / directory))
+    assert done.returncode == 0, done.stderr
+    toy.commit("to be searched")
+    return configuration.load(toy.path / "treewright.toml")
+
+
+def search(toy: ToyRepository, treewright, *flags: str):
+    return treewright(
+        "tree", "--tree-run-id", "run", "--make-baseline", *flags, "--repo", str(toy.path)
+    )
+
+
+def best(toy: ToyRepository) -> float:
+    manifest = store.load(toy.run_dir("run"))
+    rows = [
+        (toy.run_dir("run") / node.baseline_results_csv_path).read_text().splitlines()[1]
+        for node in manifest.nodes.values()
+    ]
+    assert all(row.split(",")[:2] == ["0", "ok"] for row in rows)
+    return max(float(row.split(",")[2]) for row in rows)
+
+
+def test_circle_packing_is_promoted_by_its_one_number(tmp_path: Path, treewright) -> None:
+    toy = task(tmp_path / "r", CIRCLES, CIRCLE_EVALUATOR, "examples/circle packing")
+    config = started(toy, treewright, "examples/circle packing")
+    assert config.editable_blocks == ["examples/circle packing/initial_program.py"]
+    assert config.sweep.timeout_seconds == 80
+    assert set(config.protected_paths) == {
+        "examples/circle packing/config.yaml",
+        "examples/circle packing/evaluator.py",
+        "examples/circle packing/treewright_sweep.py",
+    }
+    done = search(toy, treewright, "--ideas-per-node", "9", "--max-depth", "1")
+    assert done.returncode == 0, done.stderr
+    manifest = store.load(toy.run_dir("run"))
+    root = manifest.nodes["n0000"].baseline_results_csv_path
+    before = float((toy.run_dir("run") / root).read_text().splitlines()[1].split(",")[2])
+    assert 0.2 < before < best(toy) < 1.0
+    assert validate(toy.run_dir("run"), toy.path) == []
+    fates = {e.error.code for e in manifest.evaluations.values() if e.error}
+    assert "outside_block_changed" not in fates, "nothing outside of the block is proposed"
+
+
+def test_k_modules_are_found_one_after_the_other(tmp_path: Path, treewright) -> None:
+    toy = task(tmp_path / "r", MODULES, MODULE_EVALUATOR)
+    started(toy, treewright)
+    done = search(toy, treewright, "--ideas-per-node", "8", "--max-depth", "3", "--until-done")
+    assert done.returncode == 0, done.stderr
+    assert best(toy) == 1.0
+    assert json.loads(done.stdout)["stop_reason"] == "max_depth_reached"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("initial_program.py", "# EVOLVE-BLOCK-END\n+", "import os"), "outside_block_changed"),
+        (("evaluator.py", "", ""), "protected_path_changed"),
+    ],
+)
+def test_only_the_block_may_change(
+    tmp_path: Path, treewright, change: tuple[str, str, str], code: str
+) -> None:
+    toy = task(tmp_path / "r", MODULES, MODULE_EVALUATOR)
+    started(toy, treewright)
+    text = (toy.path / "treewright.toml").read_text()
+    start, end = text.index("[[ideas]]"), text.index("# Who implements")
+    directory = '[[ideas]]\nsource = "directory"\npath = "ideas"\n\n'
+    toy.write("treewright.toml", text[:start] + directory + text[end:])
+    target = toy.path / change[0]
+    before = target.read_text()
+    target.write_text(before + "import os\n")
+    toy.write("ideas/00.md", idea("Reach out", toy.git("diff", "--", change[0])))
+    target.write_text(before)
+    toy.write("extra.py", "")
+    toy.git("add", "--intent-to-add", "extra.py")
+    toy.write("ideas/01.md", idea("Add a file", toy.git("diff", "--", "extra.py")))
+    (toy.path / "extra.py").unlink()
+    toy.commit("ideas")
+    done = search(toy, treewright, "--max-depth", "1")
+    assert done.returncode == 0, done.stderr
+    manifest = store.load(toy.run_dir("run"))
+    codes = [e.error.code for e in manifest.evaluations.values() if e.error]
+    assert codes == [code, "outside_block_changed"]
+
+
+def test_an_evaluator_that_draws_lots_is_refused_by_name(tmp_path: Path, treewright) -> None:
+    drawn = "int.from_bytes(os.urandom(6), 'big') + 1"
+    lots = f"import os\ndef evaluate(program_path):\n    return {{'combined_score': {drawn}}}\n"
+    toy = task(tmp_path / "r", MODULES, lots)
+    started(toy, treewright)
+    done = search(toy, treewright)
+    assert done.returncode == 2
+    assert "the metric combined_score is not deterministic" in done.stderr.splitlines()[-1]
+    assert "repeats = 5" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"initial_program.py": MODULES}, "no evaluator.py with `def evaluate(program_path)`"),
+        (
+            {"evaluator.py": MODULE_EVALUATOR, "initial_program.py": "x = 1\n"},
+            "has lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-END",
+        ),
+        (
+            {"evaluator.py": MODULE_EVALUATOR, "a.py": MODULES, "b.py": MODULES},
+            "a.py and b.py in",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(
+    tmp_path: Path, treewright, files: dict[str, str], said: str
+) -> None:
+    toy = ToyRepository(tmp_path)
+    toy.git("init", "-q")
+    for name, text in files.items():
+        toy.write(name, text)
+    done = treewright("init", "--from", "openevolve", str(tmp_path))
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+    assert said in done.stderr
+    assert not (tmp_path / "treewright.toml").exists()
+
+
+def test_a_directory_without_from_and_a_repo_with_it_are_errors(tmp_path: Path, treewright) -> None:
+    assert "goes with --from" in treewright("init", str(tmp_path)).stderr
+    done = treewright("init", "--from", "openevolve", "--repo", str(tmp_path), str(tmp_path))
+    assert "--repo does not go with --from" in done.stderr
+
+
+def sweep(path: Path, evaluator: str, program: str = MODULES) -> subprocess.CompletedProcess[str]:
+    path.mkdir()
+    (path / "initial_program.py").write_text(program)
+    (path / "evaluator.py").write_text(evaluator)
+    (path / "json.py").write_text("raise SystemExit('not the standard library')\n")
+    found = openevolve.Task("", "initial_program.py", "evaluator.py", [], 5.0, None, None)
+    script = path / openevolve.SWEEP
+    script.write_text(openevolve.sweep_script(found))
+    return subprocess.run(
+        [sys.executable, "-I", script.name], cwd=path, capture_output=True, text=True, timeout=60,
+        check=False, env={"TREEWRIGHT_RESULTS_CSV": str(path / "out.csv"), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "row"),
+    [
+        ("return {'combined_score': 2, 'error': 'beware'}", "0,ok,2"),
+        ("return {'a': 1.0, 'b': 3, 'ok': True, 'note': 'text'}", "0,ok,2.0"),
+        ("return {'combined_score': float('nan')}", "0,failed,"),
+        ("return {'combined_score': '3'}", "0,failed,"),
+        ("return {'a': 1.0, 'b': float('inf')}", "0,failed,"),
+        ("return 3", "0,failed,"),
+        ("raise ValueError('no')", "0,failed,"),
+        ("import os; os._exit(0)", "0,failed,"),
+        ("print('noise'); return {'combined_score': 1}", "0,ok,1"),
+        ("import random; return {'combined_score': random.Random(0).randrange(1, 2)}", "0,ok,1"),
+    ],
+)
+def test_the_sweep_checks_what_comes_over_the_pipe(tmp_path: Path, body: str, row: str) -> None:
+    done = sweep(tmp_path / "r", f"def evaluate(program_path):\n    {body}\n")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "r/out.csv").read_text().splitlines() == [
+        "config_id,status,combined_score",
+        row,
+    ]
+    if "beware" in body:
+        assert "the evaluator says: beware" in done.stderr
+
+
+def test_blocks() -> None:
+    text = "a\n# EVOLVE-BLOCK-START\nb\n# EVOLVE-BLOCK-END\nc\n"
+    assert blocks.outside(text) == "a\n# EVOLVE-BLOCK-START\n# EVOLVE-BLOCK-END\nc\n"
+    (span,) = blocks.spans(text.encode())
+    assert text.encode()[slice(*span)] == b"b\n"
+    smuggled = text.replace("b\n", "b\n# EVOLVE-BLOCK-END\nx\n# EVOLVE-BLOCK-START\n")
+    assert blocks.outside(smuggled) != blocks.outside(text)
+    assert not blocks.has_block("# EVOLVE-BLOCK-END\n# EVOLVE-BLOCK-START\n")
+
+
+def test_the_template_keeps_answers_out_of_reach(tmp_path: Path, treewright) -> None:
+    toy = ToyRepository(tmp_path / "r")
+    toy.path.mkdir()
+    toy.git("init", "-q")
+    toy.write("guess.py", "def double(x):\n    return 2 * x\n")
+    toy.commit("code")
+    done = treewright("init", "--sweep-template", "--repo", str(toy.path))
+    assert done.returncode == 0, done.stderr
+    config = configuration.load(toy.path / "treewright.toml")
+    assert config.sweep.command.endswith(" -I treewright_sweep.py")
+    assert "treewright_sweep.py" in config.protected_paths
+    assert (config.sweep.checkout, config.sweep.sealed) == ("root", True)
+    script = (toy.path / "treewright_sweep.py").read_text()
+    assert script == openevolve.sweep_template()
+    toy.write("treewright_sweep.py", answering.filled_in())
+    toy.write("guess.py", answering.GUESS)
+    assert answering.swept(toy, 3)[1:] == ["0,ok,-1", "1,ok,-1", "2,ok,-1"]
+    cheat = "import os, sys\nsys.modules['__main__'].judge = lambda *_: {'score': 9e9}\n"
+    toy.write("guess.py", cheat + "def double(x):\n    print('0,ok,9e9')\n    return x\n")
+    assert answering.swept(toy, 2)[1:] == ["0,ok,0", "1,ok,-1"]
+
+
+def test_what_a_sweep_reads_is_protected(tmp_path: Path) -> None:
+    toy = ToyRepository(tmp_path / "r")
+    toy.path.mkdir()
+    toy.git("init", "-q")
+    toy.write("tools/sweep.py", "import model\nopen('cases.json'); open('tools/answers.csv')\n")
+    toy.write("cases.json", "[]")
+    toy.write("tools/answers.csv", "1\n")
+    toy.write("notes.txt", "not read\n")
+    toy.write("model.py", "RATE = 0.1\n")
+    found = survey(toy.path)
+    assert {"cases.json", "tools/answers.csv", "tools/sweep.py"} <= set(found.protected)
+    assert "notes.txt" not in found.protected
+    assert found.tunable == ["model.py"]

@@ -1,0 +1,45 @@
+"""The second half of `make demo`: the real command, a real Lean, a small project."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.mark.usefixtures("home")
+def test_demo_proofs(tmp_path: Path) -> None:
+    def demo() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(EXAMPLES / "demo_proofs.py")],
+            cwd=tmp_path,
+            env={**os.environ, "TREEWRIGHT_DEMO_DIR": str(tmp_path / "a place")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = demo()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 3 proved" in done.stdout
+    assert done.stdout.count("-  sorry") == 3, "the patches are shown"
+    laws = (tmp_path / "a place" / "queue" / "Queue" / "Laws.lean").read_text(encoding="utf-8")
+    assert "sorry" not in laws
+    assert "generalizing q" in laws, "the queue changes along the list"
+    again = demo()
+    assert again.returncode == 1
+    assert "exists already" in again.stderr
+
+
+def test_it_fails_if_something_is_left_open(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = runpy.run_path(str(EXAMPLES / "demo_proofs.py"))["verdict"]
+    assert verdict(3, 3, 0) == 0
+    assert verdict(2, 3, 1) == 1
+    assert verdict(3, 3, 1) == 1
+    assert "2 of 3 proved, 1 times `sorry` left" in capsys.readouterr().err

@@ -1,0 +1,51 @@
+"""What a tracker is told of a run: sums that only grow, and points that stay true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import treewright as package
+from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
+from tests.tree.test_extending import DRY, go_on
+from treewright.trackers.tracked import Tracked, tracked
+
+
+def told(run: Path) -> Tracked:
+    return tracked(package.load_run(run))
+
+
+def test_failures_are_summed_up_as_everything_else_is(toy: ToyRepository) -> None:
+    for path in (toy.path / "ideas").iterdir():
+        path.unlink()
+    toy.write("ideas/00_help.md", set_parameter("A", 2.5))
+    toy.write("ideas/01_break.md", idea("Break it", diff_of_line("nope.txt", "a", "b", 1)))
+    toy.commit("one idea that helps and one that cannot be applied")
+    go_on(toy.path, ideas_per_node=2, max_depth=2, sweep_config_limit=8, dedupe_scope="none")
+    run = told(toy.run_dir("run"))
+    failed = [child.params["depth"] for child in run.children if child.state == "failed"]
+    assert set(failed) == {1, 2}
+    assert [numbers["failed"] for numbers in run.series.values()] == [1, len(failed)]
+
+
+def test_the_best_of_a_search_begins_with_its_root(tmp_path: Path) -> None:
+    scores = iter([2.0, 4.0])
+    with package.open_search(tmp_path / "s", budget=2, root_score=3.0) as search:
+        search.run(lambda _: next(scores))
+    series = told(tmp_path / "s").series
+    assert {step: numbers["best_score"] for step, numbers in series.items()} == {0: 3, 1: 3, 2: 4}
+
+
+def test_what_was_told_of_a_run_without_a_barrier_stays_true_when_it_goes_on(
+    toy: ToyRepository,
+) -> None:
+    shape = DRY | {"ideas_per_node": 2, "max_depth": 2}
+    go_on(toy.path, "best-first", max_total_idea_evals=3, **shape)
+    early = told(toy.run_dir("run")).series
+    go_on(toy.path, max_total_idea_evals=6)
+    run = package.load_run(toy.run_dir("run"))
+    assert isinstance(run, package.TreeRun)
+    late = tracked(run).series
+    assert list(late) == [1, 2, 3, 4, 5, 6]
+    assert early == {step: late[step] for step in (1, 2, 3)}
+    assert late[6]["best_score"] == run.best["score"]
+    assert late[6]["promoted"] == len(run.nodes["node_id"]) - 1
