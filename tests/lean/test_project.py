@@ -21,11 +21,13 @@ from treewright.lean.workspace.store import Header, ModuleStore
 
 
 class Joiner:
-    """`compile` gives the texts of a module and of all it imports; one with `wrong` in it fails."""
+    """`compile` gives the texts of a module and of all it imports; one with `wrong` in it fails,
+    one with `lost` ends its process."""
 
     version = "1"
 
     def __init__(self) -> None:
+        self.tried: list[str] = []
         self.compiled: list[str] = []
         self.closed = 0
 
@@ -39,8 +41,11 @@ class Joiner:
     def compile(
         self, module: str, text: str, options: Options, imports: Iterable[Compiled]
     ) -> bytes:
+        self.tried.append(module.removeprefix("Foo."))
         if "wrong" in text:
             raise CompileError("line 1: wrong")
+        if "lost" in text:
+            raise CompileError("Lean ended", fault=True)
         self.compiled.append(module.removeprefix("Foo."))
         return "\n".join([*(f"({c.name})" for c in imports), text]).encode()
 
@@ -136,6 +141,20 @@ def test_what_is_wrong_with_one_module_is_a_line_and_the_rest_goes_on(root: Path
         opened.modules_for(["Foo.E"])
     assert names(opened.modules_for(["Foo.C"])) == "AC"
     assert "B" not in compiler.compiled
+
+
+def test_what_is_wrong_with_a_module_is_remembered_and_a_fault_is_not(root: Path) -> None:
+    (root / "Foo" / "B.lean").write_text("import Foo.A\nwrong\n")
+    (root / "Foo" / "C.lean").write_text("import Foo.A\nlost\n")
+    first, _ = project(root)
+    problems = [first.problem_of("Foo.B"), first.problem_of("Foo.C")]
+    second, compiler = project(root)
+    assert [second.problem_of("Foo.B"), second.problem_of("Foo.C")] == problems
+    assert compiler.tried == ["C"]
+    (root / "Foo" / "A.lean").write_text("-- another a\n")
+    third, compiler = project(root)
+    assert third.problem_of("Foo.B") == problems[0]
+    assert compiler.tried == ["A", "B"]
 
 
 def test_missing_modules_and_cycles_are_named(root: Path) -> None:

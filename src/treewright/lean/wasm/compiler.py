@@ -66,7 +66,7 @@ class WasmCompiler:
         except LeanError as error:
             if str(error).startswith(NO_CODE):
                 raise CompileError(str(error)) from error
-            raise CompileError(f"the bundled Lean failed at it: {error}") from error
+            raise CompileError(f"the bundled Lean failed at it: {error}", fault=True) from error
         if reply.olean is None:
             raise CompileError(_reason(reply))
         return base64.b64decode(reply.olean)

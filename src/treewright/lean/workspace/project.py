@@ -28,7 +28,11 @@ Announce = Callable[[str], None]
 
 
 class CompileError(TreewrightError):
-    """A module does not compile; one line says why."""
+    """A module does not compile; one line says why. `fault`: it might, another time."""
+
+    def __init__(self, message: str, *, fault: bool = False) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,18 +225,30 @@ class Project:
             with self._store.compiling(key):
                 data = self._stored(key, name)  # somebody else may have been faster
                 if data is None:
-                    self._announce(f"compiling {name}")
-                    try:
-                        data = self._compiler.compile(name, module.text, module.options, imports)
-                    except CompileError as error:
-                        module.problem = f"{name} does not compile: {error}"
-                        return
-                    self._store.write(key, name, data)
-        module.compiled = Compiled(name, module.path, module.source, key, digest_of(data), data)
+                    data = self._compiled_now(key, name, module, imports)
+        if isinstance(data, str):
+            module.problem = f"{name} does not compile: {data}"
+        else:
+            module.compiled = Compiled(name, module.path, module.source, key, digest_of(data), data)
 
-    def _stored(self, key: str, name: str) -> bytes | None:
+    def _compiled_now(
+        self, key: str, name: str, module: _Module, imports: tuple[Compiled, ...]
+    ) -> bytes | str:
+        """The compiled form or why there is none; kept, unless a fault is why."""
+        self._announce(f"compiling {name}")
         try:
-            return self._store.read(key, name)
+            data = self._compiler.compile(name, module.text, module.options, imports)
+        except CompileError as error:
+            if not error.fault:
+                self._store.write_problem(key, name, str(error))
+            return str(error)
+        self._store.write(key, name, data)
+        return data
+
+    def _stored(self, key: str, name: str) -> bytes | str | None:
+        """The compiled form, why there is none, or None if nobody has tried."""
+        try:
+            return self._store.read(key, name) or self._store.read_problem(key, name)
         except Poisoned as poisoned:
             self._announce(f"{poisoned}: {name} is compiled again")
             return None

@@ -1,6 +1,6 @@
 """Compiled modules in the user's cache, by what they were compiled from.
 
-A file holds one module, or what one text imports: a line that says what it is, and its bytes. The
+A file holds one module, or why it does not compile, or what one text imports: a line that says what it is, and its bytes. The
 line has a seal, an HMAC of key, name and bytes with a key that is kept elsewhere. It is compared on
 every reading with what is asked for: what somebody else put there, or was changed, is as if it were
 not there, and whoever asked for a module is told. Without a key to seal with nothing is kept. Files
@@ -81,6 +81,14 @@ class ModuleStore:
         self._write(self._path(key), key, module, data)
         self._trim()
 
+    def read_problem(self, key: str, module: str) -> str | None:
+        """Why a module does not compile, as it was found before."""
+        data = self._read(self._problem(key), key, module)
+        return None if data is None else data.decode()
+
+    def write_problem(self, key: str, module: str, problem: str) -> None:
+        self._write(self._problem(key), key, module, problem.encode())
+
     @contextlib.contextmanager
     def compiling(self, key: str) -> Iterator[None]:
         """Whoever else wants the same module compiled waits."""
@@ -155,6 +163,9 @@ class ModuleStore:
 
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.module"
+
+    def _problem(self, key: str) -> Path:
+        return self._directory / key[:2] / f"{key}.problem"
 
     def _header(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.header"
