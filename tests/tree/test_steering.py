@@ -181,6 +181,18 @@ def test_what_is_banned_is_not_tried(toy: ToyRepository, policy: str | None) -> 
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
+def test_a_pattern_with_no_end_of_ways_does_not_hold_the_search_up(
+    toy: ToyRepository, policy: str | None
+) -> None:
+    toy.write("ideas/00.md", set_parameter("A", 1.5) + "\n<!-- " + "a" * 5000 + "! -->\n")
+    toy.commit("an idea that many patterns take long for")
+    shape: dict[str, Any] = {**(STEADY if policy else BEAM), "dry_run": True}
+    run(toy, policy, most=0, **shape)
+    steer(toy, "ban", pattern="(a+)+$")
+    assert run(toy).stop_reason is not None
+
+
+@pytest.mark.parametrize("policy", [None, "best-first"])
 def test_a_banned_node_is_not_grown(toy: ToyRepository, policy: str | None) -> None:
     shape = {**(STEADY if policy else BEAM), "ideas_per_node": 5}
     found = run(toy, policy, after(toy, 5, "ban", node_id="n0001"), **shape)
@@ -241,6 +253,8 @@ def test_the_budget_is_changed_under_way(toy: ToyRepository, policy: str | None)
         ("boost", {"node_id": "n0000"}, "n0000 is expanded next in any case"),
         ("inject", {}, "the idea is empty"),
         ("ban", {"pattern": "("}, "'(' is no regular expression"),
+        ("ban", {"pattern": "(?=a)"}, "of groups that begin with (?"),
+        ("ban", {"pattern": "a" * 10**6}, "the pattern has more than 1000 characters"),
         ("budget", {"settings": {"max_total_idea_evals": 1}}, None),
         ("budget", {"settings": {"seed": 1}}, "seed cannot be changed"),
         *(

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from treewright.kernel.clock import timestamp
+from treewright.tree.records.patterns import PatternError, pattern
 
 Action = Literal["extend", "pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget"]
 Settings = dict[str, Any]
@@ -136,8 +137,12 @@ def patterns(records: Iterable[Steering]) -> list[str]:
     return [pattern for pattern in found if pattern is not None]
 
 
-def matches(pattern: str, text: str) -> bool:
-    return re.search(pattern, text, re.IGNORECASE) is not None
+def matches(source: str, text: str) -> bool:
+    """Whether a text has what the pattern of a ban means."""
+    try:
+        return pattern(source).is_in(text)
+    except PatternError:  # of an earlier version, which took more; no new ban has such a pattern
+        return re.search(source, text, re.IGNORECASE) is not None
 
 
 def injected(records: Iterable[Steering]) -> list[str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.tree.deciding import caps
+from treewright.tree.records import patterns
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.steering import Action, Command, Steering, new_command
 from treewright.tree.running.inbox import Inbox, Letter
@@ -81,9 +82,9 @@ def _settings(options: Mapping[str, Any], spelled: Callable[[str], str]) -> dict
 
 def _pattern(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{pattern!r} is no regular expression: {error}") from None
+        patterns.pattern(pattern)
+    except patterns.PatternError as error:
+        raise UsageError(str(error)) from None
     return pattern
 
 
