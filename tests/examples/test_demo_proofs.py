@@ -7,19 +7,38 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from treewright.lean.wasm.home import LeanHome
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.usefixtures("home")
-def test_demo_proofs(tmp_path: Path) -> None:
+@pytest.fixture
+def cache(home: LeanHome, tmp_path: Path) -> Path:
+    """The bundled Lean, and compiled modules of its own: those that the user's `make demo` has
+    put into the cache are sealed with the user's key, and so must stay."""
+    place = tmp_path / "cache"
+    place.mkdir()
+    (place / "lean").symlink_to(home.path.parent)
+    return place
+
+
+def test_demo_proofs(tmp_path: Path, cache: Path) -> None:
+    environment = {
+        **os.environ,
+        "TREEWRIGHT_DEMO_DIR": str(tmp_path / "a place"),
+        "TREEWRIGHT_CACHE": str(cache),
+    }
+
     def demo() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, str(EXAMPLES / "demo_proofs.py")],
             cwd=tmp_path,
-            env={**os.environ, "TREEWRIGHT_DEMO_DIR": str(tmp_path / "a place")},
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -31,6 +50,7 @@ def test_demo_proofs(tmp_path: Path) -> None:
     assert done.stdout.count("-  sorry") == 3, "the patches are shown"
     laws = (tmp_path / "a place" / "queue" / "Queue" / "Laws.lean").read_text(encoding="utf-8")
     assert "sorry" not in laws
+    assert list((cache / "modules").rglob("*.module"))
     assert "generalizing q" in laws, "the queue changes along the list"
     again = demo()
     assert again.returncode == 1
