@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.dashboard.samples import HOSTILE_TITLE
@@ -29,3 +32,18 @@ def search(repo: Path, run_id: str, ideas: int) -> None:
     with open_run(RunRequest(repo, run_id, shape=shape, preflight=False)) as coordinator:
         while coordinator.advance():
             pass
+
+
+def spending(run: Path, copy: Path, usage: Mapping[str, float]) -> Path:
+    """A copy of a run in which ideas cost half a dollar and every evaluation so much."""
+    shutil.copytree(run, copy)
+    (copy / "manifest.json").unlink()
+    lines = [json.loads(line) for line in (copy / "events.jsonl").read_bytes().splitlines()]
+    for line in lines:
+        if line["type"] == "expanded":
+            line["usage"] = {"prompt_tokens": 5, "cost_usd": 0.5}
+        elif line["type"] in ("completed", "failed"):
+            line["outcome"]["usage"] = usage
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    (copy / "events.jsonl").write_text(text)
+    return copy

@@ -12,6 +12,7 @@ import pytest
 import treewright as package
 from tests.dashboard.samples import HOSTILE_TITLE
 from tests.toy import ToyRepository
+from tests.two_runs import spending
 from treewright.kernel.errors import UsageError
 from treewright.runs.comparison import Contender, Tried, at_equal, difference, shared_and_alone
 from treewright.runs.comparison_picture import charts
@@ -69,24 +70,9 @@ def test_the_difference_is_the_one_of_the_kept_files(
     assert [run.name for run in compared.runs] == [str(alone), str(two.path)], "the same id twice"
 
 
-def _spending(run: Path, copy: Path, usage: dict[str, float]) -> Path:
-    """A copy of a run in which ideas cost half a dollar and every evaluation so much."""
-    shutil.copytree(run, copy)
-    (copy / "manifest.json").unlink()
-    lines = [json.loads(line) for line in (copy / "events.jsonl").read_bytes().splitlines()]
-    for line in lines:
-        if line["type"] == "expanded":
-            line["usage"] = {"prompt_tokens": 5, "cost_usd": 0.5}
-        elif line["type"] in ("completed", "failed"):
-            line["outcome"]["usage"] = usage
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    (copy / "events.jsonl").write_text(text)
-    return copy
-
-
 def test_equal_cost_is_of_everything_that_was_paid(two_runs: ToyRepository, tmp_path: Path) -> None:
     cent = {"prompt_tokens": 9, "cost_usd": 0.01}
-    paid = [_spending(two_runs.run_dir(name), tmp_path / name, cent) for name in ("one", "two")]
+    paid = [spending(two_runs.run_dir(name), tmp_path / name, cent) for name in ("one", "two")]
     compared = package.compare(*paid)
     one, two = compared.runs
     assert one.points[1].cost_usd == pytest.approx(0.51), "with its ideas, which came before"
@@ -94,7 +80,7 @@ def test_equal_cost_is_of_everything_that_was_paid(two_runs: ToyRepository, tmp_
         assert [run.cost_usd, run.points[-1].cost_usd] == pytest.approx([total, total])
     (equal,) = [at for at in compared.at_equal if at.axis == "cost_usd"]
     assert equal.amount == pytest.approx(0.53)
-    unpriced = _spending(two_runs.run_dir("two"), tmp_path / "u", cent | {"unpriced_tokens": 1})
+    unpriced = spending(two_runs.run_dir("two"), tmp_path / "u", cent | {"unpriced_tokens": 1})
     compared = package.compare(paid[0], unpriced)
     assert compared.runs[1].cost_usd is None
     assert "cost_usd" not in {at.axis for at in compared.at_equal}

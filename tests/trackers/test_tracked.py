@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import treewright as package
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree.test_extending import DRY, go_on
+from tests.two_runs import spending
 from treewright.trackers.tracked import Tracked, tracked
 
 
@@ -49,3 +52,17 @@ def test_what_was_told_of_a_run_without_a_barrier_stays_true_when_it_goes_on(
     assert early == {step: late[step] for step in (1, 2, 3)}
     assert late[6]["best_score"] == run.best["score"]
     assert late[6]["promoted"] == len(run.nodes["node_id"]) - 1
+
+
+@pytest.mark.xdist_group("two-runs")
+def test_the_cost_is_of_the_whole_run(two_runs: ToyRepository, tmp_path: Path) -> None:
+    cent = {"prompt_tokens": 9, "cost_usd": 0.01}
+    paid = spending(two_runs.run_dir("one"), tmp_path / "paid", cent)
+    run = package.load_run(paid)
+    assert isinstance(run, package.TreeRun)
+    (numbers,) = tracked(run).series.values()
+    assert numbers["cost_usd"] == pytest.approx(0.5 + 3 * 0.01), "its ideas, and evaluations"
+    assert numbers["cost_usd"] == pytest.approx(run.manifest.spent.cost_usd)
+    free = spending(two_runs.run_dir("one"), tmp_path / "free", cent | {"unpriced_tokens": 1})
+    (numbers,) = told(free).series.values()
+    assert "cost_usd" not in numbers, "what has no price is not free"

@@ -18,12 +18,11 @@ from treewright.runs.comparison import (
 from treewright.runs.curves import Spent, curve
 from treewright.runs.loading import Run, load_run
 from treewright.runs.pairing import against, key_of
+from treewright.runs.payments import payments
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun
 from treewright.runs.tree_run import TreeRun
-from treewright.tree.records import store
 from treewright.tree.records.description import best_node
-from treewright.tree.records.model import Unset
 
 _KINDS = {"tree": "tree run", "proof": "proof run", "search": "search"}
 
@@ -74,7 +73,7 @@ def _tree(run: TreeRun, name: str) -> Contender:
     """What was promoted counts from when it was measured: a depth is decided as a whole."""
     manifest = run.manifest
     began = manifest.created_at
-    paid = _payments(run)
+    paid = payments(run)
     events: list[Spent] = []
     for one in manifest.evaluations.values():
         if one.finished_at is None:
@@ -84,7 +83,8 @@ def _tree(run: TreeRun, name: str) -> Contender:
         cost = None if paid is None else 0.0  # `paid` has its cost, and what was tried in vain
         events.append(Spent(seconds, cost, node.score if node else None))
     best = best_node(manifest)
-    points = curve([*(paid or ()), *events], start=0.0)
+    beside = [Spent(one.seconds, one.cost_usd, None, counts=False) for one in paid or ()]
+    points = curve([*beside, *events], start=0.0)
     return Contender(
         name,
         str(run.path),
@@ -98,19 +98,6 @@ def _tree(run: TreeRun, name: str) -> Contender:
         None if paid is None else manifest.spent.cost_usd or None,
         run.is_finished,
     )
-
-
-def _payments(run: TreeRun) -> list[Spent] | None:
-    """Everything that was paid, ideas and lost attempts too; None if not all of it has a price."""
-    manifest = run.manifest
-    usages = [one.usage for one in manifest.evaluations.values()]
-    usages += [] if isinstance(manifest.roles, Unset) else manifest.roles.values()
-    if manifest.spent.unpriced_tokens or any(u.tokens and not u.cost_usd for u in usages):
-        return None
-    return [
-        Spent(seconds_between(manifest.created_at, at) or 0.0, cost, None, counts=False)
-        for at, cost in (store.payments(run.path) if manifest.spent.cost_usd else ())
-    ]
 
 
 def _ideas(run: TreeRun) -> list[Tried]:

@@ -7,14 +7,17 @@ is added.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from treewright.kernel.clock import seconds_between
 from treewright.runs.curves import Spent, curve
 from treewright.runs.loading import Run
+from treewright.runs.payments import payments
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun
 from treewright.runs.tree_run import TreeRun
@@ -108,22 +111,26 @@ def _tree(run: TreeRun) -> Tracked:
             "best_commit": run.best["commit"],
             "path": str(run.path.resolve()),
         },
-        _sums(manifest),
+        _sums(run),
         tuple(children),
         manifest.created_at,
         max((c.ended for c in children if c.ended), default=None) if run.is_finished else None,
     )
 
 
-def _sums(manifest: Manifest) -> dict[int, Numbers]:
-    """What the run came to by each step that is over."""
+def _sums(run: TreeRun) -> dict[int, Numbers]:
+    """What the run came to by each step that is over, and what had been paid by then, ideas and
+    lost attempts too: nothing is said of the cost if not all of it has a price."""
+    manifest = run.manifest
+    paid = payments(run)
+    times = [one.seconds for one in paid or ()]
+    sums = [0.0, *itertools.accumulate(one.cost_usd for one in paid or ())]
     found: dict[int, Numbers] = {}
-    best, cost, count, promoted, failed = 0.0, 0.0, 0, 0, 0
-    for step, evaluations in _steps(manifest):
+    best, count, promoted, failed = 0.0, 0, 0, 0
+    for step, ended, evaluations in _steps(manifest):
         decisions = [one.decision for one in evaluations if one.decision is not None]
         names = [d.promoted_to_node_id for d in decisions if d.promoted_to_node_id is not None]
         best = max([best, *(manifest.nodes[name].score for name in names)])
-        cost += sum(one.usage.cost_usd for one in evaluations)
         count += len(evaluations)
         promoted += len(names)
         failed += sum(one.error is not None for one in evaluations)
@@ -132,20 +139,32 @@ def _sums(manifest: Manifest) -> dict[int, Numbers]:
             "evaluations": float(count),
             "promoted": float(promoted),
             "failed": float(failed),
-            "cost_usd": cost,
         }
+        if paid is not None:
+            found[step]["cost_usd"] = sums[bisect.bisect_right(times, ended)]
     return found
 
 
-def _steps(manifest: Manifest) -> list[tuple[int, list[Evaluation]]]:
+def _steps(manifest: Manifest) -> Iterator[tuple[int, float, list[Evaluation]]]:
     """Depths, of which one that goes on would be told wrong for ever. Without a barrier any depth
-    may go on, so there outcomes are the steps, in the order in which they were decided."""
+    may go on, so there outcomes are the steps, in the order in which they were decided. Each with
+    the seconds after which it was over."""
     if manifest.steady is not None:
-        places = [(e.place, [e]) for e in manifest.evaluations.values() if isinstance(e.place, int)]
-        return sorted(places, key=lambda step: step[0])
-    records = sorted(manifest.depths, key=lambda record: record.depth)
-    over = itertools.takewhile(lambda record: record.finished_at is not None, records)
-    return [(one.depth, [manifest.evaluations[name] for name in one.eval_ids]) for one in over]
+        places = [(e.place, e) for e in manifest.evaluations.values() if isinstance(e.place, int)]
+        ended = 0.0
+        for place, one in sorted(places, key=lambda step: step[0]):
+            ended = max(ended, _seconds(manifest, one.finished_at))
+            yield place, ended, [one]
+        return
+    for record in sorted(manifest.depths, key=lambda record: record.depth):
+        if record.finished_at is None:
+            return
+        evaluations = [manifest.evaluations[name] for name in record.eval_ids]
+        yield record.depth, _seconds(manifest, record.finished_at), evaluations
+
+
+def _seconds(manifest: Manifest, at: str | None) -> float:
+    return seconds_between(manifest.created_at, at) or 0.0
 
 
 def _proof(run: ProofRun) -> Tracked:
