@@ -1,10 +1,11 @@
 """Compiled modules in the user's cache, by what they were compiled from.
 
-A file holds one module, or why it does not compile, or what one text imports: a line that says what it is, and its bytes. The
-line has a seal, an HMAC of key, name and bytes with a key that is kept elsewhere. It is compared on
-every reading with what is asked for: what somebody else put there, or was changed, is as if it were
-not there, and whoever asked for a module is told. Without a key to seal with nothing is kept. Files
-appear whole or not at all. A lock makes two processes that need the same module compile it once.
+A file holds one module, or why it does not compile, or what one text imports: a line that says what
+it is, and its bytes. The line has a seal, an HMAC of key, name and bytes with a key that is kept
+elsewhere. It is compared on every reading with what is asked for: what somebody else put there, or
+was changed, is as if it were not there, and whoever asked for a module is told. Without a key to
+seal with nothing is kept. Files appear whole or not at all. A lock makes two processes that need
+the same module compile it once.
 """
 
 from __future__ import annotations
