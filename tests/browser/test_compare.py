@@ -11,9 +11,11 @@ from playwright.sync_api import Page, expect
 from tests.dashboard import proof_runs, samples
 from tests.dashboard.serving import served
 from tests.toy import ToyRepository
+from treewright.mcts import layout as proof_layout
 from treewright.tree.records import layout
 
 pytestmark = pytest.mark.xdist_group("browser")
+EARLIER = Path(__file__).parents[1] / "mcts" / "earlier_runs"
 
 
 def test_two_runs_are_chosen_and_compared(
@@ -43,3 +45,30 @@ def test_two_runs_are_chosen_and_compared(
         assert width <= 0, f"{width} pixels too wide"
         page.goto(f"{server.base}/compare?run=tree/0/run&run=proof/0/proof")
         expect(page.locator("h1")).to_have_text("These runs cannot be compared")
+
+
+def test_two_proof_runs_by_goals_closed(page: Page, tmp_path: Path) -> None:
+    """One that a real Lean came to the end of, and the same killed before its verdict."""
+    runs = tmp_path / proof_layout.RUNS
+    for name in ("whole", "killed"):
+        shutil.copytree(EARLIER / "centralized", runs / name)
+    trace = runs / "killed" / proof_layout.TRACE
+    trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:-1]))
+    (runs / "killed" / proof_layout.RESULT).unlink()
+    with served("--runs", tmp_path) as server:
+        page.goto(server.base)
+        page.get_by_label("Compare whole").check()
+        page.get_by_label("Compare killed").check()
+        page.get_by_role("link", name="Compare 2 runs").click()
+        expect(page.locator("h1")).to_have_text("Comparison")
+        rows = page.get_by_role("region", name="Runs", exact=True).get_by_role("row")
+        expect(rows.nth(2)).to_contain_text("killed")
+        expect(rows.nth(2)).to_contain_text("not finished")
+        for axis in ("simulations", "time"):
+            expect(page.get_by_role("img", name=f"Goals proved by {axis}")).to_be_visible()
+        expect(page.locator("path.series")).to_have_count(4)
+        differences = page.get_by_role("region", name="Differences")
+        expect(differences).to_contain_text("goals")
+        expect(differences).to_contain_text("nothing can be said of noise")
+        expect(page.get_by_role("region", name="Shared")).to_contain_text("proved")
+        expect(page.locator("main")).to_contain_text("1 shared, 0 only in")

@@ -8,7 +8,9 @@ are what `treewright compare --json` prints (docs/compare.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -194,6 +196,11 @@ def difference(
     return Difference(what, *names, pairs, gain, low, high, verdict)
 
 
-def distinct_names(names: Sequence[str], longer: Mapping[int, str]) -> list[str]:
-    """Short names of runs; where two are the same, the longer ones."""
-    return [longer[index] if names.count(name) > 1 else name for index, name in enumerate(names)]
+def distinct_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """Short names of runs; where two are the same, their paths as far as these differ."""
+    above = os.path.commonpath([path.absolute().parent for path in paths])
+    found = [
+        os.path.relpath(path.absolute(), above) if names.count(name) > 1 else name
+        for name, path in zip(names, paths, strict=True)
+    ]
+    return found if len(set(found)) == len(found) else [str(path) for path in paths]

@@ -46,8 +46,7 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
         raise UsageError(f"only runs of one kind can be compared: {kinds}")
     if len({run.path.resolve() for run in runs}) < len(runs):
         raise UsageError("the same run is given twice")
-    longer = {index: str(run.path) for index, run in enumerate(runs)}
-    names = distinct_names([run.run_id for run in runs], longer)
+    names = distinct_names([run.run_id for run in runs], [run.path for run in runs])
     notes: list[str] = []
     found: list[Difference] = []
     for name, run in zip(names[1:], runs[1:], strict=True):
