@@ -7,24 +7,41 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.toy import CONFIG, ToyRepository
-from treewright.tree.records.steering import new_command
-from treewright.tree.running import inbox
+from treewright.tree.running import commanding, inbox
+from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.inbox import Letter
+from treewright.tree.running.faults import Paused
 from treewright.tree.running.runner import RunRequest, open_run
 
 EVENTS = '["new_best", "paused", "steered", "cap_reached", "finished"]'
 
 
-def run(toy: ToyRepository, command: str, more: str = "", **shape: Any) -> None:
+def run(
+    toy: ToyRepository,
+    command: str,
+    more: str = "",
+    policy: str | None = None,
+    wanted: str = "boost n0099",
+    **shape: Any,
+) -> None:
     text = f'{CONFIG}\n[[on_event]]\ncommand = "{command}"\nevents = {EVENTS}\n{more}'
     toy.write("treewright.toml", text)
     toy.commit("a command that is told")
     settings = {"sweep_config_limit": 8, "ideas_per_node": 2, "max_depth": 2, **shape}
-    request = RunRequest(toy.path, "run", shape=Shape(**settings), preflight=False)
+    request = RunRequest(
+        toy.path,
+        "run",
+        shape=Shape(**settings),
+        choosing=Choosing(policy),
+        preflight=False,
+    )
+    action, _, node = wanted.partition(" ")
     with open_run(request) as coordinator:
-        inbox.submit(coordinator.store.run_dir, Letter(new_command("boost", node_id="n0099")))
+        letter = commanding.letter(action, node or None, {}, spelled=str)
+        inbox.submit(coordinator.store.run_dir, letter)
         while coordinator.advance():
             pass
 
@@ -43,6 +60,38 @@ def test_what_it_is_told(toy: ToyRepository, tmp_path: Path) -> None:
     assert {document["payload_version"] for document in documents} == {1}
     keys = {"tree_run_id", "depth", "evaluations", "nodes", "best", "spent", "dropped"}
     assert all(keys <= document.keys() for document in documents)
+
+
+def test_it_is_told_of_an_outage(toy: ToyRepository, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    more = '[agents.planner]\nbackend = "command"\ncommand = ["false"]\n'
+    with pytest.raises(Paused) as raised:
+        run(toy, f"cat >> {told}", more, ideas_per_node=1)
+    *_, last = [json.loads(line) for line in told.read_text().splitlines()]
+    assert (last["event"], last["message"]) == ("paused", str(raised.value))
+    assert last["stop_reason"] is None
+
+
+def test_it_is_told_that_a_cap_is_reached(toy: ToyRepository, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    paid = [{"role": "planner", "text": "do it", "usage": {"prompt_tokens": 100}}]
+    toy.write("script.json", json.dumps(paid))
+    more = '[agents.planner]\nbackend = "scripted"\nscript = "script.json"\n'
+    run(toy, f"cat >> {told}", more, caps={"tokens": {"all": 150.0}})
+    events = [json.loads(line)["event"] for line in told.read_text().splitlines()]
+    assert events == ["steered", "cap_reached"]
+
+
+@pytest.mark.parametrize("policy", [None, "best-first"])
+def test_it_is_told_once_that_somebody_ended_the_run(
+    toy: ToyRepository, tmp_path: Path, policy: str | None
+) -> None:
+    told = tmp_path / "told"
+    more = {"max_total_idea_evals": 3} if policy else {}
+    run(toy, f"cat >> {told}", policy=policy, wanted="stop", dry_run=True, **more)
+    documents = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [document["event"] for document in documents] == ["steered", "finished"]
+    assert documents[-1]["stop_reason"] == "stopped"
 
 
 def test_each_evaluation_and_each_depth_can_be_told(toy: ToyRepository, tmp_path: Path) -> None:

@@ -48,14 +48,16 @@ class Notices:
         self._waiting: deque[Document] = deque(maxlen=_MOST_WAITING)
         self._dropped = 0
         self._best: str | None = None
+        self._stop_reason: str | None = None
         self._some = threading.Condition()
         self._is_ending = False
         self._thread: threading.Thread | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
     def look(self, manifest: Manifest) -> None:
-        """What is the best before anything happens is no news."""
+        """What holds before anything happens is no news."""
         self._best = best_node(manifest).node_id
+        self._stop_reason = manifest.stop_reason
 
     def recorded(self, event: ev.Event, manifest: Manifest) -> None:
         """An event is durable and in the manifest."""
@@ -73,9 +75,11 @@ class Notices:
                 self._tell("new_best", manifest)
         if isinstance(event, ev.Steered):
             self._tell("steered", manifest, steering=event.record)
-        if isinstance(event, ev.Stopped | ev.Decided) and manifest.stop_reason is not None:
-            reached = manifest.stop_reason == "cap_reached"
-            self._tell("cap_reached" if reached else "finished", manifest)
+        if manifest.stop_reason != self._stop_reason:
+            self._stop_reason = manifest.stop_reason
+            if self._stop_reason is not None:
+                reached = self._stop_reason == "cap_reached"
+                self._tell("cap_reached" if reached else "finished", manifest)
 
     def paused(self, why: str, manifest: Manifest) -> None:
         """An outage ended the call."""
