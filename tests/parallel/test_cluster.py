@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ from treewright.kernel import proctree
 from treewright.kernel.executors import dask
 from treewright.tree.evaluating import remote
 from treewright.tree.evaluating.remote_worker import start_ref
+from treewright.tree.records import store
 from treewright.tree.running.housekeeping import Retention, process_owner
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
@@ -76,6 +78,15 @@ def gated(toy: ToyRepository, gate: Path) -> ToyRepository:
     toy.write("treewright.toml", text.replace("sh sweep.sh", SLOW.format(gate=gate)))
     toy.commit()
     return toy
+
+
+def add_paid_planner(toy: ToyRepository) -> None:
+    """Each evaluation costs a hundred tokens, before its sweep."""
+    paid = [{"role": "planner", "text": "do it", "usage": {"prompt_tokens": 100}}]
+    toy.write("script.json", json.dumps(paid))
+    planner = '[agents.planner]\nbackend = "scripted"\nscript = "script.json"\n'
+    toy.write("treewright.toml", f"{(toy.path / 'treewright.toml').read_text()}\n{planner}")
+    toy.commit("a planner that costs something")
 
 
 def expected(toy: ToyRepository, gate: Path | None = None) -> dict:
@@ -223,7 +234,22 @@ def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them
     assert left == [], "workers clean up after themselves"
 
 
+def test_a_cap_holds_there_and_can_be_raised(machines, toy) -> None:
+    add_paid_planner(toy)
+    flags = ("--max-parallel-evals", "3", "--ideas-per-node", "5", "--max-depth", "1")
+    done = run(toy, machines.address, *flags, "--max-tokens", "planner=350")
+    assert done.returncode == 0, done.stderr
+    found = store.load(toy.run_dir("run"))
+    assert found.stop_reason == "cap_reached"
+    assert found.spent.prompt_tokens == 300
+    done = run(toy, machines.address, *flags, "--extend", "--max-tokens", "planner=1000")
+    assert done.returncode == 0, done.stderr
+    assert store.load(toy.run_dir("run")).spent.prompt_tokens == 500
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
 def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated, gate):
+    add_paid_planner(gated)
     serial = expected(gated, gate)
     with program.start(
         command(gated, private.address, "--max-parallel-evals", "2"),
@@ -240,7 +266,11 @@ def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated,
     found = events(gated.run_dir("run"))
     lost = [e for e in found if e["type"] == "requeued" and e["reason"] == "worker_lost"]
     assert len(lost) == 1
-    assert decisions(gated.run_dir("run")) == serial
+    assert lost[0]["usage"]["prompt_tokens"] == 100, "what it had spent went with it"
+    assert lost[0]["roles"]["planner"]["prompt_tokens"] == 100
+    made = decisions(gated.run_dir("run"))
+    assert made.pop("spent")["prompt_tokens"] == serial.pop("spent")["prompt_tokens"] + 100
+    assert made | {"roles": None} == serial | {"roles": None}
     assert sweeps(gated) == []
 
 

@@ -105,8 +105,9 @@ def test_what_was_spent_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -
     gate.open()
     done = Search(toy, script=script)
     assert done.end() == 0, done.err
-    spent = on_disk(toy)["spent"]
+    spent, roles = on_disk(toy)["spent"], on_disk(toy)["roles"]
     assert (spent["cost_usd"], spent["prompt_tokens"]) == (0.5, 2000), "both attempts"
+    assert roles["coder"]["prompt_tokens"] == 2000, "a cap of the role counts both as well"
     assert validate(toy.run_dir("run"), toy.path) == []
 
 

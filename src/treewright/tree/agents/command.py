@@ -65,9 +65,9 @@ class CommandAgent:
         try:
             reply = self._reply(done, output, log, request.role)
         except AgentFailure as failure:
-            usage_log.add(request.log_dir, failure.usage)
+            usage_log.add(request.log_dir, failure.usage, role=request.role)
             raise
-        usage_log.add(request.log_dir, reply.usage)
+        usage_log.add(request.log_dir, reply.usage, role=request.role)
         return reply
 
     def _environment(self, request: RoleRequest) -> dict[str, str]:

@@ -40,7 +40,7 @@ class ChatAgent:
         while True:
             answer = self._ask(messages, request)
             spent.append(answer.usage)
-            usage_log.add(request.log_dir, answer.usage)
+            usage_log.add(request.log_dir, answer.usage, role=request.role)
             messages.append(Message("assistant", answer.text))
             if request.role != "coder":
                 return _noted(answer)

@@ -16,6 +16,7 @@ from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, write_all
 from treewright.tree.agents.patch import apply
+from treewright.tree.records import usage_log
 
 
 class ScriptedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +63,7 @@ class ScriptedAgent:
         write_all([FileEdit(path, text) for path, text in entry.files.items()], request.worktree)
         if entry.patch:
             apply(entry.patch, request.worktree)
+        usage_log.add(request.log_dir, entry.usage, role=request.role)
         return RoleReply(entry.text, entry.usage)
 
 

@@ -31,12 +31,14 @@ from treewright.tree.evaluating.remote_worker import (
     SENT,
     RemoteResult,
     RemoteTask,
+    Told,
+    answers_topic,
     evaluate_here,
     mark,
     start_ref,
 )
-from treewright.tree.evaluating.work import Outcome, Request
-from treewright.tree.records import layout
+from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
+from treewright.tree.records import layout, usage_log
 from treewright.tree.repository.git import GitError, git, try_git
 from treewright.tree.repository.worktrees import candidate_ref
 
@@ -127,8 +129,8 @@ class RemoteExecutor:
         request = done.request
         if isinstance(done.error, WorkerLost):
             self._packer.clear()  # the only copy of a bundle may have been on that worker
-        else:
-            self._forget(request)
+            return Done(request, None, EvaluationLost(str(done.error), self._answers(request)))
+        self._forget(request)
         return received(request, done.outcome, done.error, done.worker, self._fence)
 
     def cancel(self, request: Request) -> None:
@@ -140,6 +142,16 @@ class RemoteExecutor:
 
     def _forget(self, request: Request) -> None:
         clear(self._client, mark(self._cancel_event, request))
+
+    def _answers(self, request: Request) -> list[usage_log.Answer]:
+        """What the worker of a request that was lost had told of; it is best to know."""
+        own, topic = mark(self._cancel_event, request), answers_topic(self._cancel_event)
+        with contextlib.suppress(Exception):  # the cluster may be what was lost
+            told = [
+                msgspec.convert(found, type=Told) for _, found in self._client.get_events(topic)
+            ]
+            return [each.answer for each in told if each.mark == own]
+        return []
 
     def _scattered(self, data: bytes) -> Any:
         """A large bundle is handed to the cluster once, and not again with each task."""

@@ -14,6 +14,7 @@ import os
 import tarfile
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from treewright.kernel.executors.dask_worker import begin_once, check_version, n
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Request, worker
-from treewright.tree.records import layout
+from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
 from treewright.tree.repository.isolation import in_a_copy
@@ -62,6 +63,7 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
     with (
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
         watching(decoded.cancel_event) as cancel,
+        usage_log.telling(_teller(decoded)),
     ):
         result = evaluate_in(Path(directory), decoded, bundle, cancel)
     return msgspec.msgpack.encode(result), name_here(), os.getpid()
@@ -71,6 +73,27 @@ def mark(cancel_event: str, request: Request) -> str:
     """Names the cluster's event that says that an attempt was begun."""
     name = request.eval_id if isinstance(request, EvalRequest) else request.name
     return f"{cancel_event}-{name}-{request.attempt}"
+
+
+def answers_topic(cancel_event: str) -> str:
+    """Under which the cluster keeps what the evaluations of a run have spent: a worker that is
+    killed takes its files with it."""
+    return f"{cancel_event}-answers"
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An answer of a model, as the evaluation of that mark had it."""
+
+    mark: str
+    answer: usage_log.Answer
+
+
+def _teller(task: RemoteTask) -> Callable[[usage_log.Answer], None]:
+    import distributed
+
+    here, topic = distributed.get_worker(), answers_topic(task.cancel_event)
+    own = mark(task.cancel_event, task.request)
+    return lambda answer: here.log_event(topic, msgspec.to_builtins(Told(own, answer)))
 
 
 def _own_directory() -> str:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from treewright.kernel.executors.base import WorkerLost
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import heldout, simulation
 from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.records import usage_log
 from treewright.tree.records.model import EvalOutcome
 
 Request = EvalRequest | HeldoutRequest
 Outcome = EvalOutcome | HeldoutOutcome
 Work = Callable[[Request], Outcome]
+
+
+class EvaluationLost(WorkerLost):
+    """An evaluation was lost with its worker, which had told of these answers of models."""
+
+    def __init__(self, message: str, answers: Sequence[usage_log.Answer]) -> None:
+        super().__init__(message)
+        self.answers = answers
 
 
 def worker(

@@ -32,6 +32,7 @@ from treewright.tree.ideas.history import Outcomes
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import (
+    UNSET,
     EvalError,
     EvalOutcome,
     Evaluation,
@@ -154,7 +155,7 @@ class Coordinator(ABC):
     def _after_loss(self, evaluation: Evaluation, company: int | None) -> ev.Requeued | ev.Failed:
         """What was running when the owner before us died goes back to the queue. Once: one
         with which, and with which alone, an owner died before is not tried a third time."""
-        spent = usage_log.total(self.store.run_dir / evaluation.experiment_dir)
+        spent, roles = usage_log.spent(self.store.run_dir / evaluation.experiment_dir)
         if company == 0 and evaluation.lost_alone + 1 >= _MOST_LOSSES:
             error = EvalError(
                 QUARANTINED,
@@ -164,7 +165,7 @@ class Coordinator(ABC):
             return ev.Failed(
                 eval_id=evaluation.eval_id,
                 attempt=evaluation.attempt,
-                outcome=EvalOutcome(error=error, usage=spent),
+                outcome=EvalOutcome(error=error, usage=spent, roles=roles or UNSET),
             )
         return ev.Requeued(
             eval_id=evaluation.eval_id,
@@ -172,6 +173,7 @@ class Coordinator(ABC):
             reason="lost",
             usage=spent,
             company=company,
+            roles=roles or UNSET,
         )
 
     # -- steering -------------------------------------------------------------------------

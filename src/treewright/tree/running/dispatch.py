@@ -21,10 +21,10 @@ from treewright.tree.deciding.caps import CAP_REACHED
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
 from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.work import Outcome, Request, Work
+from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request, Work
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
-from treewright.tree.records.model import EvalError, EvalOutcome
+from treewright.tree.records.model import UNSET, EvalError, EvalOutcome
 from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
 from treewright.tree.running.assigning import Assigner
@@ -385,8 +385,12 @@ class Dispatcher:
 
     def _fault(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:
         """A fault of ours or of the machine, as an outcome. Worth another try."""
-        spent = usage_log.total(self.store.run_dir / layout.experiment(request.eval_id))
-        return EvalOutcome(error=faults.as_error(error), usage=spent)
+        if isinstance(error, EvaluationLost):
+            spent, roles = usage_log.summed(error.answers)
+        else:
+            directory = self.store.run_dir / layout.experiment(request.eval_id)
+            spent, roles = usage_log.spent(directory)
+        return EvalOutcome(error=faults.as_error(error), usage=spent, roles=roles or UNSET)
 
     def _requeue(
         self, request: EvalRequest, reason: str, outcome: EvalOutcome, *, paused: bool = False
