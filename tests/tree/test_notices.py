@@ -87,8 +87,10 @@ def test_it_is_told_once_that_somebody_ended_the_run(
     toy: ToyRepository, tmp_path: Path, policy: str | None
 ) -> None:
     told = tmp_path / "told"
-    more = {"max_total_idea_evals": 3} if policy else {}
-    run(toy, f"cat >> {told}", policy=policy, wanted="stop", dry_run=True, **more)
+    most = 3 if policy else None
+    run(
+        toy, f"cat >> {told}", policy=policy, wanted="stop", dry_run=True, max_total_idea_evals=most
+    )
     documents = [json.loads(line) for line in told.read_text().splitlines()]
     assert [document["event"] for document in documents] == ["steered", "finished"]
     assert documents[-1]["stop_reason"] == "stopped"
