@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import distributed
 import pytest
@@ -217,8 +218,8 @@ def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them
 ):
     if apart.holds:
         with distributed.Client(machines.address, timeout=20) as client:
-            answers = client.run(os.listdir, str(toy.path), on_error="return").values()
-            assert all(isinstance(answer, OSError) for answer in answers)
+            answers: Any = client.run(os.listdir, str(toy.path), on_error="return")
+            assert all(isinstance(answer, OSError) for answer in answers.values())
     talkative = (toy.path / "sweep.sh").read_text() + "\nenv; pwd; git rev-parse --git-dir\n"
     toy.write("sweep.sh", talkative)
     toy.commit()
