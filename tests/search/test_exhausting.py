@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from treewright.search.policies import Choice, make
@@ -81,3 +83,29 @@ def test_it_is_over_when_everything_is_exhausted() -> None:
     made.exhaust(0)
     assert made.propose() is None
     assert made.is_over
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_nodes_that_cannot_be_chosen_now_leave_no_trace(policy: str) -> None:
+    """A tree of which some nodes were held chooses like one of which none ever were."""
+    tree = Tree(Node(0, None, score=0.0), branching=3)
+    made = Sequencer(tree, make(policy), 7, "live")
+    other = Sequencer(Tree(Node(0, None, score=0.0), branching=3), make(policy), 7, "live")
+    rng = random.Random(3)
+    for number in range(1, 60):
+        for _ in range(3):
+            some = rng.sample(range(number), k=min(number, rng.randrange(4)))
+            with tree.without(some):
+                tree.check()
+                choice = made.propose()
+                assert choice is None or choice.parent not in some
+                assert choice is not None or not tree.growing
+            tree.check()
+        order = [branch.number for branch in tree.growing]
+        assert order == [branch.number for branch in other.tree.growing]
+        first = made.propose()
+        assert first is not None
+        assert first == other.propose()
+        for each in (made, other):
+            each.tree.reserve(*first)
+            each.tell(number, outcome(each, number))

@@ -48,7 +48,7 @@ class Sequencer:
         self._lookahead = lookahead
         self._horizon = 0
         self._told: dict[int, Outcome] = {}
-        self._waited_at: tuple[int, int] | None = None
+        self._waited_at: tuple[int, int, tuple[int, ...]] | None = None
 
     @property
     def made(self) -> int:
@@ -79,7 +79,7 @@ class Sequencer:
                 self._horizon = max(self._horizon, number - self._lookahead)
                 if not self._admit(self._horizon):
                     return None
-            here = (self.made, self.seen)
+            here = (self.made, self.seen, self.tree.held)
             if self._waited_at != here:
                 choice = self.policy.choose(self.tree, stream(self._seed, number))
                 if choice is not None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from treewright.search.branch import Branch, Status
 from treewright.search.node import Node
@@ -52,6 +53,9 @@ class Tree:
         self._growing: list[Branch] = []
         self._place: dict[int, int] = {}
         self._heap: list[tuple[float, int]] = []
+        self.held: tuple[int, ...] = ()
+        """Nodes that take no child just now: `without`."""
+        self._aside: list[tuple[float, int]] = []
         self.root = self._new(None, None)
         node = root or Node(0, None)
         self.root.node = node
@@ -140,6 +144,27 @@ class Tree:
                 self._stop_growing(branch)
             branch.exhausted = True
 
+    @contextmanager
+    def without(self, numbers: Sequence[int]) -> Iterator[None]:
+        """As if nothing could be tried under these nodes. When it ends all is as it was before,
+        down to the order of what can grow, so long as nothing happened to the tree meanwhile."""
+        held = [branch for n in numbers if self.can_grow(branch := self.branches[n])]
+        places = []
+        self.held = tuple(numbers)
+        for branch in held:
+            places.append(self._place[branch.number])
+            self._stop_growing(branch)
+            branch.exhausted = True
+        try:
+            yield
+        finally:
+            self.held = ()
+            for branch, place in zip(reversed(held), reversed(places), strict=True):
+                branch.exhausted = False
+                self._put_back(branch, place)
+            while self._aside:
+                heapq.heappush(self._heap, self._aside.pop())
+
     # -- questions ------------------------------------------------------------------------
 
     def can_grow(self, branch: Branch) -> bool:
@@ -162,7 +187,9 @@ class Tree:
             branch = self.branches[heap[0][1]]
             if branch.number in self._place:
                 return branch
-            heapq.heappop(heap)
+            entry = heapq.heappop(heap)
+            if branch.number in self.held:
+                self._aside.append(entry)
         return None
 
     def scored(self) -> Iterator[Node]:
@@ -219,6 +246,16 @@ class Tree:
             self._growing[place] = last
             self._place[last.number] = place
         self._grow(branch, -1)
+
+    def _put_back(self, branch: Branch, place: int) -> None:
+        """Undoes `_stop_growing`, which put the last one in its place."""
+        growing = self._growing
+        growing.append(branch)
+        if place < len(growing) - 1:
+            growing[place], growing[-1] = branch, growing[place]
+            self._place[growing[-1].number] = len(growing) - 1
+        self._place[branch.number] = place
+        self._grow(branch, 1)
 
     def _grow(self, branch: Branch, change: int) -> None:
         if self.sums_subtrees:

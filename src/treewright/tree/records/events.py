@@ -66,7 +66,8 @@ class NodeExpanded(_Event, tag="expanded"):
 
 
 class Queued(_Event, tag="queued"):
-    """An evaluation is to be made. `seen`: how many outcomes were known to whom chose it."""
+    """An evaluation is to be made. `seen`: how many outcomes were known to whom chose it.
+    `without`: nodes that could not be chosen, because their ideas were still to come."""
 
     eval_id: str
     parent_node_id: str
@@ -76,6 +77,7 @@ class Queued(_Event, tag="queued"):
     idea_sha256: str
     experiment_dir: str
     seen: int | Unset = UNSET
+    without: list[str] | Unset = UNSET
 
 
 class Started(_Event, tag="started"):

@@ -161,7 +161,8 @@ class Evaluation(msgspec.Struct):
     """One idea tried on one node.
 
     Without a barrier: `seen` is how many outcomes its choice knew, `place` its own place among
-    the outcomes, counted from 1.
+    the outcomes, counted from 1, `without` the nodes that could not be chosen because their
+    ideas were still to come.
     """
 
     eval_id: str
@@ -201,6 +202,7 @@ class Evaluation(msgspec.Struct):
     place: int | Unset = UNSET
     roles: dict[str, Usage] | Unset = UNSET
     results_from: str | Unset = UNSET
+    without: list[str] | Unset = UNSET
 
 
 class FileDigest(msgspec.Struct, frozen=True):

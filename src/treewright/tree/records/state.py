@@ -137,6 +137,7 @@ def _queued(manifest: Manifest, event: ev.Queued) -> None:
         experiment_dir=event.experiment_dir,
         queued_at=event.at,
         seen=event.seen,
+        without=event.without,
     )
     depth_record(manifest, event.depth).eval_ids.append(event.eval_id)
     steady = manifest.steady

@@ -4,8 +4,8 @@ A node was chosen and has no idea left. Nearly always its sources have one, so t
 after it are made as if they had, and where these need ideas too, all are generated at the same
 time. Nothing of it is recorded before its turn has come: should a node turn out to have no
 ideas, the choices after it are forgotten and made again. So a run is the same as one
-that waits, whatever the timing. In `live` order a choice is to know all there is, and none
-is made ahead.
+that waits, whatever the timing. In `live` order a choice is to know all there is: none is
+made ahead, and what waits here are nodes, for ideas.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from treewright.tree.running.generating import Generation
 
 @dataclass(slots=True)
 class Planned:
-    """A choice that is not recorded yet: its number and what it knew. `is_reserved`: the policy
-    was asked for the one after it."""
+    """A choice that is not recorded yet: its number, what it knew, and the ideas that it waits
+    for. `is_reserved`: the policy was asked for the one after it."""
 
     number: int
     seen: int
     choice: Choice
     node_id: str
-    generation: Generation | None
+    generation: Generation | None = None
     is_reserved: bool = False
 
 

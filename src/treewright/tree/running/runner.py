@@ -39,11 +39,12 @@ from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
 from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.extending import extend
 from treewright.tree.running.faults import Paused
+from treewright.tree.running.fixed_order import FixedOrder
 from treewright.tree.running.housekeeping import Retention
+from treewright.tree.running.live_order import LiveOrder
 from treewright.tree.running.metering import Meter, caps_of
 from treewright.tree.running.notices import watching
 from treewright.tree.running.parallel import Parallelism, executors
-from treewright.tree.running.steady import SteadyCoordinator
 
 _log = logging.getLogger("treewright")
 
@@ -128,8 +129,7 @@ def open_run(
         notices.look(owned.manifest)
         owned.watcher = notices.recorded
         try:
-            kind = DepthCoordinator if owned.manifest.steady is None else SteadyCoordinator
-            coordinator = kind(
+            coordinator = _kind(owned.manifest)(
                 owned,
                 repo,
                 recorded_config(owned.manifest),
@@ -153,6 +153,12 @@ def open_run(
             _quietly(owned.snapshot)
             raise
         owned.snapshot()
+
+
+def _kind(manifest: Manifest) -> type[Coordinator]:
+    if manifest.steady is None:
+        return DepthCoordinator
+    return FixedOrder if manifest.steady.order == "fixed" else LiveOrder
 
 
 def search(coordinator: Coordinator, *, until_done: bool) -> Path:

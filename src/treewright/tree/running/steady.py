@@ -2,13 +2,14 @@
 
 choose a node -> (its ideas are used up: generate more) -> queue -> evaluate -> confirm -> settle
 
-The policy chooses; the sequencer says what it may know. In `fixed` order evaluations are settled
-in the order of their choices, in `live` order as they come. Held-out sweeps run where
-evaluations run, and ideas are generated beside them, so nobody waits for anybody who need not.
+The policy chooses; the sequencer says what it may know. Which choices can be made now, and when an
+outcome counts, is what `fixed_order` and `live_order` add. Held-out sweeps run where evaluations
+run, and ideas are generated beside them, so nobody waits for anybody who need not.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +27,13 @@ from treewright.tree.deciding.steered import Turns, growth, next_idea
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import (
+    UNSET,
     Evaluation,
     Exhausted,
     IdeaRecord,
     Node,
     SteadySearch,
+    Unset,
 )
 from treewright.tree.records.steering import applied, banned_ideas, injected
 from treewright.tree.running.coordinator import Coordinator, queued
@@ -39,7 +42,8 @@ from treewright.tree.running.generating import Generation, depends
 from treewright.tree.running.planning import Planned, Plans
 
 _RECENT = 32
-_QUICK_SECONDS = 0.05
+QUICK_SECONDS = 0.05
+"""Ideas that come within this time are waited for; for later ones nobody is."""
 
 
 @dataclass(slots=True)
@@ -49,7 +53,6 @@ class SteadyCoordinator(Coordinator):
     _standing: Standing = field(init=False)
     _turns: Turns = field(default_factory=Turns, init=False)
     _undecided: dict[str, None] = field(default_factory=dict, init=False)
-    _ready: set[str] = field(default_factory=set, init=False)
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_RECENT), init=False)
     _plans: Plans = field(default_factory=Plans, init=False)
     _no_ideas: BaseException | None = field(default=None, init=False)
@@ -95,58 +98,14 @@ class SteadyCoordinator(Coordinator):
 
     # -- choosing -------------------------------------------------------------------------
 
-    def more(self, room: int) -> Sequence[str]:
-        """Choices that can be made now. In `fixed` order all of them, because when they are made
-        changes nothing; in `live` order only for workers that are free, to know as much as
-        there is to know."""
-        found = self._take_planned()
-        is_live = self._steady.order == "live"
-        while not (is_live and len(found) >= room) and self._may_choose():
-            choice = self._propose()
-            planned = self._plan(choice) if choice is not None else None
-            if planned is None:
-                break
-            self._plans.add(planned)
-            if planned.generation is not None:
-                planned.generation.is_done(wait=_QUICK_SECONDS)
-            found += self._take_planned()
-        return found
-
-    def _plan(self, choice: Choice) -> Planned | None:
-        """A choice with its idea, or with the generation that it has to wait for; None where it
-        cannot have one yet."""
-        manifest, sequencer = self.manifest, self._standing.sequencer
-        node = manifest.nodes[self._standing.nodes[choice.parent]]
-        planned = self._plans.of(node.node_id)
-        generation = None
-        if self._next_idea(node, len(planned)) is None:
-            under_way = self._plans.under_way()
-            if any(each.generation is not None for each in planned) or self._inbox.waiting():
-                return None  # what somebody wants changed comes before further ideas
-            if len(under_way) >= self._generations_at_once() or self._plans.has_dropped:
-                return None
-            if depends(manifest, node, under_way):
-                return None
-            generation = Generation(
-                self._expander,
-                manifest,
-                node,
-                depth=node.depth + 1,
-                most=manifest.ideas_per_node,
-                number=self._steady.expansions + 1 + len(under_way),
-                seen=sequencer.seen,
-            )
-        return Planned(sequencer.made + 1, sequencer.seen, choice, node.node_id, generation)
-
-    def _propose(self) -> Choice | None:
-        """What the policy chooses, or the node whose turn it is by somebody's word."""
-        last = self._plans.last
-        if last is not None and not last.is_reserved:
-            self._standing.sequencer.tree.reserve(*last.choice)
-            last.is_reserved = True
-        choice = self._standing.sequencer.propose()
-        tree = self._standing.sequencer.tree
-        wanted = self._turns.whose(lambda node_id: growth(tree, self._branch(node_id)))
+    def _propose(self, without: Sequence[str] = ()) -> Choice | None:
+        """What the policy chooses, or the node whose turn it is by somebody's word; `without` the
+        nodes that cannot have an idea yet."""
+        sequencer = self._standing.sequencer
+        tree = sequencer.tree
+        with tree.without([self._branch(node_id) for node_id in without]):
+            choice = sequencer.propose()
+            wanted = self._turns.whose(lambda node_id: growth(tree, self._branch(node_id)))
         if choice is None or wanted is None:
             return choice
         return Choice(self._branch(wanted))
@@ -166,54 +125,9 @@ class SteadyCoordinator(Coordinator):
         of_node = {e.idea_path for e in evaluations if e.parent_node_id == node.node_id}
         return next_idea(node, of_node, injected(records), banned_ideas(records))
 
-    def _may_choose(self) -> bool:
-        if self._no_ideas is not None or self.cancel.is_set() or self._budget_is_used_up():
-            return False
-        return not self._plans or self._may_plan_ahead()
-
-    def _may_plan_ahead(self) -> bool:
-        """Whether to choose as if those before had their ideas. Not where somebody steers: whose
-        turn it is, and which idea is next, follows what is recorded."""
-        is_steered = bool(applied(self.manifest.steering)) or bool(self._inbox.waiting())
-        alone = self._generations_at_once() == 1 or self._steady.order == "live"
-        return not (alone or is_steered)
-
     def _budget_is_used_up(self) -> bool:
         budget = Budget(self.manifest.max_total_idea_evals)
         return budget.evals_left(self.manifest.spent, len(self._plans)) == 0
-
-    def _take_planned(self) -> list[str]:
-        """Records choices whose turn has come, and the ideas they waited for, or that there are
-        none. Where ideas could not be had, what is under way is finished before that is said."""
-        self._plans.clean_up(self._expander, self.manifest)
-        found: list[str] = []
-        while (first := self._plans.first) is not None:
-            generation = first.generation
-            if generation is not None:
-                if not generation.is_done():
-                    break
-                first.generation = None
-                self._no_ideas, event = generation.error, generation.event
-                if event is None:
-                    self._forget_plans()
-                    break
-                if not event.ideas:
-                    self._forget_plans()
-                    self._exhaust(event)
-                    break
-                self._record_ideas(event)
-            idea = self._next_idea(self.manifest.nodes[first.node_id])
-            if idea is None:  # banned, all of them
-                self._forget_plans()
-                break
-            found.append(self._queue(first, idea))
-            self._plans.take_first()
-        return found
-
-    def _forget_plans(self) -> None:
-        if self._plans.forget():
-            self._standing = rebuild(self.manifest, self._steady)
-            self._standing.sequencer.propose()  # it knows again what the first of them knew
 
     def _exhaust(self, event: ev.NodeExpanded) -> None:
         sequencer = self._standing.sequencer
@@ -226,11 +140,31 @@ class SteadyCoordinator(Coordinator):
         self.store.record(event)
         self._plans.settle_owed(self._expander, self.manifest)
 
-    def _queue(self, planned: Planned, idea: IdeaRecord) -> str:
-        """The node's next idea becomes the evaluation of the next number."""
+    def _generate(self, choice: Choice, node: Node) -> Planned | None:
+        """Has ideas for a node thought of; None if that has to wait."""
+        sequencer, under_way = self._standing.sequencer, self._plans.under_way()
+        if self._inbox.waiting():
+            return None  # what somebody wants changed comes before further ideas
+        if len(under_way) >= self._generations_at_once() or self._plans.has_dropped:
+            return None
+        if depends(self.manifest, node, under_way):
+            return None
+        generation = Generation(
+            self._expander,
+            self.manifest,
+            node,
+            depth=node.depth + 1,
+            most=self.manifest.ideas_per_node,
+            number=self._steady.expansions + 1 + len(under_way),
+            seen=sequencer.seen,
+        )
+        return Planned(sequencer.made + 1, sequencer.seen, choice, node.node_id, generation)
+
+    def _queue(self, planned: Planned, idea: IdeaRecord, without: list[str] | Unset = UNSET) -> str:
+        """A choice with its idea becomes the evaluation of the next number."""
         node = self.manifest.nodes[planned.node_id]
         event = queued(planned.number, node, idea, node.depth + 1)
-        event.seen = planned.seen
+        event.seen, event.without = planned.seen, without
         self.store.record(event)
         evaluation = self.manifest.evaluations[event.eval_id]
         self._undecided[event.eval_id] = None
@@ -241,8 +175,11 @@ class SteadyCoordinator(Coordinator):
         self._turns.take(node.node_id)
         return event.eval_id
 
+    def _may_choose(self) -> bool:
+        return not (self._no_ideas is not None or self.cancel.is_set() or self._budget_is_used_up())
+
     def is_preparing(self) -> bool:
-        return self._plans.is_generating
+        return self._plans.is_generating or bool(self._inbox.waiting())
 
     # -- settling -------------------------------------------------------------------------
 
@@ -260,13 +197,12 @@ class SteadyCoordinator(Coordinator):
         """What has its outcome is settled when its turn has come, or swept once more first."""
         if evaluation.confirmation is None and self._standing.needs_confirmation(evaluation):
             return (evaluation.eval_id,)
-        self._ready.add(evaluation.eval_id)
-        if self._steady.order == "live":
-            self._settle(evaluation)
-        else:
-            while (first := f"e{self._standing.settled + 1:06d}") in self._ready:
-                self._settle(self.manifest.evaluations[first])
+        self._settle_ready(evaluation)
         return ()
+
+    @abstractmethod
+    def _settle_ready(self, evaluation: Evaluation) -> None:
+        """Settles what has its outcome, if its turn has come, and those that waited for it."""
 
     def _settle(self, evaluation: Evaluation) -> None:
         decision = self._standing.decide(evaluation)
@@ -283,7 +219,6 @@ class SteadyCoordinator(Coordinator):
                 rejected_worktrees_kept=self.retention.rejected_worktrees,
             )
         )
-        self._ready.remove(evaluation.eval_id)
         del self._undecided[evaluation.eval_id]
         self._ideas.pop(evaluation.idea_path, None)
         self._let_go(evaluation, node)

@@ -30,6 +30,7 @@ from treewright.tree.records.model import (
     Manifest,
     SteadySearch,
     StopReason,
+    Unset,
 )
 from treewright.tree.records.steering import (
     Steering,
@@ -136,7 +137,8 @@ class _Walk:
     def _choose(self, number: int, evaluation: Evaluation) -> str | None:
         """Makes a choice again; what is wrong with the recorded one, if anything."""
         sequencer = self._standing.sequencer
-        choice = self._propose(number)
+        with sequencer.tree.without(self._waiting_for_ideas(evaluation)):
+            choice = self._propose(number)
         if choice is None:
             return f"the {self.steady.policy} policy would have waited or ended here"
         made = (self._standing.nodes[choice.parent], sequencer.seen)
@@ -149,6 +151,24 @@ class _Walk:
         sequencer.tree.reserve(*choice)
         self._turns.take(evaluation.parent_node_id)
         return None
+
+    def _waiting_for_ideas(self, evaluation: Evaluation) -> list[int]:
+        """Nodes that could not be chosen then. In `fixed` order there are none."""
+        if isinstance(evaluation.without, Unset):
+            return []
+        if self._is_fixed:
+            raise ValueError(f"{evaluation.eval_id} was chosen without some nodes")
+        for node_id in evaluation.without:
+            if not self._applied and self._has_ideas(node_id):
+                raise ValueError(f"{evaluation.eval_id}: {node_id} had ideas and was passed over")
+        branches = {node_id: number for number, node_id in self._standing.nodes.items()}
+        return [branches[node_id] for node_id in evaluation.without]
+
+    def _has_ideas(self, node_id: str) -> bool:
+        """Whether it has an idea that came together with one which was tried by then."""
+        ideas, tried = self.manifest.nodes[node_id].ideas, self._tried.get(node_id, set())
+        begun = {idea.expansion for idea in ideas if idea.path in tried}
+        return any(idea.expansion in begun for idea in ideas if idea.path not in tried)
 
     def _propose(self, number: int) -> Choice | None:
         """What the policy says; where it was found that there are no ideas there, what it says

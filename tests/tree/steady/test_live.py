@@ -1,0 +1,114 @@
+"""`live` order while ideas are thought of: others are chosen, and that can be checked."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository
+from tests.tree.runs import FinishedRun
+from tests.tree.steady.running import DRY, steady
+from treewright.tree.ideas.directory import DirectorySource
+from treewright.tree.records import store
+from treewright.tree.records.model import Manifest, Unset
+from treewright.tree.records.steering import new_command
+from treewright.tree.running import inbox
+from treewright.tree.running.inbox import Letter
+from treewright.tree.running.live_order import LiveOrder
+from treewright.tree.validation import validate
+
+LONG = 120
+"""Seconds after which nobody comes any more."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    """One worker, and a source that has no ideas for the first new node until two further
+    evaluations are through: it would have none for ever if these waited for it."""
+    toy = ToyRepository.create(tmp_path_factory.mktemp("live") / "repo")
+    real, asked, settled = DirectorySource.propose, threading.Event(), []
+    enough = threading.Event()
+
+    def slow(self, context, taken):
+        if context.node_id == "n0001":
+            asked.set()
+            assert enough.wait(LONG)
+        return real(self, context, taken)
+
+    def watch(event: object) -> None:
+        if type(event).__name__ == "Settled" and asked.is_set():
+            settled.append(event)
+            if len(settled) == 2:
+                enough.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DirectorySource, "propose", slow)
+        shape = replace(DRY, ideas_per_node=5)
+        steady(toy.path, "run", "best-first", shape, order="live", observer=watch)
+    return FinishedRun(toy, Path("/nonexistent"))
+
+
+def passed_over(manifest: Manifest) -> list[str]:
+    return [e.eval_id for e in manifest.evaluations.values() if not isinstance(e.without, Unset)]
+
+
+def test_workers_are_not_idle_while_ideas_are_thought_of(run: FinishedRun) -> None:
+    manifest = store.load(run.run_dir)
+    assert len(manifest.evaluations) == DRY.max_total_idea_evals
+    chosen = [manifest.evaluations[name] for name in passed_over(manifest)]
+    assert len(chosen) >= 2
+    assert {e.parent_node_id for e in chosen} == {"n0000"}
+    assert all(e.without == ["n0001"] for e in chosen)
+    assert manifest.nodes["n0001"].ideas
+    assert validate(run.run_dir, run.toy.path) == []
+
+
+def _nobody_was_passed_over(manifest: Manifest) -> None:
+    for name in passed_over(manifest):
+        manifest.evaluations[name].without = []
+
+
+def _one_with_ideas_was_passed_over(manifest: Manifest) -> None:
+    """The root: its ideas were there from the beginning."""
+    manifest.evaluations["e000002"].without = ["n0000"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_nobody_was_passed_over, "the best-first policy chooses"),
+        (_one_with_ideas_was_passed_over, "n0000 had ideas and was passed over"),
+    ],
+)
+def test_who_could_not_be_chosen_is_checked(run: FinishedRun, change, message: str) -> None:
+    kept = {name: (run.run_dir / name).read_bytes() for name in ("manifest.json", "events.jsonl")}
+    try:
+        run.rewrite_history(change)
+        found = [each for each in validate(run.run_dir, run.toy.path) if message in each.message]
+        assert [each.code for each in found] == ["choice_differs"]
+    finally:
+        for name, data in kept.items():
+            (run.run_dir / name).write_bytes(data)
+
+
+def test_a_command_that_comes_when_ideas_are_to_be_asked_for_does_not_end_the_run(
+    run: FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes before them, and nothing is under way that would have to end first."""
+    real, sent = LiveOrder.more, []
+
+    def more(self: LiveOrder, room: int):
+        if not sent:
+            sent.append(new_command("boost", node_id="n0000"))
+            inbox.submit(self.store.run_dir, Letter(sent[0]))
+        return real(self, room)
+
+    monkeypatch.setattr(LiveOrder, "more", more)
+    shape = replace(DRY, max_total_idea_evals=3)
+    manifest = steady(run.toy.path, "steered", "best-first", shape, order="live")
+    assert len(manifest.evaluations) == 3
+    assert not isinstance(manifest.steering, Unset)
+    assert validate(run.toy.run_dir("steered"), run.toy.path) == []
