@@ -216,6 +216,20 @@ def test_a_lost_process_is_a_fault_and_the_next_check_has_another(home: LeanHome
             assert own.theorem("1 = 1", "rfl").proved
 
 
+def test_a_process_that_has_grown_is_ended_and_the_next_check_has_another(
+    replayer: Replayer,
+) -> None:
+    assert replayer.theorem("1 = 1", "rfl").proved
+    heaps = sorted(kept.heap_bytes for kept in replayer._processes())
+    assert heaps[0] > 0
+    before = set(replayer.pids)
+    replayer.end_large(heaps[-1])
+    assert set(replayer.pids) == before
+    replayer.end_large(heaps[-1] - 1)
+    assert len(replayer.pids) < len(before)
+    assert replayer.theorem("1 = 1", "rfl").proved
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

@@ -94,12 +94,16 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
     opening = Opening(tmp_path)
 
     def replayer(host: object, **_: object) -> SimpleNamespace:
-        return SimpleNamespace(host=host, stale=False, close=lambda: None)
+        ended: list[int] = []
+        return SimpleNamespace(
+            host=host, stale=False, close=lambda: None, ended=ended, end_large=ended.append
+        )
 
     monkeypatch.setattr(place, "Replayer", replayer)
     there = Place(opening)
     with there.judging(Call(1), axioms) as first:
         first.stale = True
+    assert vars(first)["ended"] == [place.MOST_HEAP_BYTES], "what grew is looked for after a call"
     with there.judging(Call(1), axioms) as second:
         assert vars(second)["host"] is opening.hosts[1]
 

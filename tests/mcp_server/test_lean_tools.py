@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -12,6 +13,41 @@ from tests.lean.test_session import SLOW
 from tests.mcp_server.agent import Agent, Failed
 
 pytestmark = pytest.mark.xdist_group("mcp")
+BAD = [
+    ("lean_check", {}, "one of `path` and `text`"),
+    ("lean_check", {"path": "Laws.lean", "text": "x"}, "one of"),
+    ("lean_check", {"path": "Nothing.lean"}, "inside the roots"),
+    ("lean_check", {"path": "lake"}, "not a file"),
+    ("lean_check", {"text": "x", "seconds": 1e9}, "seconds"),
+    ("lean_check", {"text": "x", "seconds": 601}, "--max-seconds"),
+    ("lean_check", {"text": "x", "seconds": 0}, "seconds"),
+    ("lean_check", {"text": "x" * 1_000_001}, "text"),
+    ("lean_check", {"text": 7}, "text"),
+    ("lean_check", {"texts": "x"}, "did you mean `text`"),
+    ("lean_check", {"text": "x", "limit": 1000}, "limit"),
+    ("lean_check", {"text": "import Mathlib\n"}, "Mathlib"),
+    ("lean_goals", {"text": "x", "column": 3}, "goes with `line`"),
+    ("lean_goals", {"text": "x", "line": 99}, "no line 99"),
+    ("lean_try", {"goal": "g0", "tactics": ["rfl"]}, "no goal 'g0'"),
+    ("lean_try", {"statement": "1 = 1", "tactics": []}, "tactics"),
+    ("lean_try", {"statement": "1 =", "tactics": ["rfl"]}, "does not take the statement"),
+    ("lean_try", {"statement": "1 = 1)", "tactics": ["rfl"]}, "bracket"),
+    ("lean_try", {"tactics": ["rfl"]}, "one of `goal` and `statement`"),
+    ("lean_sorries", {"path": "lake/../.."}, "inside the roots"),
+    ("lean_prove", {}, "one of `statement` and `path`"),
+    ("lean_prove", {"statement": " "}, "empty"),
+    ("lean_prove", {"path": "Wrong.lean"}, "nothing to prove"),
+    ("lean_prove", {"path": "Laws.lean", "declaration": "x"}, "double_zero"),
+    ("lean_verify", {"original": "x"}, "one of"),
+    ("lean_verify", {"original": "x", "candidate": "y", "axioms": ["sorryAx"]}, "sorryAx"),
+    ("lean_sorries", {"path": "lake"}, "no Lean file"),
+    ("lean_sorries", {"seconds": "many"}, "seconds"),
+    ("lean_prove", {"statement": "1 = 1", "declaration": "x"}, "goes with `path`"),
+    ("lean_prove", {"statement": "1 = 1", "simulations": 0}, "simulations"),
+    ("lean_verify", {"original": "x", "candidate_path": "../x"}, "inside the roots"),
+    ("lean_premises", {"query": "x", "count": 0}, "count"),
+    ("lean_premises", {"query": "x", "by": "luck"}, "is not one of"),
+]  # fmt: skip
 
 
 def test_a_text_and_a_file_are_checked(served: Agent) -> None:
@@ -96,6 +132,16 @@ def test_the_sorries_of_a_project_with_what_could_not_be_read(served: Agent) -> 
     assert served.call("lean_sorries", path="Laws.lean", offset=1)["complete"]
 
 
+def test_what_lean_did_not_read_is_not_taken_for_closed(served: Agent, shelf: Path) -> None:
+    file = shelf / "Half.lean"
+    file.write_text("theorem t : 1 = 1 := rfl\n#exit\ntheorem u : 1 = 2 := by\n  sorry\n")
+    try:
+        with pytest.raises(Failed, match=r"Half\.lean: .*the text ends early"):
+            served.call("lean_sorries", path="Half.lean")
+    finally:
+        file.unlink()
+
+
 def test_premises_are_found(served: Agent) -> None:
     found = served.call("lean_premises", query="a + b = b + a", count=20)
     assert len(found["premises"]) == 20
@@ -107,53 +153,41 @@ def test_premises_are_found(served: Agent) -> None:
         served.call("lean_premises", query="x", imports=["../x"])
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "says"),
-    [
-        ("lean_check", {}, "one of `path` and `text`"),
-        ("lean_check", {"path": "Laws.lean", "text": "x"}, "one of"),
-        ("lean_check", {"path": "Nothing.lean"}, "inside the roots"),
-        ("lean_check", {"path": "lake"}, "not a file"),
-        ("lean_check", {"text": "x", "seconds": 1e9}, "seconds"),
-        ("lean_check", {"text": "x", "seconds": 601}, "--max-seconds"),
-        ("lean_check", {"text": "x", "seconds": 0}, "seconds"),
-        ("lean_check", {"text": "x" * 1_000_001}, "text"),
-        ("lean_check", {"text": 7}, "text"),
-        ("lean_check", {"texts": "x"}, "did you mean `text`"),
-        ("lean_check", {"text": "x", "limit": 1000}, "limit"),
-        ("lean_check", {"text": "import Mathlib\n"}, "Mathlib"),
-        ("lean_goals", {"text": "x", "column": 3}, "goes with `line`"),
-        ("lean_goals", {"text": "x", "line": 99}, "no line 99"),
-        ("lean_try", {"goal": "g0", "tactics": ["rfl"]}, "no goal 'g0'"),
-        ("lean_try", {"statement": "1 = 1", "tactics": []}, "tactics"),
-        ("lean_try", {"statement": "1 =", "tactics": ["rfl"]}, "does not take the statement"),
-        ("lean_try", {"statement": "1 = 1)", "tactics": ["rfl"]}, "bracket"),
-        ("lean_try", {"tactics": ["rfl"]}, "one of `goal` and `statement`"),
-        ("lean_sorries", {"path": "lake/../.."}, "inside the roots"),
-        ("lean_prove", {}, "one of `statement` and `path`"),
-        ("lean_prove", {"statement": " "}, "empty"),
-        ("lean_prove", {"path": "Wrong.lean"}, "nothing to prove"),
-        ("lean_prove", {"path": "Laws.lean", "declaration": "x"}, "double_zero"),
-        ("lean_verify", {"original": "x"}, "one of"),
-        ("lean_verify", {"original": "x", "candidate": "y", "axioms": ["sorryAx"]}, "sorryAx"),
-    ],
-)  # fmt: skip
+@pytest.fixture(scope="module")
+def kept(served: Agent) -> str:
+    """A goal with a name, which nothing that a client sends may lose."""
+    return served.call("lean_goals", path="Laws.lean")["goals"][1]["goal"]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "says"), BAD)
 def test_bad_input_is_said_in_one_line(
-    served: Agent, tool: str, arguments: dict[str, object], says: str
+    served: Agent, kept: str, tool: str, arguments: dict[str, object], says: str
 ) -> None:
     with pytest.raises(Failed) as failed:
         served.call(tool, **arguments)
     assert says in str(failed.value)
     assert "\n" not in str(failed.value)
+    (tried,) = served.call("lean_try", goal=kept, tactics=["exact h.2"])["tried"]
+    assert tried["status"] == "closes"
 
 
-def test_what_is_not_finished_in_time_is_an_error(served: Agent) -> None:
-    with pytest.raises(Failed, match=r"timed out.*nothing is known"):
-        served.call(
-            "lean_check", text=f"theorem t : ∀ n : Nat, n = n := by\n  {SLOW}\n", seconds=0.2
-        )
+def test_what_is_not_finished_in_time_is_an_error(served: Agent, shelf: Path) -> None:
+    text = f"theorem t : ∀ n : Nat, n = n := by\n  {SLOW}\n"
+    for tool in ("lean_check", "lean_goals"):
+        with pytest.raises(Failed, match=r"timed out.*nothing is known"):
+            served.call(tool, text=text, seconds=0.2)
     tried = served.call("lean_try", statement="∀ n : Nat, n = n", tactics=[SLOW], seconds=0.2)
     assert tried["tried"][0]["status"] == "timed_out"
+    slow = shelf / "slow"
+    slow.mkdir()
+    (slow / "Slow.lean").write_text(text)
+    with pytest.raises(Failed, match=r"no file could be read by Lean.*Slow\.lean: .*0\.2 s"):
+        served.call("lean_sorries", path="slow", seconds=0.2)
+    (slow / "Open.lean").write_text("theorem t : 1 = 1 := by\n  sorry\n")
+    found = served.call("lean_sorries", path="slow", seconds=0.2)
+    assert (found["total"], found["complete"]) == (1, False)
+    assert [problem["file"] for problem in found["problems"]] == ["slow/Slow.lean"]
+    shutil.rmtree(slow)
 
 
 def test_a_lean_that_is_killed_is_an_error_and_its_goals_live_on(served: Agent) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp_server.agent import Agent
+from tests.lean.test_session import SLOW
+from tests.mcp_server.agent import Agent, Failed
 from treewright.lean.certificate import digest
 
 pytestmark = pytest.mark.xdist_group("mcp")
@@ -45,3 +46,22 @@ def test_a_proof_is_verified_against_its_original(served: Agent) -> None:
     assert "certificate" not in other
     same = served.call("lean_verify", original=original, candidate=original)
     assert same["reason"] == "unchanged"
+
+
+def test_a_search_that_is_taken_back_ends_and_the_next_one_is_not_kept_waiting(
+    served: Agent,
+) -> None:
+    given = {"statement": "∀ n : Nat, n = n + 1", "refute": False}
+    served.cancelled("lean_prove", **given, seconds=600, simulations=100_000)
+    found = served.call("lean_prove", **given, seconds=120, simulations=1, tactics=["skip"])
+    assert found["goals"][0]["status"] == "unproved"
+
+
+def test_a_check_that_is_not_finished_or_is_taken_back_gives_no_verdict(served: Agent) -> None:
+    original = "theorem t : ∀ n : Nat, n = n := by\n  sorry\n"
+    slow = {"original": original, "candidate": original.replace("sorry", SLOW)}
+    with pytest.raises(Failed, match=r"no verdict \(timeout\): .*0\.2 s; call again"):
+        served.call("lean_verify", **slow, seconds=0.2)
+    served.cancelled("lean_verify", **slow, seconds=600)
+    candidate = original.replace("sorry", "intro n; rfl")
+    assert served.call("lean_verify", original=original, candidate=candidate)["proved"]

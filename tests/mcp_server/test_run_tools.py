@@ -11,6 +11,31 @@ from treewright.tree.records import store
 from treewright.tree.running import commanding
 
 pytestmark = pytest.mark.xdist_group("mcp")
+BAD = [
+    ("tree_runs", {"limit": 0}, "limit"),
+    ("tree_runs", {"offset": -1}, "offset"),
+    ("tree_runs", {"limits": 3}, "did you mean `limit`"),
+    ("tree_status", {}, "missing key `run`"),
+    ("tree_status", {"run": "../run"}, "no such run"),
+    ("tree_status", {"run": "tree/1/../../etc"}, "no such run"),
+    ("tree_status", {"run": "tree/9/run"}, "no such run"),
+    ("tree_status", {"run": "x\u001b[2J"}, "\\x1b"),
+    ("tree_show", {"run": RUN_ID, "show": "all"}, "is not one of"),
+    ("tree_why", {"run": RUN_ID, "item": "n9999"}, "n9999"),
+    ("tree_diff", {"run": RUN_ID, "item": "--output=/tmp/x"}, "no commit for"),
+    ("tree_steer", {"run": RUN_ID, "action": "ban"}, "needs `what`"),
+    ("tree_steer", {"run": RUN_ID, "action": "ban", "what": "("}, "regular expression"),
+    ("tree_steer", {"run": RUN_ID, "action": "pause", "now": True}, "`now` means nothing"),
+    ("tree_steer", {"run": RUN_ID, "action": "budget"}, "budget needs a limit"),
+    ("tree_steer", {"run": RUN_ID, "action": "delete"}, "is not one of"),
+    ("tree_ideas", {}, "missing key `run`"),
+    ("tree_ideas", {"run": "../run"}, "no tree run"),
+    ("tree_ideas", {"run": RUN_ID, "limit": "all"}, "limit"),
+    ("tree_ideas", {"run": RUN_ID, "offset": 10**10}, "offset"),
+    ("tree_steering", {"run": RUN_ID, "item": "n0001"}, "`item`"),
+    ("tree_steering", {"run": "r" * 301}, "run"),
+    ("tree_steering", {"run": "tree/1/../../etc"}, "no tree run"),
+]  # fmt: skip
 
 
 def test_runs_and_how_one_stands(served: Agent) -> None:
@@ -53,24 +78,7 @@ def test_the_best_diff(served: Agent) -> None:
     assert served.call("tree_diff", run=RUN_ID, against="parent")["diff"] == found["diff"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "says"),
-    [
-        ("tree_status", {}, "missing key `run`"),
-        ("tree_status", {"run": "../run"}, "no such run"),
-        ("tree_status", {"run": "tree/1/../../etc"}, "no such run"),
-        ("tree_status", {"run": "tree/9/run"}, "no such run"),
-        ("tree_status", {"run": "x\u001b[2J"}, "\\x1b"),
-        ("tree_show", {"run": RUN_ID, "show": "all"}, "is not one of"),
-        ("tree_why", {"run": RUN_ID, "item": "n9999"}, "n9999"),
-        ("tree_diff", {"run": RUN_ID, "item": "--output=/tmp/x"}, "no commit for"),
-        ("tree_steer", {"run": RUN_ID, "action": "ban"}, "needs `what`"),
-        ("tree_steer", {"run": RUN_ID, "action": "ban", "what": "("}, "regular expression"),
-        ("tree_steer", {"run": RUN_ID, "action": "pause", "now": True}, "`now` means nothing"),
-        ("tree_steer", {"run": RUN_ID, "action": "budget"}, "budget needs a limit"),
-        ("tree_steer", {"run": RUN_ID, "action": "delete"}, "is not one of"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("tool", "arguments", "says"), BAD)
 def test_bad_input_is_said_in_one_line(
     served: Agent, tool: str, arguments: dict[str, object], says: str
 ) -> None:

@@ -16,6 +16,7 @@ import jsonschema
 import mcp_types
 import pytest
 
+from tests.mcp_server import test_lean_tools, test_run_tools
 from tests.mcp_server.agent import Agent, agent, descendants
 from tests.tree.runs import RUN_ID
 from treewright.mcp_server import stdio
@@ -80,6 +81,11 @@ def test_every_tool_has_schemas_and_says_what_it_does(served: Agent) -> None:
             jsonschema.Draft202012Validator.check_schema(schema)
     assert not tools["tree_steer"].annotations.read_only_hint
     assert tools["lean_check"].annotations.read_only_hint
+
+
+def test_bad_input_of_every_tool_is_tried() -> None:
+    tried = {tool for tool, _, _ in (*test_lean_tools.BAD, *test_run_tools.BAD)}
+    assert tried == {tool.name for tool in tools_of(allow_steering=True)}
 
 
 def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(

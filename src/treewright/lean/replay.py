@@ -172,6 +172,12 @@ class Replayer:
         for thread in ending:
             thread.join()
 
+    def end_large(self, most_bytes: int) -> None:
+        """Ends those whose heap has grown beyond that: a heap never gets smaller again."""
+        for kept in self._processes():
+            if kept.heap_bytes > most_bytes:
+                kept.close()
+
     @property
     def pids(self) -> tuple[int, ...]:
         """Of the processes that run now."""
@@ -291,7 +297,8 @@ class Replayer:
 
     def _guarded(self, work: Callable[[], Verdict]) -> Verdict:
         """Runs a check; whatever happens to the processes ends as a fault, not as a verdict."""
-        if self._runs >= RECYCLE_AFTER or self._reader.heap_bytes > RECYCLE_HEAP_BYTES:
+        self.end_large(RECYCLE_HEAP_BYTES)
+        if self._runs >= RECYCLE_AFTER:
             self._reader.close()
             self._runs = 0
         self._runs += 1

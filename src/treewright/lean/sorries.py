@@ -54,7 +54,7 @@ class Sorry:
 
 @dataclass(frozen=True, slots=True)
 class FileSorries:
-    """The sorries of one file, or why it could not be read by this Lean."""
+    """The sorries of one file; `error`: why this Lean could not read it, or not to its end."""
 
     path: Path
     source: str
@@ -126,7 +126,8 @@ def extract_source(session: LeanSession, path: Path, source: str, *, timeout: fl
         return FileSorries(path, source, (), error=str(error))
     if not isinstance(result, CheckResult):
         return FileSorries(path, source, (), error=f"could not be elaborated: {result}")
-    return FileSorries(path, source, from_check(source, result), result.diagnostics)
+    unread = f"Lean did not read all of it: {result.stopped}" if result.stopped else ""
+    return FileSorries(path, source, from_check(source, result), result.diagnostics, unread)
 
 
 def extract_files(

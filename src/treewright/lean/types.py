@@ -156,11 +156,17 @@ class Timeout(msgspec.Struct, frozen=True):
     seconds: float
     ms: float = 0.0
 
+    def __str__(self) -> str:
+        return f"Lean had not finished after {self.seconds:g} s"
+
 
 class Cancelled(msgspec.Struct, frozen=True):
     """The step was cancelled from outside. The session is as it was before the step."""
 
     ms: float = 0.0
+
+    def __str__(self) -> str:
+        return "it was cancelled"
 
 
 class SessionLost(msgspec.Struct, frozen=True):
@@ -168,6 +174,9 @@ class SessionLost(msgspec.Struct, frozen=True):
 
     reason: str
     ms: float = 0.0
+
+    def __str__(self) -> str:
+        return f"Lean ended ({self.reason})"
 
 
 StepResult = ProofState | TacticError | Timeout | Cancelled | SessionLost

@@ -14,15 +14,13 @@ def fault(result: Timeout | SessionLost | Cancelled) -> Fault:
     match result:
         case Timeout():
             return Fault(
-                f"timed out: Lean had not finished after {result.seconds:g} s, so nothing is "
-                "known; give more seconds, or less to do"
+                f"timed out: {result}, so nothing is known; give more seconds, or less to do"
             )
         case Cancelled():
             return Fault("cancelled: nothing is known")
         case SessionLost():
             return Fault(
-                f"lost: Lean ended ({result.reason}), so nothing is known; another one is started "
-                "for the next call"
+                f"lost: {result}, so nothing is known; another one is started for the next call"
             )
 
 

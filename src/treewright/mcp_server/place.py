@@ -24,7 +24,7 @@ from treewright.lean.workspace.project import Project
 from treewright.mcp_server.call import Call
 
 MOST_HEAP_BYTES = 1_200_000_000
-"""A Lean whose heap has grown beyond this is ended after the call."""
+"""A Lean whose heap has grown beyond this is ended after the call, whatever it is there for."""
 Reopen = Callable[[], tuple[Host, Project | None]]
 T = TypeVar("T")
 
@@ -125,11 +125,13 @@ class Place:
             kept = axioms == DEFAULT_AXIOMS
             replayer = bench.replayer if kept else bench.new_replayer(axioms)
             try:
-                with call.interrupting(_nothing, replayer.close):
+                # There is no gentle way to interrupt a judge.
+                with call.interrupting(replayer.close, replayer.close):
                     yield replayer
             finally:
                 if not kept:
                     replayer.close()
+                replayer.end_large(MOST_HEAP_BYTES)
                 if replayer.stale:
                     bench.renew()
 
@@ -161,6 +163,7 @@ class Place:
                 for each in made[1:]:
                     each.close()
                 _end_if_large(made[0])
+                replayer.end_large(MOST_HEAP_BYTES)
                 if replayer.stale:
                     bench.renew()
 
@@ -199,10 +202,6 @@ def _asked(call: Call, session: HostSession, question: Callable[[HostSession], T
 def _end_if_large(session: HostSession) -> None:
     if session.heap_bytes > MOST_HEAP_BYTES:
         session.close()
-
-
-def _nothing() -> None:
-    """There is no gentle way to interrupt a judge."""
 
 
 def _last_build(host: Host) -> float:

@@ -182,6 +182,7 @@ def verify(desk: Desk, given: VerifyArguments, call: Call) -> Verified:
         raise UsageError("axioms cannot allow sorryAx: a proof with sorry is none")
 
     def work(replayer: Replayer) -> Verified:
+        call.progress(0, None, "the replay check")
         verdict = replayer.text(
             original.text, candidate.text, given.targets, declarations=True, timeout=given.seconds
         )
