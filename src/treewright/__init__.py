@@ -86,8 +86,8 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """For completion: what is public, imported or not yet."""
-    return sorted({*globals(), *__all__})
+    """For completion: what is public, imported or not yet, and nothing else."""
+    return __all__
 
 
 if not TYPE_CHECKING:  # a name that is not there is an error for type checkers

@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,52 @@ import pytest
 import treewright as package
 from tests.here import Program
 
-PAGE = (Path(__file__).parents[2] / "docs/python.md").read_text("utf-8")
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "python.md").read_text("utf-8")
+
+
+def snippets(path: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", path.read_text("utf-8"), re.M | re.S)
+
+
+SNIPPETS = snippets(DOCS / "python.md")
 
 
 def test_the_page_lists_what_is_exported_and_nothing_else() -> None:
     listed = re.findall(r"^\| `(\w+)` \| [^`]", PAGE, re.M)
     assert sorted(listed) == sorted(package.__all__)
-    assert set(package.__all__) <= set(dir(package))
+    assert dir(package) == sorted(package.__all__)
+
+
+def taught(path: Path) -> Iterator[tuple[str, str]]:
+    """Every name inside the package that a page imports or mentions: its module, and the name."""
+    for snippet in snippets(path):
+        for node in ast.walk(ast.parse(snippet)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("treewright."):
+                yield from ((node.module or "", alias.name) for alias in node.names)
+            elif isinstance(node, ast.Import):
+                yield from ((a.name, "") for a in node.names if a.name.startswith("treewright."))
+    for name in re.findall(r"`(treewright(?:\.\w+){2,})", path.read_text("utf-8")):
+        module, _, attribute = name.rpartition(".")
+        yield (module, attribute) if attribute[0].isupper() else (name, "")
+
+
+def test_pages_import_what_is_public_or_listed_and_the_list_has_no_more() -> None:
+    listed: set[tuple[str, str]] = set()
+    for module, names in re.findall(r"^\| `(treewright\.[\w.]+)` \| (.*?) \|", PAGE, re.M):
+        listed |= {(module, name) for name in re.findall(r"`(\w+)`", names) or [""]}
+    # names.md has what the documents' names became, of which most are private.
+    pages = [path for path in DOCS.glob("*.md") if path.name not in ("python.md", "names.md")]
+    assert {pair for path in pages for pair in taught(path)} == listed
+    for module, name in listed:
+        exec(f"from {module} import {name or '*'}", {})
+
+
+def test_snippets_take_from_the_package_what_it_exports() -> None:
+    for path in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
+        for snippet in snippets(path):
+            code = re.sub(r"^(from|import) .*", "", snippet, flags=re.M)
+            assert set(re.findall(r"\btreewright\.(\w+)", code)) <= set(package.__all__), path.name
 
 
 def test_type_checkers_see_the_same_names() -> None:
