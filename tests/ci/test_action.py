@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import yaml
 
 from tests.docs.test_docs import COMMANDS, flags
 from tests.lean.projects import small_project
+from treewright.lean.native.toolchain import find_toolchain
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -49,6 +51,7 @@ class Runner:
     def __init__(self, workspace: Path, temporary: Path, event: dict[str, Any]) -> None:
         self.workspace = workspace
         self.temporary = temporary
+        self.added_to_path: list[str] = []
         self.contexts: dict[str, Any] = {
             "inputs": {name: given["default"] for name, given in ACTION["inputs"].items()},
             "github": {"event": event},
@@ -68,10 +71,10 @@ class Runner:
                 return str(found)
         return ""
 
-    def run(self, step: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    def run(self, step: dict[str, Any], **more: str) -> subprocess.CompletedProcess[str]:
         """One `run` step, with the files and the shell that a runner gives it."""
         assert step["shell"] == "bash"
-        files = {name: self.temporary / name for name in ("OUTPUT", "STEP_SUMMARY")}
+        files = {name: self.temporary / name for name in ("OUTPUT", "STEP_SUMMARY", "PATH")}
         for file in files.values():
             file.write_text("")
         script = self.temporary / "step.sh"
@@ -81,11 +84,13 @@ class Runner:
             cwd=self.workspace,
             env={
                 **os.environ,
-                "PATH": f"{self.temporary}:{os.environ['PATH']}",
+                "PATH": ":".join([*self.added_to_path, os.environ["PATH"]]),
                 "GITHUB_ACTIONS": "true",
+                "GITHUB_ACTION_PATH": str(ROOT),
                 "RUNNER_TEMP": str(self.temporary),
                 **{f"GITHUB_{name}": str(file) for name, file in files.items()},
                 **{name: self.value(given) for name, given in step.get("env", {}).items()},
+                **more,
             },
             capture_output=True,
             text=True,
@@ -96,6 +101,7 @@ class Runner:
         outputs = dict(line.split("=", 1) for line in lines)
         self.contexts["steps"][step.get("id", "")] = {"outputs": outputs}
         self.summary += files["STEP_SUMMARY"].read_text()
+        self.added_to_path = [*files["PATH"].read_text().splitlines(), *self.added_to_path]
         return done
 
 
@@ -126,13 +132,50 @@ def runner(tmp_path: Path, git_binary: str) -> Runner:
     workspace, temporary = tmp_path / "workspace", tmp_path / "temporary"
     git("clone", "-q", "--depth=1", "-b", "change", origin.as_uri(), str(workspace), cwd=tmp_path)
     temporary.mkdir()
-    program = temporary / "treewright"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m treewright "$@"\n')
-    program.chmod(0o755)
     return Runner(workspace, temporary, {"pull_request": {"base": {"sha": base}}})
 
 
-def test_a_pull_request(runner: Runner, git_binary: str) -> None:
+@pytest.fixture
+def installed(runner: Runner) -> Runner:
+    """What the install step leaves, without its seconds: the program under test on the path."""
+    program = runner.temporary / "treewright"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m treewright "$@"\n')
+    program.chmod(0o755)
+    runner.added_to_path.append(str(runner.temporary))
+    return runner
+
+
+def test_it_is_installed_and_the_next_step_finds_it(runner: Runner) -> None:
+    """The registry is played by the packages that are installed for the tests: pip is told by its
+    own variables to fetch nothing. What a wheel of the checkout has, and what has not, is real."""
+    packages = sysconfig.get_path("purelib")
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_COMPILE": "1"}
+    offline["PIP_NO_BUILD_ISOLATION"] = "0"  # which pip takes for: no isolation
+    done = runner.run(step("Install Treewright"), PYTHONPATH=packages, **offline)
+    assert done.returncode == 0, done.stdout + done.stderr
+    place = runner.temporary / "treewright"
+    assert runner.added_to_path == [str(place / "bin")]
+    (package,) = place.glob("lib/python*/site-packages/treewright")
+    source = ROOT / "src" / "treewright"
+    assert data_files(package) == data_files(source)
+    runner.contexts["inputs"]["base"] = "HEAD"
+    assert runner.run(step("Find the base")).returncode == 0
+    done = runner.run(step("Check the sorries"), PYTHONPATH=packages)
+    assert done.returncode == 0, done.stderr
+    assert runner.value("${{ steps.check.outputs.new }}") == "0"
+
+
+def data_files(package: Path) -> set[str]:
+    """Every file of the package, by its place in it."""
+    return {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+def test_a_pull_request(installed: Runner, git_binary: str) -> None:
+    runner = installed
     inputs = runner.contexts["inputs"]
     inputs |= {"lean": "wasm", "fail-on": "unproved", "simulations": "20"}
     found = runner.run(step("Find the base"))
@@ -163,6 +206,23 @@ def test_a_pull_request(runner: Runner, git_binary: str) -> None:
     runs = runner.workspace / ".treewright" / "proof_runs"
     certified = [json.loads(path.read_text())["certificate"] for path in runs.glob("*/result.json")]
     assert [bool(each) for each in certified].count(True) == 2
+
+
+def test_with_the_toolchain_of_the_project(installed: Runner) -> None:
+    """Where there is one. Without, what the job says is one line."""
+    installed.contexts["inputs"] |= {"lean": "native", "simulations": "20"}
+    assert installed.run(step("Find the base")).returncode == 0
+    toolchain = find_toolchain(installed.workspace)
+    if isinstance(toolchain, str):
+        done = installed.run(step("Check the sorries"))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "toolchain" in done.stderr
+        pytest.skip(f"the rest needs a Lean toolchain: {toolchain}")
+    subprocess.run([toolchain.lake, "build"], cwd=installed.workspace, check=True)
+    done = installed.run(step("Check the sorries"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "new: Foo/Use.lean:4:3: added: proved" in done.stdout
+    assert "wrong: proved" not in done.stdout
 
 
 def test_without_a_base_there_is_one_line(runner: Runner) -> None:
