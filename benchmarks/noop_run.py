@@ -10,17 +10,20 @@ import contextlib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 from unittest import mock
 
 from tests.toy import ToyRepository
 
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
 from treewright.tree.ideas.base import Idea, NodeContext, Proposals
 from treewright.tree.records.model import EvalOutcome, Recommendation
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import Shape
+from treewright.tree.running.dispatch import EvalExecutor
 from treewright.tree.running.runner import RunRequest, open_run
 
 IDEAS_PER_NODE = 100
@@ -51,6 +54,10 @@ def do_nothing(request: EvalRequest) -> EvalOutcome:
     )
 
 
+def _does_nothing(_: Work) -> EvalExecutor:
+    return cast("EvalExecutor", InlineExecutor(do_nothing))
+
+
 @contextlib.contextmanager
 def opened(
     repo: Path, run_id: str, evaluations: int, beam_width: int = BEAM_WIDTH
@@ -65,14 +72,13 @@ def opened(
     )
     free = mock.patch.object(expansion, "rehearsed_source", return_value=FreeIdeas())
     with free, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
-        coordinator.make_executor = lambda _: InlineExecutor(do_nothing)
+        coordinator.make_executor = _does_nothing
         yield coordinator
 
 
 def run(repo: Path, run_id: str, evaluations: int, beam_width: int = BEAM_WIDTH) -> None:
     with opened(repo, run_id, evaluations, beam_width) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
         assert len(coordinator.manifest.evaluations) == evaluations
 
 

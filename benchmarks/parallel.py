@@ -116,8 +116,7 @@ def _search(repo: Path, run_id: str, evaluations: int, make_executor, clock: Clo
     free = mock.patch.object(expansion, "make_source", return_value=FreeIdeas())
     with free, open_run(RunRequest(repo, run_id, shape=shape), clock) as coordinator:
         coordinator.make_executor = make_executor
-        while coordinator.advance():
-            pass
+        coordinator.finish()
     assert clock.outcomes == evaluations
 
 

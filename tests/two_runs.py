@@ -30,8 +30,7 @@ def search(repo: Path, run_id: str, ideas: int) -> None:
         ideas_per_node=ideas, beam_width=2, max_depth=1, sweep_config_limit=8, confirm_configs=4
     )
     with open_run(RunRequest(repo, run_id, shape=shape, preflight=False)) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
 
 
 def spending(run: Path, copy: Path, usage: Mapping[str, float]) -> Path:

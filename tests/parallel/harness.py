@@ -67,8 +67,7 @@ def _advance_to_the_end(
 ) -> None:
     if make_executor is not None:
         coordinator.make_executor = make_executor  # pyright: ignore[reportAttributeAccessIssue]
-    while coordinator.advance():
-        pass
+    coordinator.finish()
 
 
 class Shuffled:

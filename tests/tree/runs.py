@@ -24,8 +24,7 @@ def search(repo: Path, **shape: Any) -> Path:
     """Searches until there is a stop reason; returns the run directory."""
     request = RunRequest(repo=repo, run_id=RUN_ID, shape=Shape(**shape))
     with open_run(request) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
         return coordinator.store.run_dir
 
 

@@ -48,8 +48,7 @@ def run(toy: ToyRepository, policy: str | None = None, workers: int = 1, **more:
         extend=extend,
     )
     with open_run(request) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
         found = coordinator.manifest
     assert validate(toy.run_dir("run"), toy.path) == []
     return found

@@ -42,8 +42,7 @@ def beam(toy: ToyRepository, run_id: str, workers: int, **shape) -> Manifest:
         parallelism=Parallelism(max_evals=workers),
     )  # fmt: skip
     with open_run(request) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
         return coordinator.manifest
 
 

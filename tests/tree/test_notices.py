@@ -42,8 +42,7 @@ def run(
     with open_run(request) as coordinator:
         letter = commanding.letter(action, node or None, {}, spelled=str)
         inbox.submit(coordinator.store.run_dir, letter)
-        while coordinator.advance():
-            pass
+        coordinator.finish()
 
 
 def test_what_it_is_told(toy: ToyRepository, tmp_path: Path) -> None:

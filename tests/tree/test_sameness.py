@@ -33,8 +33,7 @@ def test_same_results_of_other_code_count_once(toy: ToyRepository, policy: str |
     )
     request = RunRequest(toy.path, RUN_ID, shape=shape, choosing=Choosing(policy=policy))
     with open_run(request) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
     run_dir = toy.run_dir(RUN_ID)
     manifest = store.load(run_dir)
     fates = [e.decision.fate for e in manifest.evaluations.values() if e.decision]

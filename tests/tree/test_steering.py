@@ -217,8 +217,7 @@ def test_a_boosted_node_comes_next(toy: ToyRepository, order: Any) -> None:
         preflight=False,
     )
     with open_run(request, observe) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
         found = coordinator.manifest
     assert validate(toy.run_dir("run"), toy.path) == []
     (record,) = records(found)

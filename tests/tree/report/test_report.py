@@ -83,8 +83,7 @@ def test_a_report_at_every_event_of_a_run(tmp_path: Path, dry_run: bool) -> None
             write_report(run_dir, store.load(run_dir))
 
     with open_run(RunRequest(repo=repo, run_id=RUN_ID, shape=shape), report) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
     text = (run_dir / "TREE_SUMMARY.md").read_text()
     assert ("Dry run" in text) == dry_run
     assert ("git checkout --detach treewright/run/node/n" in text) == (not dry_run)

@@ -64,8 +64,7 @@ def steady(
     with open_run(request, observer) as coordinator:
         if make_executor is not None:
             coordinator.make_executor = make_executor
-        while coordinator.advance():
-            pass
+        coordinator.finish()
         return coordinator.manifest
 
 

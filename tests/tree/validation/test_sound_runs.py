@@ -56,8 +56,7 @@ def test_unfinished_at_every_event(tmp_path: Path) -> None:
             found.update(finding.code for finding in validate(run_dir, repo))
 
     with open_run(RunRequest(repo=repo, run_id=RUN_ID, shape=shape), look) as coordinator:
-        while coordinator.advance():
-            pass
+        coordinator.finish()
     passing = {
         "manifest_missing",
         "path_missing",

@@ -240,8 +240,7 @@ class _Bench:
         request = RunRequest(repo=self._copy, run_id=run_id, config_path=path, shape=shape)
         self._say(f"trying {len(patches)} changes")
         with open_run(request) as coordinator:
-            while coordinator.advance():
-                pass
+            coordinator.finish()
             evaluations = coordinator.manifest.evaluations.values()
             run_dir = coordinator.store.run_dir
         return {_name(run_dir / each.idea_path): each for each in evaluations}

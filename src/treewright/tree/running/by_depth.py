@@ -21,9 +21,10 @@ from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Decision, Evaluation, Node
 from treewright.tree.records.steering import applied, banned_nodes
-from treewright.tree.running.coordinator import Coordinator, queued
+from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.generating import Generation, depends
+from treewright.tree.running.requesting import queued
 
 
 @dataclass(slots=True)
@@ -131,7 +132,7 @@ class DepthCoordinator(Coordinator):
         """Runs what is pending; returns when every evaluation of the depth has an outcome."""
         pending = [e.eval_id for e in self.peers() if e.status == "pending"]
         if pending:
-            self._ideas = {e.idea_path: self._read_idea(e) for e in self.peers()}
+            self._requests.keep_ideas(self.peers())
             self._dispatch(pending)
 
     def _decide(self, depth: int) -> None:

@@ -7,36 +7,31 @@ comes next, and when its fate is decided, is what `by_depth` and `steady` add.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel import untrusted
 from treewright.kernel.deadline import Fence
-from treewright.kernel.errors import StorageError
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.config import Config
-from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
+from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import work
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import SweepError
-from treewright.tree.ideas.expansion import Expander, asks_in_words, describe_node
-from treewright.tree.ideas.history import Outcomes
+from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, usage_log
+from treewright.tree.records import usage_log
 from treewright.tree.records.model import (
     UNSET,
     EvalError,
     EvalOutcome,
     Evaluation,
-    IdeaRecord,
     Manifest,
     Node,
     Unset,
@@ -53,9 +48,9 @@ from treewright.tree.running.faults import QUARANTINED, Halted
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.inbox import Inbox, Watch
 from treewright.tree.running.metering import Meter, caps_of
+from treewright.tree.running.requesting import Requests
 
 _MOST_LOSSES = 2
-_MOST_CONTEXTS = 256
 _PAUSE_TICK = 0.3
 _log = logging.getLogger("treewright")
 
@@ -78,11 +73,10 @@ class Coordinator(ABC):
     _worktrees: Worktrees = field(init=False)
     _expander: Expander = field(init=False)
     _confirmer: Confirmer = field(init=False)
-    _contexts: dict[tuple[str, int, object], str] = field(default_factory=dict, init=False)
     _fence: Fence = field(init=False)
     _deciding: DecidingFiles = field(init=False)
     _known: KnownResults = field(init=False)
-    _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
+    _requests: Requests = field(init=False)
     _swept_at: object = field(default=None, init=False)
     _owner: str = field(default="", init=False)
     _inbox: Inbox = field(init=False)
@@ -101,6 +95,9 @@ class Coordinator(ABC):
         self._inbox = Inbox(self.store.run_dir)
         self._expander = Expander(
             self.repo, self.store.run_dir, self.config, self.owner, self._fence
+        )
+        self._requests = Requests(
+            self.store, self.repo, self.config, self._deciding, self._expected, self.owner
         )
         self._confirmer = Confirmer(
             self._worktrees, self.config, self._deciding, self.owner, self._fence
@@ -124,6 +121,11 @@ class Coordinator(ABC):
                     raise
                 self.store.snapshot()
         return True
+
+    def finish(self, after_each: Callable[[], object] = lambda: None) -> None:
+        """Goes on until the search is over."""
+        while self.advance():
+            after_each()
 
     @abstractmethod
     def _go_on(self) -> None:
@@ -296,76 +298,18 @@ class Coordinator(ABC):
         return True
 
     def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
-        manifest, run_dir = self.manifest, self.store.run_dir
-        parent = manifest.nodes[evaluation.parent_node_id]
-        root_baseline = self._baseline(manifest.nodes[ROOT_NODE])
-        is_root = parent.node_id == ROOT_NODE
-        return EvalRequest(
-            tree_run_id=manifest.tree_run_id,
-            eval_id=evaluation.eval_id,
-            attempt=attempt,
-            parent_node_id=parent.node_id,
-            parent_commit=parent.commit,
-            idea_path=evaluation.idea_path,
-            idea=self._idea(evaluation),
-            parent_context=self._context(parent, evaluation),
-            repo=str(self.repo),
-            run_dir=str(run_dir),
-            config=self.config,
-            protected_paths=manifest.protected_paths,
-            expected_ids=self._expected,
-            sweep_config_limit=manifest.sweep_config_limit,
-            parent_baseline=root_baseline if is_root else self._baseline(parent),
-            root_baseline=root_baseline,
-            scoring_rule=manifest.scoring_rule,
-            commit_time=manifest.root_commit_time + evaluation.depth,
-            seed=manifest.seed,
-            owner=self.owner,
+        return self._requests.evaluation(
+            evaluation,
+            attempt,
             timeout_seconds=self.failure_rules.timeout_seconds,
-            root_commit=manifest.root_commit,
-            allowance=self.meter.allow(manifest, evaluation.eval_id, self._capacity),
+            allowance=self.meter.allow(self.manifest, evaluation.eval_id, self._capacity),
         )
 
     def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest:
         if not self.manifest.dry_run:
             _log.info("  %s  measured again on the held-out configs", evaluation.eval_id)
-        return self._confirmer.request(self.manifest, evaluation, attempt, self._idea(evaluation))
-
-    def _baseline(self, node: Node) -> KeptFile:
-        assert node.artifacts.baseline is not None
-        return self._deciding.held(node.artifacts.baseline)
-
-    def _idea(self, evaluation: Evaluation) -> bytes:
-        return self._ideas.get(evaluation.idea_path) or self._read_idea(evaluation)
-
-    def _read_idea(self, evaluation: Evaluation) -> bytes:
-        """Before any candidate's code could change it. As bytes, because text mode would
-        change the line endings of a patch."""
-        path = self.store.run_dir / evaluation.idea_path
-        try:
-            data = untrusted.read(path, untrusted.LARGEST_TEXT)
-        except OSError as error:
-            raise StorageError(f"cannot read the idea of {evaluation.eval_id}: {error}") from None
-        if hashlib.sha256(data).hexdigest() != evaluation.idea_sha256:
-            raise StorageError(
-                f"{path} is not the idea that was recorded for {evaluation.eval_id}; restore it "
-                "from a backup, or start a new run"
-            )
-        return data
-
-    def _context(self, node: Node, evaluation: Evaluation) -> str:
-        """What agents are told about the parent; made once for all that know the same."""
-        tells = asks_in_words(self.config)  # else nothing depends on what is known
-        key = (node.node_id, evaluation.depth, evaluation.seen if tells else None)
-        if key not in self._contexts:
-            if len(self._contexts) >= _MOST_CONTEXTS:
-                self._contexts.clear()
-            seen = evaluation.seen if isinstance(evaluation.seen, int) else None
-            outcomes = Outcomes(
-                self.repo, self.store.run_dir, self.config, self.manifest, node, seen
-            )
-            self._contexts[key] = describe_node(outcomes)
-        return self._contexts[key]
+        idea = self._requests.idea(evaluation)
+        return self._confirmer.request(self.manifest, evaluation, attempt, idea)
 
     # -- deciding -------------------------------------------------------------------------
 
@@ -379,17 +323,3 @@ class Coordinator(ABC):
     def _hold(self) -> None:
         """Takes what decides from now on into memory, also what came from other machines."""
         self._deciding.hold_all(self.manifest)
-
-
-def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
-    """The evaluation of that number: an idea to be tried on a node."""
-    eval_id = f"e{number:06d}"
-    return ev.Queued(
-        eval_id=eval_id,
-        parent_node_id=node.node_id,
-        depth=depth,
-        idea_id=f"{node.node_id}/{Path(idea.path).stem}",
-        idea_path=idea.path,
-        idea_sha256=idea.sha256,
-        experiment_dir=layout.experiment(eval_id),
-    )

@@ -169,8 +169,10 @@ def search(coordinator: Coordinator, *, until_done: bool) -> Path:
     """
     run_dir = coordinator.store.run_dir
     try:
-        while coordinator.advance() and until_done:
-            write_report(run_dir, coordinator.manifest)
+        if until_done:
+            coordinator.finish(lambda: write_report(run_dir, coordinator.manifest))
+        else:
+            coordinator.advance()
     except BaseException:
         with contextlib.suppress(Exception):  # what ended the search is what to report
             coordinator.store.lease.check()

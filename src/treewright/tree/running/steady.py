@@ -36,10 +36,11 @@ from treewright.tree.records.model import (
     Unset,
 )
 from treewright.tree.records.steering import applied, banned_ideas, injected
-from treewright.tree.running.coordinator import Coordinator, queued
+from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE
 from treewright.tree.running.generating import Generation, depends
 from treewright.tree.running.planning import Planned, Plans
+from treewright.tree.running.requesting import queued
 
 _RECENT = 32
 QUICK_SECONDS = 0.05
@@ -69,7 +70,7 @@ class SteadyCoordinator(Coordinator):
         self._plans.owe(self._expander.owed(self.manifest))
         open_ones = [e for e in self.manifest.evaluations.values() if e.decision is None]
         self._undecided = dict.fromkeys(e.eval_id for e in open_ones)
-        self._ideas = {e.idea_path: self._read_idea(e) for e in open_ones}
+        self._requests.keep_ideas(open_ones)
         to_measure = [
             name
             for e in open_ones
@@ -169,7 +170,7 @@ class SteadyCoordinator(Coordinator):
         evaluation = self.manifest.evaluations[event.eval_id]
         self._undecided[event.eval_id] = None
         self._deciding.hold_nodes([node])
-        self._ideas[idea.path] = self._read_idea(evaluation)
+        self._requests.keep_idea(evaluation)
         if not planned.is_reserved:
             self._standing.sequencer.tree.reserve(*planned.choice)
         self._turns.take(node.node_id)
@@ -220,7 +221,7 @@ class SteadyCoordinator(Coordinator):
             )
         )
         del self._undecided[evaluation.eval_id]
-        self._ideas.pop(evaluation.idea_path, None)
+        self._requests.forget_idea(evaluation)
         self._let_go(evaluation, node)
         self._promote_and_prune([node] if node is not None else [], [evaluation])
         self._standing.settle(evaluation, decision)
