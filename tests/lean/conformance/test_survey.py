@@ -47,6 +47,36 @@ def test_the_identical_theorem_is_proposed_with_its_arguments(session: HostSessi
     assert (use.args, use.unmet, use.loose) == (("x", "y", "z"), 0, 0)
 
 
+EVEN = """
+inductive Even : Nat → Prop
+  | zero : Even 0
+  | step {n : Nat} : Even n → Even (n + 2)
+"""
+
+
+def test_the_rules_of_a_predicate_are_lemmas(session: HostSession) -> None:
+    knowledge = known(session, EVEN + "theorem t (n : Nat) (h : Even n) : Even (n + 2) := by sorry")
+    (use,) = named(knowledge, "Even.step")
+    assert (use.args, use.unmet) == (("h",), 0)
+    assert {use.name for use in knowledge.uses} == {"Even.step"}, "and not what Lean makes of it"
+    assert not named(knowledge, "Even.zero")
+    knowledge = known(session, EVEN + "theorem t : Even 4 := by sorry")
+    assert [use.unmet for use in named(knowledge, "Even.step")] == [1]
+    assert not named(known(session, EVEN + "theorem t : Even 1 := by sorry"), "Even.step")
+
+
+def test_the_rules_of_the_librarys_predicates_are_lemmas_and_data_is_not(
+    session: HostSession,
+) -> None:
+    text = (
+        "theorem t (a : Nat) (l m : List Nat) (h : l.Perm m) : (a :: l).Perm (a :: m) := by sorry"
+    )
+    found = known(session, text, library=True).library
+    assert [use.unmet for use in found if use.name == "List.Perm.cons"] == [0]
+    data = known(session, "theorem t : Nonempty (List Nat) := by sorry", library=True).library
+    assert "List.cons" not in {use.name for use in data}
+
+
 def test_what_is_being_proved_is_not_proposed_and_neither_is_what_comes_later(
     session: HostSession,
 ) -> None:

@@ -2129,12 +2129,17 @@ def endsIn (e : Expr) (part : String) : Bool :=
   | some (.str _ last) => last == part
   | _ => false
 
-/-- Whether Lean sees the term in the pattern although they look different: `zero` and `0`, `succ n` and `3`. -/
+/-- Whether Lean sees the term in the pattern although they look different: `zero` and `0`, `succ n` and `3`, `n + 2` and `4`. -/
 def isSaidOtherwise (pattern term : Expr) : Bool :=
   if isNumber pattern == isNumber term then false else
   let (number, other) := if isNumber pattern then (pattern, term) else (term, pattern)
   let value := digitsOf number
-  if endsIn other "zero" then value == some 0 else !isNumber pattern && endsIn other "succ" && value != some 0
+  if endsIn other "zero" then value == some 0
+  else if isNumber pattern then false
+  else if endsIn other "succ" then value != some 0
+  else match other.isAppOf ``HAdd.hAdd, (other.getAppArgs.back?).bind digitsOf, value with
+    | true, some added, some value => added <= value
+    | _, _, _ => false
 
 /-- The variables of a pattern stand for something that Lean will find. -/
 partial def leaveToLean (pattern : Expr) (bound : Bound) : Bound :=
@@ -2403,7 +2408,9 @@ def relatedTo (goal : Goal) (own : Array Lemma) : Array String :=
 
 /-! ### Which lemmas there are -/
 
-def mayBeLemma (info : ConstantInfo) : Bool := info matches .thmInfo _ || info matches .axiomInfo _
+/-- Constructors: of predicates they are the rules. -/
+def mayBeLemma (info : ConstantInfo) : Bool :=
+  info matches .thmInfo _ || info matches .axiomInfo _ || info matches .ctorInfo _
 
 /-- What Lean makes by itself for types and definitions. -/
 def isGenerated (name : Name) : Bool :=
@@ -2411,7 +2418,7 @@ def isGenerated (name : Name) : Bool :=
   let last := texts.getLast?.getD ""
   let begins := ["_", "match_", "proof_", "induct", "fun_cases", "hcongr_", "noConfusion", "ofNat_eq_", "ctorIdx", "ctor_eq", "toCtorIdx"]
   texts.any (fun text => begins.any fun stem => text.startsWith stem)
-    || ["eq_def", "congr_simp", "sizeOf_spec"].contains last
+    || ["eq_def", "congr_simp", "sizeOf_spec", "rec", "recOn", "casesOn", "brecOn", "below"].contains last
     || (last.startsWith "eq_" && last.length > 3 && (last.toList.drop 3).all Char.isDigit)
 
 /-- What programs about programs are made of. -/
@@ -2445,7 +2452,8 @@ def indexLibrary (env : Environment) (own : NameSet) : Library :=
   let wanted (module : Name) : Bool := !own.contains module && module.getRoot != `Lean && module.getRoot != `Lake
   forImported env ({} : Library) wanted fun ⟨conclusion, lefts⟩ name info =>
     let (head, left) := headsOf info.type
-    if head.isAnonymous || isElsewhere name || isGenerated name then ⟨conclusion, lefts⟩
+    let isData := info matches .ctorInfo _ && !(env.find? head).any fun made => isPropSort (resultOf made.type)
+    if head.isAnonymous || isData || isElsewhere name || isGenerated name then ⟨conclusion, lefts⟩
     else
       let row := (name, info.type)
       let key := (head, left)

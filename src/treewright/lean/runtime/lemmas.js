@@ -11,8 +11,9 @@ const ENVIRONMENT = { asyncConsts: 3 }; // for readers with all rights, and for 
 const ASYNC_CONSTS = { latestFirst: 1 };
 const AXIOM = 0; // tags of a ConstantInfo; imported theorems come as axioms, without their proofs
 const THEOREM = 2;
+const CONSTRUCTOR = 6; // of a predicate: its rules
 // What Lean makes by itself for types and definitions, and what programs about programs are made of.
-const GENERATED = /(^|\.)(_|match_|proof_|eq_\d+$|eq_def$|induct|fun_cases|congr_simp$|hcongr_|sizeOf_spec$|noConfusion|ofNat_eq_|ctorIdx|ctor_eq|toCtorIdx)/;
+const GENERATED = /(^|\.)(_|match_|proof_|eq_\d+$|eq_def$|induct|fun_cases|congr_simp$|hcongr_|sizeOf_spec$|noConfusion|ofNat_eq_|ctorIdx|ctor_eq|toCtorIdx|(rec|recOn|casesOn|brecOn|below)$)/;
 const ELSEWHERE = /^(Lean|Lake|Std\.(Internal|Do|Sat|Tactic)|_private)\b/;
 const SIDED = new Set(['Eq', 'Iff', 'HEq']);
 
@@ -20,7 +21,7 @@ function createLemmas(heap, calls, names, environment, statements, given) {
   const { field, tag, inc, dec, readArray } = heap;
   const { call } = calls;
 
-  const mayBeLemma = (info) => tag(info) === AXIOM || tag(info) === THEOREM;
+  const mayBeLemma = (info) => tag(info) === AXIOM || tag(info) === THEOREM || tag(info) === CONSTRUCTOR;
 
   /** The heads of a borrowed conclusion and of its sides; '' where there is none. */
   function heads(type) {
@@ -42,6 +43,7 @@ function createLemmas(heap, calls, names, environment, statements, given) {
   /** Rows of the library by head: { conclusion, left, right }, each a Map from a head to [{ name, type }]. */
   function indexLibrary(env) {
     const index = { conclusion: new Map(), left: new Map(), right: new Map(), size: 0 };
+    const constants = statements.createConstants(env);
     const enter = (map, key, row) => { const rows = map.get(key); if (rows) rows.push(row); else map.set(key, [row]); };
     eachImported(env, (name, info, module) => {
       if (given.has(module)) return;
@@ -49,7 +51,7 @@ function createLemmas(heap, calls, names, environment, statements, given) {
       if (GENERATED.test(shown) || ELSEWHERE.test(shown)) return;
       const type = environment.typeOf(info);
       const [head, left, right] = heads(type);
-      if (head === '') return;
+      if (head === '' || (tag(info) === CONSTRUCTOR && !constants.isPredicate(head))) return;
       const row = { name: shown, type, lemma: undefined };
       index.size++;
       enter(index.conclusion, left ? `${head} ${left}` : head, row);

@@ -114,13 +114,16 @@ function createPatterns(heap, names, terms) {
 
   const digits = (n) => (n.head === 'OfNat.ofNat' && n.args.length > 1 ? n.args[1] : n).head.slice(1);
 
-  /** Whether Lean sees the term in the pattern although they look different: `zero` and `0`, `succ n` and `3`. */
+  /** Whether Lean sees the term in the pattern although they look different: `zero` and `0`, `succ n` and `3`, `n + 2` and `4`. */
   function isSaidOtherwise(pattern, term) {
     if (isNumber(pattern) === isNumber(term)) return false;
     const [number, other] = isNumber(pattern) ? [pattern, term] : [term, pattern];
     const value = digits(number);
     if (/\bzero$/.test(other.head)) return value === '0';
-    return other === pattern && /\bsucc$/.test(other.head) && value !== '0';
+    if (other !== pattern) return false;
+    if (/\bsucc$/.test(other.head)) return value !== '0';
+    const added = other.head === 'HAdd.hAdd' ? other.args.at(-1) : undefined;
+    return added !== undefined && isNumber(added) && BigInt(digits(added)) <= BigInt(value);
   }
 
   /**
