@@ -20,7 +20,7 @@ from treewright.search.andor import policies
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name one thing to prove"),
+        ([], "name one thing to prove: FILE.lean, FILE.lean:theorem, a project's directory"),
         (["A.lean", "--statement", "True"], "name one thing to prove"),
         (["nothing"], "cannot read 'nothing' as FILE.lean"),
         (["missing.lean"], "cannot read missing.lean: No such file"),
@@ -124,6 +124,7 @@ def test_the_policy_is_that_of_both_modes_and_cells_are_of_one() -> None:
     for mode in ("centralized", "distributed"):
         settings = settings_of({"mode": mode, "backup": "min", **chosen})
         policy = settings.policy
+        assert isinstance(policy, policies.Mcts)
         assert (policy.exploration, policy.backup, policy.widen_base) == (1.0, "min", 2.0)
         assert settings.axioms == ("Magic", "propext")
     assert set(settings_of({}).axioms) == {"propext", "Classical.choice", "Quot.sound"}

@@ -107,6 +107,8 @@ def test_sorries_are_what_lean_says_they_are(project: Path) -> None:
     assert first["imports"] == ["Init"]
     assert 0 <= first["difficulty"] <= 1
     assert "Nowhere" in document["problems"][0]["error"]
+    told = CliRunner().invoke(sorries, [str(project / "A.lean"), "--timeout", "300"])
+    assert told.stderr.splitlines()[-1] == "7 sorries in 1 file"
 
 
 def work_once(project: Path) -> tuple[Background, list[str]]:

@@ -9,6 +9,7 @@ import click
 from treewright.cli.hosts import chosen, host_of, host_options
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
+from treewright.kernel.rendering.numbers import count
 
 
 @click.command()
@@ -54,6 +55,7 @@ def sorries(
                 f"{record.file}:{record.line}:{record.column}: {record.declaration or '(no name)'} "
                 f"[difficulty {record.difficulty:.2f}]\n{context}    ⊢ {record.goal}"
             )
-        echo(f"{len(found)} sorries in {len(files)} files", err=True)
+        summary = f"{count(len(found), 'sorry', 'sorries')} in {count(len(files), 'file')}"
+        echo(summary, err=True)
     if problems:
         raise click.exceptions.Exit(EXIT_FAILURE)

@@ -100,14 +100,15 @@ def _dependencies() -> Iterator[Check]:
 
 
 def _requirements() -> dict[str, list[str]]:
-    """extra ("" for the core) -> package names."""
+    """extra ("" for the core) -> package names; without `all`, which is made of the others."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         for requirement in importlib.metadata.requires("treewright") or []:
             name = re.match(r"[A-Za-z0-9._-]+", requirement)
             extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
-            if name and name[0] != "treewright":  # `all` is made of the others
-                found.setdefault(extra[1] if extra else "", []).append(name[0])
+            of = extra[1] if extra else ""
+            if name and of != "all":
+                found.setdefault(of, []).append(name[0])
     return found
 
 

@@ -55,7 +55,10 @@ class GoalSpec:
 def parse(argument: str | None, statement: str | None) -> Target:
     """TARGET or `--statement`: exactly one of them."""
     if (argument is None) == (statement is None):
-        raise UsageError("name one thing to prove: FILE.lean, FILE.lean:theorem, or --statement")
+        raise UsageError(
+            "name one thing to prove: FILE.lean, FILE.lean:theorem, a project's directory, or "
+            "--statement"
+        )
     if statement is not None:
         if not statement.strip():
             raise UsageError("--statement is empty")
