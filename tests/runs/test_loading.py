@@ -49,7 +49,25 @@ def test_a_tree_run_as_columns(two_runs: ToyRepository) -> None:
     assert promoted == {row["node_id"] for row in run.nodes.rows() if row["depth"]}
     assert run.best["score"] == max(run.nodes["score"]) == run.summary["best"]["score"]
     assert all(row["seconds"] > 0 for row in rows)
-    assert type(run.nodes).__mro__[1] is dict, "what pandas.DataFrame takes as columns"
+
+
+def test_pandas_takes_every_table_in_one_call(two_runs: ToyRepository, tmp_path: Path) -> None:
+    import pandas
+
+    tree = treewright.load_run(two_runs.run_dir("two"))
+    proof = treewright.load_run(EARLIER / "centralized")
+    with treewright.open_search(tmp_path / "s", budget=3) as search:
+        search.run(lambda task: float(task.number))
+    own = treewright.load_run(tmp_path / "s")
+    assert isinstance(tree, TreeRun)
+    assert isinstance(proof, ProofRun)
+    assert isinstance(own, SearchRun)
+    tables = [tree.evaluations, tree.nodes, proof.goals, proof.simulations, proof.attempts]
+    for columns in (*tables, own.nodes):
+        frame = pandas.DataFrame(columns)
+        assert list(frame.columns) == list(columns)
+        assert len(frame) == columns.height > 0
+    assert pandas.DataFrame(tree.nodes)["score"].max() == tree.best["score"]
 
 
 def test_what_is_shown_is_escaped(two_runs: ToyRepository) -> None:
