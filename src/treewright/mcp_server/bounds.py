@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, TypedDict, TypeVar
 
 import msgspec
 
@@ -31,8 +31,18 @@ def clipped(text: str, longest: int = LONGEST_SHOWN) -> str:
     return f"{text[:longest]}… ({len(text) - longest} more characters)"
 
 
-def page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int, int | None]:
-    """A page, how many entries are not on it, and where the next one begins."""
+class Rest(TypedDict):
+    """How many entries are not on a page, and where the next one begins."""
+
+    left_out: int
+    next_offset: int | None
+
+
+def page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], Rest]:
     shown = list(items[offset : offset + limit])
-    end = offset + len(shown)
-    return shown, len(items) - len(shown), end if end < len(items) else None
+    return shown, rest_of(len(items), offset, len(shown))
+
+
+def rest_of(total: int, offset: int, shown: int) -> Rest:
+    end = offset + shown
+    return Rest(left_out=total - shown, next_offset=end if end < total else None)

@@ -19,7 +19,7 @@ from treewright.mcp_server.call import Call
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import answered
 from treewright.mcp_server.place import Place
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400, description="Time for Lean.")]
 
@@ -65,7 +65,7 @@ class CheckArguments(Arguments, frozen=True):
     offset: Offset = 0
 
 
-class Checked(Answer, frozen=True):
+class Checked(PagedAnswer, frozen=True):
     """`ok`: Lean took all of it, without an error and without `sorry`."""
 
     ok: bool
@@ -73,15 +73,13 @@ class Checked(Answer, frozen=True):
     warnings: int
     sorries: list[str]
     messages: list[Message]
-    left_out: int = 0
-    next_offset: int | None = None
 
 
 def check(desk: Desk, given: CheckArguments, call: Call) -> Checked:
     source = read_source(desk, given.path, given.text, given.project)
     result = answered(source.place.ask(call, lambda s: s.check(source.text, timeout=given.seconds)))
     call.go_on()
-    shown, left_out, following = page(result.diagnostics, given.offset, given.limit)
+    shown, rest = page(result.diagnostics, given.offset, given.limit)
     counts = [diagnostic.severity for diagnostic in result.diagnostics]
     return Checked(
         result.ok,
@@ -89,8 +87,7 @@ def check(desk: Desk, given: CheckArguments, call: Call) -> Checked:
         counts.count("warning"),
         [clipped(name, 200) for name in result.unproved[: given.limit]],
         [Message(d.severity, d.line, d.column + 1, clipped(d.text)) for d in shown],
-        left_out,
-        following,
+        **rest,
     )
 
 

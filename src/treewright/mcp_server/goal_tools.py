@@ -21,7 +21,7 @@ from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import Fault, answered, fault
 from treewright.mcp_server.goals import KeptGoal, Making
 from treewright.mcp_server.place import Place
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 
 # -- goals ----------------------------------------------------------------------------------
 
@@ -49,14 +49,12 @@ class GoalsArguments(Arguments, frozen=True):
     offset: Offset = 0
 
 
-class Goals(Answer, frozen=True):
+class Goals(PagedAnswer, frozen=True):
     """Every `sorry`, or the place that was asked for. `closed`: there is no goal left there."""
 
     goals: list[OpenGoal]
     total: int
     errors: int
-    left_out: int = 0
-    next_offset: int | None = None
     closed: bool = False
 
 
@@ -80,7 +78,7 @@ def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
         ]
         if at is not None and not found:
             return _nothing(text, at, result)
-        shown, left_out, following = page(found, given.offset, given.limit)
+        shown, rest = page(found, given.offset, given.limit)
         weight = len(text)
         listed = []
         for number, (sorry, state) in enumerate(shown, start=given.offset):
@@ -91,7 +89,7 @@ def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
             listed.append(OpenGoal(kept.name, *shown_as, clipped(sorry.declaration, 200)))
         kept_states = {state.state for _, state in shown}
         session.free([state for _, state in found if state.state not in kept_states])
-        return Goals(listed, len(found), len(result.errors), left_out, following)
+        return Goals(listed, len(found), len(result.errors), **rest)
 
     answer = source.place.ask(call, ask)
     call.go_on()

@@ -9,12 +9,12 @@ import msgspec
 
 from treewright.dashboard import diffs, tree_detail
 from treewright.kernel.errors import UsageError
-from treewright.mcp_server.bounds import Limit, Offset, clipped, page
+from treewright.mcp_server.bounds import Limit, Offset, clipped, page, rest_of
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.repository import require_confined
 from treewright.mcp_server.run_tools import RunName, find, known
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Evaluation
 
@@ -66,14 +66,12 @@ class DiffArguments(Arguments, frozen=True):
     offset: Offset = 0
 
 
-class Diff(Answer, frozen=True):
-    """A piece of a unified diff; `next_offset` continues it."""
+class Diff(PagedAnswer, frozen=True):
+    """A piece of a unified diff, counted in characters."""
 
     item: str
     commit: str
     diff: str
-    left_out: int = 0
-    next_offset: int | None = None
 
 
 def diff(desk: Desk, given: DiffArguments, call: Call) -> Diff:
@@ -89,9 +87,8 @@ def diff(desk: Desk, given: DiffArguments, call: Call) -> Diff:
     if found.problem:
         raise UsageError(f"no diff of {item}: {found.problem}")
     piece = found.text[given.offset : given.offset + LONGEST_DIFF]
-    end = given.offset + len(piece)
-    left_out = len(found.text) - len(piece)
-    return Diff(item, commits["own"], piece, left_out, end if end < len(found.text) else None)
+    rest = rest_of(len(found.text), given.offset, len(piece))
+    return Diff(item, commits["own"], piece, **rest)
 
 
 # -- ideas ----------------------------------------------------------------------------------
@@ -114,13 +111,11 @@ class Idea(Answer, frozen=True):
     score: float | None = None
 
 
-class Ideas(Answer, frozen=True):
+class Ideas(PagedAnswer, frozen=True):
     """The best first, then those without a score."""
 
     ideas: list[Idea]
     total: int
-    left_out: int = 0
-    next_offset: int | None = None
 
 
 def ideas(desk: Desk, given: IdeasArguments, call: Call) -> Ideas:
@@ -131,7 +126,7 @@ def ideas(desk: Desk, given: IdeasArguments, call: Call) -> Ideas:
             (each for each in there.evaluations.values() if each.status != "pending"),
             key=lambda each: (-_score(each), each.eval_id),
         )
-        shown, left_out, following = page(tried, given.offset, given.limit)
+        shown, rest = page(tried, given.offset, given.limit)
         listed = []
         for each in shown:
             found = tree_detail.detail(run.path, there, each.eval_id) or {}
@@ -145,7 +140,7 @@ def ideas(desk: Desk, given: IdeasArguments, call: Call) -> Ideas:
                     each.root_relative.score if each.root_relative else None,
                 )
             )
-    return Ideas(listed, len(tried), left_out, following)
+    return Ideas(listed, len(tried), **rest)
 
 
 def _score(evaluation: Evaluation) -> float:

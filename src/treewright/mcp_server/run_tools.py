@@ -12,7 +12,7 @@ from treewright.kernel.errors import UsageError
 from treewright.mcp_server.bounds import Limit, Offset, clipped, page
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.desk import Desk
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 from treewright.tree.records.model import Manifest
 
 _NO_RUNS = {"bank": "the ledger of a portfolio", "experiment": "an experiment"}
@@ -66,17 +66,15 @@ class RunLine(Answer, frozen=True):
     of: int | None = None
 
 
-class Runs(Answer, frozen=True):
+class Runs(PagedAnswer, frozen=True):
     runs: list[RunLine]
     total: int
-    left_out: int = 0
-    next_offset: int | None = None
 
 
 def runs(desk: Desk, given: RunsArguments, call: Call) -> Runs:
     there = [run for run in desk.runs.scan() if run.kind not in _NO_RUNS]
-    shown, left_out, following = page(there, given.offset, given.limit)
-    return Runs([_line(desk, run) for run in shown], len(there), left_out, following)
+    shown, rest = page(there, given.offset, given.limit)
+    return Runs([_line(desk, run) for run in shown], len(there), **rest)
 
 
 def _line(desk: Desk, run: RunRef) -> RunLine:
@@ -84,13 +82,15 @@ def _line(desk: Desk, run: RunRef) -> RunLine:
         _require_plain(desk, run)
     except UsageError as error:
         return RunLine(run.key, run.kind, "damaged", clipped(str(error), 300))
-    found = _summary(desk, run)
-    progress = found.get("progress", {})
-    now = found["liveness"]
+    return _line_of(run, _summary(desk, run))
+
+
+def _line_of(run: RunRef, found: dict[str, Any]) -> RunLine:
+    progress, now = found.get("progress", {}), found["liveness"]
+    detail = clipped(now.detail, 300)
     return RunLine(
-        run.key, run.kind, now.state, clipped(now.detail, 300), progress.get("done", 0),
-        progress.get("of"),
-    )  # fmt: skip
+        run.key, run.kind, now.state, detail, progress.get("done", 0), progress.get("of")
+    )
 
 
 def _summary(desk: Desk, run: RunRef) -> dict[str, Any]:
@@ -114,13 +114,7 @@ class Best(Answer, frozen=True):
     branch: str = ""
 
 
-class Status(Answer, frozen=True):
-    run: str
-    kind: str
-    state: str
-    detail: str
-    done: int = 0
-    of: int | None = None
+class Status(RunLine, frozen=True):
     running: int = 0
     failed: int = 0
     proved: int = 0
@@ -142,24 +136,23 @@ def status(desk: Desk, given: StatusArguments, call: Call) -> Status:
     best = found.get("best")
     metric = found.get("metric", {})
     return Status(
-        run.key,
-        run.kind,
-        found["liveness"].state,
-        clipped(found["liveness"].detail, 300),
-        progress.get("done", 0),
-        progress.get("of"),
-        progress.get("running", 0),
-        progress.get("failed", 0),
-        progress.get("proved", 0),
-        progress.get("depth", 0),
-        clipped(str(found.get("policy") or ""), 200),
-        clipped(str(found.get("target") or ""), 500),
-        clipped(f"{metric.get('direction', '')} {metric.get('name', '')}".strip(), 200),
-        Best(best["node"], best["score"], best["gain"], best["low"], best["high"],
-             clipped(best["ref"] or "", 300)) if best else None,
-        found.get("eta_seconds"),
-        tuple(clipped(change["words"], 300) for change in found.get("changes", [])[:10]),
-    )  # fmt: skip
+        **msgspec.structs.asdict(_line_of(run, found)),
+        running=progress.get("running", 0),
+        failed=progress.get("failed", 0),
+        proved=progress.get("proved", 0),
+        depth=progress.get("depth", 0),
+        policy=clipped(str(found.get("policy") or ""), 200),
+        target=clipped(str(found.get("target") or ""), 500),
+        metric=clipped(f"{metric.get('direction', '')} {metric.get('name', '')}".strip(), 200),
+        best=_best(best) if best else None,
+        eta_seconds=found.get("eta_seconds"),
+        changes=tuple(clipped(one["words"], 300) for one in found.get("changes", [])[:10]),
+    )
+
+
+def _best(found: dict[str, Any]) -> Best:
+    ref = clipped(found["ref"] or "", 300)
+    return Best(found["node"], found["score"], found["gain"], found["low"], found["high"], ref)
 
 
 # -- the tree -------------------------------------------------------------------------------
@@ -185,11 +178,9 @@ class Row(Answer, frozen=True):
     gain: float | None = None
 
 
-class Rows(Answer, frozen=True):
+class Rows(PagedAnswer, frozen=True):
     rows: list[Row]
     total: int
-    left_out: int = 0
-    next_offset: int | None = None
 
 
 def tree(desk: Desk, given: TreeArguments, call: Call) -> Rows:
@@ -197,7 +188,7 @@ def tree(desk: Desk, given: TreeArguments, call: Call) -> Rows:
     document = msgspec.json.decode(desk.trees.tree(run, None))
     found = document["nodes" if given.show == "nodes" else "evals"]
     found.sort(key=lambda row: row["id"])
-    shown, left_out, following = page(found, given.offset, given.limit)
+    shown, rest = page(found, given.offset, given.limit)
     rows = [
         Row(
             row["id"], row["depth"], row.get("parent") or "", clipped(row.get("title", ""), 160),
@@ -205,7 +196,7 @@ def tree(desk: Desk, given: TreeArguments, call: Call) -> Rows:
         )
         for row in shown
     ]  # fmt: skip
-    return Rows(rows, len(found), left_out, following)
+    return Rows(rows, len(found), **rest)
 
 
 def known(manifest: Manifest | None) -> Manifest:

@@ -12,7 +12,7 @@ from treewright.mcp_server.call import Call
 from treewright.mcp_server.check_tools import Seconds
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import Fault
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 from treewright.orchestrator.goals.project import records
 
 
@@ -41,15 +41,13 @@ class Problem(Answer, frozen=True):
     error: str
 
 
-class Sorries(Answer, frozen=True):
+class Sorries(PagedAnswer, frozen=True):
     """`complete`: every file was read, so there are no others."""
 
     sorries: list[OpenEnd]
     total: int
     files: int
     complete: bool
-    left_out: int = 0
-    next_offset: int | None = None
     problems: tuple[Problem, ...] = ()
 
 
@@ -84,15 +82,14 @@ def sorries(desk: Desk, given: SorriesArguments, call: Call) -> Sorries:
     if problems and not found and len(problems) == len(files):
         first = problems[0]
         raise Fault(f"no file could be read by Lean; the first: {first.file}: {first.error}")
-    shown, left_out, following = page(found, given.offset, given.limit)
+    shown, rest = page(found, given.offset, given.limit)
     return Sorries(
         shown,
         len(found),
         len(files),
         not problems,
-        left_out,
-        following,
         tuple(problems[: given.limit]),
+        **rest,
     )
 
 

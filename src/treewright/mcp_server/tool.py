@@ -24,6 +24,13 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a tool gives."""
 
 
+class PagedAnswer(Answer, frozen=True, kw_only=True):
+    """A part of what there is; `next_offset` continues it."""
+
+    left_out: int = 0
+    next_offset: int | None = None
+
+
 @dataclass(frozen=True)
 class Tool:
     """`work` runs in a thread. `seconds` gives how long a call may take, beside what it takes to
