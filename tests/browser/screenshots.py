@@ -20,6 +20,7 @@ from tests.dashboard.serving import served
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
+WIDTH, HEIGHT = 1280, 900
 PROOFS = """\
 theorem both (p q : Nat → Prop) : (∃ x, p x ∧ q x) → (∃ x, p x) ∧ (∃ x, q x) := by
   sorry
@@ -100,25 +101,29 @@ def shoot(browser: Browser, base: str) -> None:
         if key is None:
             continue
         page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         page.goto(f"{base}/{key}")
         expect(page.locator(".connection")).to_have_text("live", timeout=60_000)
         if name == "tree":
             page.get_by_role("button", name="Go to the best node").click()
             expect(page.locator(".diff .added").first).to_be_visible(timeout=60_000)
+            page.get_by_role("button", name="Show all").click()
         if name == "proof":
             page.get_by_role("button", name="sums").click()
-        save(page, f"{name}-{scheme}", height=900)
+        save(page, f"{name}-{scheme}", HEIGHT)
 
 
 def opened(browser: Browser, base: str) -> Page:
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
     page.goto(base)
     expect(page.locator("[data-key]").first).to_be_visible(timeout=60_000)
     return page
 
 
 def save(page: Page, name: str, height: int) -> None:
-    page.set_viewport_size({"width": 1280, "height": height})
+    page.set_viewport_size({"width": WIDTH, "height": height})
+    page.mouse.move(0, 0)  # nothing is hovered over
+    page.evaluate("scrollTo(0, 0)")
     # Two frames: the canvas is drawn on the next one.
     page.evaluate("new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))")
     page.screenshot(path=IMAGES / f"{name}.png")

@@ -34,7 +34,7 @@ async function update() {
     el("h1", null, "Comparison"),
     el("section", null, runs(answer, names)),
     el("section", null, el("h2", null, what(answer)), charts(answer, names)),
-    answer.differences.length ? el("section", null, el("h2", null, "Paired differences of the best"), differences(answer.differences)) : null,
+    answer.differences.length ? el("section", null, el("h2", null, answer.kind === "proof" ? "Differences, goal by goal" : "Paired differences of the best"), differences(answer.differences)) : null,
     answer.kind === "search" ? null : el("section", null, el("h2", null, answer.kind === "tree" ? "Ideas" : "Goals"), ideas(answer)),
     answer.notes.map((note) => el("p", { class: "soft" }, note)));
 }

@@ -83,11 +83,12 @@ export class Viewport {
     this.redraw();
   }
 
-  /** Moves as little as needed to have a point in sight, with some room around it. */
+  /** Moves as little as needed to have a point in sight, with some room around it, most of it on
+   * the right for its words. */
   reveal(x, y, room = 60) {
     const px = x * this.scale + this.x;
     const py = y * this.scale + this.y;
-    this.x += Math.max(0, room - px) - Math.max(0, px - (this.width - 2 * room));
+    this.x += Math.max(0, room - px) - Math.max(0, px - (this.width - Math.min(this.width / 2, 4 * room)));
     this.y += Math.max(0, room - py) - Math.max(0, py - (this.height - room));
     this.redraw();
   }
