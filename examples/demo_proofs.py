@@ -23,7 +23,7 @@ def main() -> int:
     started = time.monotonic()
     project = copied_project()
     before = open_proofs(project)
-    print(f"The Lean project is in {project}, with {before} times `sorry`\n", flush=True)
+    print(f"The Lean project is in {project}; {before} of its proofs are `sorry`\n", flush=True)
     command = ["treewright", "prove", ".", "--in-place"]
     print("$", *command, flush=True)
     done = subprocess.run(
@@ -63,7 +63,7 @@ def verdict(proved: int, wanted: int, left: int) -> int:
     """The exit code, with a word on stderr if the demo did not show what it should."""
     if proved == wanted and not left:
         return 0
-    print(f"demo: {proved} of {wanted} proved, {left} times `sorry` left", file=sys.stderr)
+    print(f"demo: {proved} of {wanted} proved; still `sorry`: {left}", file=sys.stderr)
     return 1
 
 

@@ -62,4 +62,4 @@ def test_it_fails_if_something_is_left_open(capsys: pytest.CaptureFixture[str]) 
     assert verdict(3, 3, 0) == 0
     assert verdict(2, 3, 1) == 1
     assert verdict(3, 3, 1) == 1
-    assert "2 of 3 proved, 1 times `sorry` left" in capsys.readouterr().err
+    assert "2 of 3 proved; still `sorry`: 1" in capsys.readouterr().err
