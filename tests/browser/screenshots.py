@@ -12,6 +12,7 @@ import sys
 import tempfile
 from math import ceil
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, Page, expect
 
@@ -21,6 +22,13 @@ from tests.dashboard.serving import served
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1280, 900
+PAGES: tuple[tuple[str, Literal["light", "dark"]], ...] = (
+    ("tree", "light"),
+    ("tree", "dark"),
+    ("proof", "light"),
+    ("experiment", "light"),
+    ("bank", "light"),
+)
 PROOFS = """\
 theorem both (p q : Nat → Prop) : (∃ x, p x ∧ q x) → (∃ x, p x) ∧ (∃ x, q x) := by
   sorry
@@ -90,13 +98,7 @@ def shoot(browser: Browser, base: str) -> None:
     below = page.get_by_role("table").bounding_box()
     assert below is not None
     save(page, "home-light", height=ceil(below["y"] + below["height"]))
-    for name, scheme in (
-        ("tree", "light"),
-        ("tree", "dark"),
-        ("proof", "light"),
-        ("experiment", "light"),
-        ("bank", "light"),
-    ):
+    for name, scheme in PAGES:
         key = next((one for one in keys if one.startswith(f"{name}/")), None)
         if key is None:
             continue
