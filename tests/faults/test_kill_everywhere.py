@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.decisions import decisions, repeated_evaluations
-from tests.toy import ToyRepository
+from tests.toy import CONFIG, SWEEP, ToyRepository
 from treewright.tree.validation import validate
 
 IDEA = str(Path(__file__).parents[2] / "README.md")
@@ -22,8 +22,13 @@ SHAPES = {
             "--sweep-config-limit", "8", "--dry-run"],
     "steady": ["--policy", "best-first", "--ideas-per-node", "2", "--max-depth", "2",
                "--dedupe-scope", "none", "--max-total-idea-evals", "3", "--lookahead", "2",
-               "--sweep-config-limit", "8", "--confirm-configs", "4"],
-    "exact": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "1"],
+               "--sweep-config-limit", "8", "--confirm-configs", "4", "--no-preflight"],
+    "exact": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "1",
+              "--no-preflight"],
+    "guarded": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8",
+                "--no-preflight"],
+    "capped": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8",
+               "--no-preflight", "--max-tokens", "1"],
     "extended": ["--ideas-per-node", "2", "--max-depth", "1", "--sweep-config-limit", "8",
                  "--dry-run", "--then", "--extend", "--max-depth", "2", "--patience", "3",
                  "--beam-width", "2", "--elites", "1"],
@@ -34,6 +39,11 @@ SHAPES = {
     "steered": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8",
                 "--dry-run", "--no-stop-on-empty-frontier",
                 "--then", "steer", "run", "budget", "--max-depth", "2",
+                "--then", "steer", "run", "pause",
+                "--then", "steer", "run", "resume",
+                "--then", "steer", "run", "stop",
+                "--then", "steer", "run", "resume",
+                "--then", "steer", "run", "reopen", "n0000",
                 "--then", "steer", "run", "ban", "nothing like it",
                 "--then", "steer", "run", "inject", IDEA, "--at", "n0000", "--first",
                 "--then", "steer", "run", "boost", "n0099",
@@ -46,19 +56,25 @@ SHAPES = {
                        "--then", "steer", "run", "boost", "n0000", "--times", "2",
                        "--then"],
 }  # fmt: skip
-PARTS = {"real": 2, "dry": 1, "steady": 2, "exact": 1, "extended": 1, "extended steady": 1,
-         "steered": 1, "steered steady": 1}  # fmt: skip
+PARTS = {**dict.fromkeys(SHAPES, 1), "real": 2, "steady": 2, "guarded": 3}
 """Into how many tests a shape's points are divided, so that they can run side by side."""
+ONLY_FIRST = ("guarded",)
+"""Shapes without events of their own, whose files and processes alone differ from those of another:
+every third point is enough."""
 
 
 @pytest.mark.parametrize(
-    ("shape", "part"), [(shape, part) for shape, parts in PARTS.items() for part in range(parts)]
+    ("shape", "part"),
+    [
+        (shape, part)
+        for shape, parts in PARTS.items()
+        for part in range(1 if shape in ONLY_FIRST else parts)
+    ],
 )
 def test_killed_anywhere_the_same_command_finishes_the_same_tree(
     toy: ToyRepository, tmp_path: Path, shape: str, part: int
 ) -> None:
-    if shape == "exact":
-        measure_exactly(toy)
+    PREPARED.get(shape, lambda _: None)(toy)
     trials = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.driver", str(toy.path), str(tmp_path / "work"),
          str(part), str(PARTS[shape]), *SHAPES[shape]],
@@ -78,6 +94,8 @@ def test_killed_anywhere_the_same_command_finishes_the_same_tree(
             if expected is None:
                 assert trial["what"] == "undisturbed"
                 expected = decisions(run_dir)
+                history = (run_dir / "events.jsonl").read_text()
+                assert all(f'"{each}"' in history for each in HAPPENED.get(shape, ())), history
             assert decisions(run_dir) == expected, where
             assert validate(run_dir, repo.path) == [], where
             assert repeated_evaluations(run_dir) == [], where
@@ -91,17 +109,68 @@ def test_killed_anywhere_the_same_command_finishes_the_same_tree(
     assert deaths == list(range(deaths[0], deaths[-1] + 1, PARTS[shape]))
 
 
+SEAL = """\
+import hashlib, hmac, os, subprocess, sys
+key = sys.stdin.readline().strip().encode()
+subprocess.run(["sh", "sweep.sh"], check=True, stdin=subprocess.DEVNULL)
+with open(os.environ["TREEWRIGHT_RESULTS_CSV"], "r+b") as file:
+    seal = hmac.new(key, file.read(), hashlib.sha256).hexdigest()
+    file.write(f"#seal {seal}\\n".encode())
+"""
+
+
 def measure_exactly(toy: ToyRepository) -> None:
     """One number that is deterministic, one that is repeated: the root is swept twice at the
     start, and a candidate in turns with its parent."""
-    config = (toy.path / "treewright.toml").read_text()
-    config = config.replace("primary = true", "primary = true\ndeterministic = true")
+    config = CONFIG.replace("primary = true", "primary = true\ndeterministic = true")
     toy.write("treewright.toml", config.replace("weight = 0.1", "weight = 0.1\nrepeats = 2"))
     toy.commit("one number")
 
 
+def guard(toy: ToyRepository) -> None:
+    """The sweep has a checkout of its own and seals its results."""
+    guarded = f'"{sys.executable} -I -S seal.py"\ncheckout = "root"\nsealed = true'
+    toy.write("treewright.toml", CONFIG.replace('"sh sweep.sh"', guarded))
+    toy.write("seal.py", SEAL)
+    script = SWEEP.replace("params.txt >", '"$TREEWRIGHT_CANDIDATE/params.txt" >')
+    toy.write("sweep.sh", script)
+    toy.commit("a sweep that is guarded")
+
+
+def repeat_an_idea(toy: ToyRepository) -> None:
+    """Other words for the same code, which is not measured again."""
+    first = min((toy.path / "ideas").iterdir())
+    same = first.read_text().replace("A reason.", "Another reason.")
+    toy.write(f"ideas/{first.stem}_again.md", same)
+    toy.commit("an idea in other words")
+
+
+def ask_a_model(toy: ToyRepository) -> None:
+    """What a call may cost is known before it is made, and is more than the cap lets be spent:
+    nobody is asked."""
+    endpoint = 'endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }'
+    planner = f'[agents.planner]\nbackend = "openai"\n{endpoint}\n'
+    toy.write("treewright.toml", f"{CONFIG}\n{planner}")
+    toy.commit("a planner")
+
+
+PREPARED = {
+    "exact": measure_exactly,
+    "guarded": guard,
+    "steady": repeat_an_idea,
+    "capped": ask_a_model,
+}
+HAPPENED = {
+    "steered": {"pause", "resume", "stop", "reopen", "ban", "inject", "boost", "budget"},
+    "steady": {"results_from"},
+    "capped": {"cap_reached"},
+}
+"""What a shape is there for: it must be in the history of the run that nothing disturbed."""
+
+
 def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
-    """Worktrees, branches and candidate directories beyond those of the promoted nodes."""
+    """Worktrees, branches and candidate directories beyond those of the promoted nodes, and of
+    evaluations that are still to be made."""
     run_dir = repo.run_dir("run")
     nodes = set() if expected["dry_run"] else set(expected["nodes"])
     listed = repo.git("worktree", "list", "--porcelain").split("\n\n")
@@ -113,4 +182,4 @@ def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
     found |= {branch.rpartition("/")[2] for branch in branches} ^ nodes
     found |= {path.name for path in (run_dir / "cand").glob("*")}
     found |= {str(path) for path in run_dir.rglob(".tw-tmp-*")}
-    return found
+    return found - {name for name, e in expected["evaluations"].items() if e["status"] == "pending"}

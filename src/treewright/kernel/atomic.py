@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -157,7 +158,10 @@ def is_temporary(name: str) -> bool:
     return name.startswith(_TEMP_PREFIX)
 
 
-def sweep_temporaries(directory: Path) -> None:
-    """Removes temp files that a killed writer left in `directory` (not below it)."""
+def sweep_temporaries(directory: Path, *, older_seconds: float | None = None) -> None:
+    """Removes temp files that a killed writer left in `directory` (not below it). Where others
+    may be writing, only those that nobody can be at any more."""
     for leftover in directory.glob(f"{_TEMP_PREFIX}*"):
-        leftover.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            if older_seconds is None or time.time() - leftover.lstat().st_mtime > older_seconds:
+                leftover.unlink()

@@ -16,6 +16,8 @@ from treewright.tree.records.model import Evaluation, Manifest
 from treewright.tree.repository.worktrees import Worktrees
 
 _KEPT_OF_A_FAILURE = ("*.md", "*.log", layout.SUMMARY)
+_WRITING_SECONDS = 3600.0
+"""Nobody takes longer to write a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,11 @@ def _run_marker(run_dir: Path) -> str:
 
 
 def remove_temporaries(run_dir: Path) -> None:
-    """Half-written files of a killed owner, in the directories that one run shares."""
+    """Half-written files of a killed owner, in the directories that one run shares, and of
+    somebody who was killed while steering it."""
     for directory in (run_dir, run_dir / layout.ARTIFACTS, run_dir / layout.PICTURES):
         atomic.sweep_temporaries(directory)
+    atomic.sweep_temporaries(run_dir / layout.STEERING, older_seconds=_WRITING_SECONDS)
 
 
 def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Retention) -> None:
