@@ -65,6 +65,13 @@ def test_the_rules_of_a_predicate_are_lemmas(session: HostSession) -> None:
     assert not named(known(session, EVEN + "theorem t : Even 1 := by sorry"), "Even.step")
 
 
+def test_an_alternative_names_what_is_explicit(session: HostSession) -> None:
+    knowledge = known(session, EVEN + "theorem t (n : Nat) (h : Even n) : Even (n + 4) := by sorry")
+    (made_of,) = [v.made_of for v in knowledge.variables if v.name == "h"]
+    assert made_of is not None
+    assert [len(a.fields) for a in made_of.alternatives] == [0, 2], "and not the implicit n"
+
+
 def test_the_rules_of_the_librarys_predicates_are_lemmas_and_data_is_not(
     session: HostSession,
 ) -> None:

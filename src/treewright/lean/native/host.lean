@@ -2522,7 +2522,10 @@ def isMotive (type : Expr) (depth motive : Nat) : Bool :=
 
 partial def minorFields (type : Expr) (depth motive : Nat) (soFar : Array (String × Bool) := #[]) : Option (Array (String × Bool)) :=
   match type with
-  | .forallE name domain body _ => minorFields body (depth + 1) motive (soFar.push (name.toString, isMotive domain depth motive))
+  | .forallE name domain body info =>
+    -- An alternative names only what is explicit.
+    let more := if info matches .default then soFar.push (name.toString, isMotive domain depth motive) else soFar
+    minorFields body (depth + 1) motive more
   | _ => if isMotive type depth motive then some soFar else none
 
 partial def alternativesOf (type : Expr) (depth : Nat) (motive : Option Nat) (soFar : Array Alternative := #[]) : Array Alternative :=

@@ -2,14 +2,16 @@
 /** What the variables and definitions in a goal are: how values are taken apart, what can be unfolded. */
 const { EXPR } = require('./terms.js');
 const { isVariable, NO_CONSTANT } = require('./outlines.js');
+const { BINDER_INFO } = require('./patterns.js');
 
 const DEFINITION = 1; // tags of a ConstantInfo
 const INDUCTIVE = 5;
 const CONSTRUCTOR = 6;
+const EXPLICIT = 0; // BinderInfo
 const INDUCTIVE_VAL = { numIndices: 2 };
 
 function createVariables(heap, calls, names, terms, environment, patterns) {
-  const { field, tag, inc, dec } = heap;
+  const { field, tag, scalar8, inc, dec } = heap;
   const { truth } = calls;
 
   /** How often a variable stands where an equation of the text wants a constructor: what induction on it lets one rewrite. */
@@ -72,6 +74,7 @@ function createVariables(heap, calls, names, terms, environment, patterns) {
       let depth = at;
       let inner = t;
       for (; tag(inner) === EXPR.forall; inner = field(inner, 2), depth++) {
+        if (scalar8(inner, BINDER_INFO) !== EXPLICIT) continue; // an alternative names only what is explicit
         fields.push({ name: names.show(field(inner, 0)), hypothesis: isMotive(field(inner, 1), depth, motive) });
       }
       if (isMotive(inner, depth, motive)) alternatives.push({ name: shown, fields });
