@@ -9,7 +9,7 @@ import pytest
 from tests.mcts.proving import Proving, SessionFactory
 from treewright.lean.replay import Replayer
 from treewright.lean.types import Hypothesis
-from treewright.mcts.extraction import Step
+from treewright.mcts.extraction import Step, render
 from treewright.mcts.presentation import Style, present, written
 from treewright.mcts.records import GoalView
 from treewright.mcts.replay import replay_live, replay_offline
@@ -84,6 +84,22 @@ def test_steps_are_put_together() -> None:
 def test_a_distinction_that_is_not_needed_is_left_out() -> None:
     step = split("by_cases h : p", chain("simp_all"), chain("exact absurd h g"))
     assert present(step, lambda text: text == "simp_all") == "simp_all"
+
+
+def test_limits_and_lemmas_that_are_not_needed_are_left_out() -> None:
+    last = Step("grind (gen := 4) (ematch := 3) [Even.step, add, Even.zero]")
+    script = Step("intro h", (((0,), last),))
+    asked: list[str] = []
+
+    def needs_two(text: str) -> bool:
+        asked.append(text)
+        return "Even.step" in text and "Even.zero" in text
+
+    assert present(script, needs_two) == "intro h\ngrind [Even.step, Even.zero]"
+    assert len(asked) == 5, "the limits, each lemma, and the whole"
+    needs_limits = "intro h\ngrind (gen := 4) (ematch := 3) [Even.step]"
+    assert present(script, lambda text: "gen" in text and "step" in text) == needs_limits
+    assert present(script, lambda text: text == render(script)) == render(script)
 
 
 def test_what_lean_refuses_is_not_shown() -> None:

@@ -22,6 +22,9 @@ _BARE = re.compile(r"(?P<how>induction|cases) [^|:;]*")
 _RENAMES = re.compile(r"rename_i (?P<names>[^;|\n]+)")
 _REWRITES = re.compile(r"rw \[(?P<rules>[^\n]*)\]")
 _INTRODUCES = re.compile(r"intro(?P<names>(?: [^\s;|<]+)+)")
+_GIVEN = re.compile(
+    r"(?P<how>grind|simp|simp_all)(?P<limits>(?: \(\w+ := \d+\))*)(?: \[(?P<lemmas>[\w.'?!, ]+)\])?"
+)
 _SIMPLE = re.compile(r"[\w?]+(?: [^|;<\n]*)?")
 
 
@@ -38,7 +41,7 @@ def present(step: Step, closes: Callable[[str], bool], indent: int = 2) -> str:
     plain = render(step)
     if plain.count("\n") > LONGEST_MINIMISED:
         return plain
-    step = _without_detours(step, closes)
+    step = _with_less(_without_detours(step, closes), closes)
     seen: set[str] = set()
     for style in (Style(indent), Style(indent, names=False)):
         text = written(step, style)
@@ -226,6 +229,65 @@ def _shortcuts(step: Step) -> Iterator[Step]:
         for shorter in _shortcuts(part):
             changed = (layout, shorter)
             yield replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
+
+
+def _with_less(step: Step, closes: Callable[[str], bool]) -> Step:
+    """Limits and lemmas that a tactic can do without are left out."""
+    checks = _MOST_CHECKS
+    for path in _paths(step):
+        for needless in _parts(_at(step, path).tactic):
+            if checks == 0:
+                return step
+            checks -= 1
+            changed = _changed(step, path, _without(_at(step, path).tactic, needless))
+            if closes(render(changed)):
+                step = changed
+    return step
+
+
+_LIMITS = ""
+
+
+def _parts(tactic: str) -> list[str]:
+    """What may not be needed: the limits, the lemmas, the last first."""
+    given = _GIVEN.fullmatch(tactic)
+    if given is None:
+        return []
+    lemmas = given["lemmas"].split(", ") if given["lemmas"] else []
+    return [_LIMITS] * bool(given["limits"]) + lemmas[::-1]
+
+
+def _without(tactic: str, part: str) -> str:
+    given = _GIVEN.fullmatch(tactic)
+    assert given is not None
+    lemmas = [lemma for lemma in (given["lemmas"] or "").split(", ") if lemma not in ("", part)]
+    return given["how"] + given["limits"] * (part != _LIMITS) + _listed(lemmas)
+
+
+def _listed(lemmas: Sequence[str]) -> str:
+    return f" [{', '.join(lemmas)}]" if lemmas else ""
+
+
+def _paths(step: Step) -> Iterator[tuple[int, ...]]:
+    """Where the steps of a script are, the first first."""
+    yield ()
+    for index, (_, part) in enumerate(step.parts):
+        yield from ((index, *rest) for rest in _paths(part))
+
+
+def _at(step: Step, path: tuple[int, ...]) -> Step:
+    for index in path:
+        step = step.parts[index][1]
+    return step
+
+
+def _changed(step: Step, path: tuple[int, ...], tactic: str) -> Step:
+    if not path:
+        return replace(step, tactic=tactic)
+    index, *rest = path
+    layout, part = step.parts[index]
+    changed = (layout, _changed(part, tuple(rest), tactic))
+    return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
 
 
 # What only takes the target apart is always needed.

@@ -60,6 +60,7 @@ def test_the_rules_of_a_predicate_are_lemmas(session: HostSession) -> None:
     assert (use.args, use.unmet) == (("h",), 0)
     assert {use.name for use in knowledge.uses} == {"Even.step"}, "and not what Lean makes of it"
     assert not named(knowledge, "Even.zero")
+    assert not named(knowledge, "Even.step", "forward"), "it would have no end"
     knowledge = known(session, EVEN + "theorem t : Even 4 := by sorry")
     assert [use.unmet for use in named(knowledge, "Even.step")] == [1]
     assert not named(known(session, EVEN + "theorem t : Even 1 := by sorry"), "Even.step")

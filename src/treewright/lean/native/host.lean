@@ -177,6 +177,8 @@ structure Lemma where
   says : Bool
   isLocal : Bool
   order : Nat
+  /-- Whether it is a constructor of what it concludes. -/
+  constructs : Bool := false
 
 structure Alternative where
   name : String
@@ -2390,7 +2392,8 @@ def ownUses (goal : Goal) (own : Array Lemma) : S (Array Use) := do
       if let some target := goal.target then rewriting ← rewrite lemma_ target parts "" goal rewriting
       for (fact, parts) in facts do
         if fact.name != lemma_.name then elsewhere ← rewrite lemma_ fact.node parts fact.name goal elsewhere
-    further ← forward lemma_ goal further
+    -- From a fact a constructor makes another one of its kind, and from that again.
+    unless lemma_.constructs do further ← forward lemma_ goal further
   return best concluding 24 ++ best rewriting 32 ++ best elsewhere 24 ++ best further 16
 
 /-- Names of the text's lemmas that are about what the goal is about: the greater part of their constants is in it. -/
@@ -2476,7 +2479,7 @@ def readOwn (own : NameSet) (declaration : String) : S (Array Lemma) := do
     let shown := userName name
     if isGenerated shown || name.hasMacroScopes || isOneself shown.toString then continue
     if let some lemma_ ← readLemma shown.toString info.type true order then
-      if lemma_.says then found := found.push lemma_
+      if lemma_.says then found := found.push { lemma_ with constructs := info matches .ctorInfo _ }
   return found.qsort fun a b => if a.order != b.order then a.order > b.order else a.name < b.name
 
 def fromLibrary (goal : Goal) (library : Library) : S (Array Use) := do

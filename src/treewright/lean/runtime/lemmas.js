@@ -85,7 +85,7 @@ function createLemmas(heap, calls, names, environment, statements, given) {
       if (!mayBeLemma(info)) return;
       const shown = names.showUser(name);
       if (GENERATED.test(shown) || names.isInaccessible(name) || isOneself(shown)) return;
-      const lemma = statements.read(shown, environment.typeOf(info), constants, NO_VARIABLES, { local: true, order });
+      const lemma = statements.read(shown, environment.typeOf(info), constants, NO_VARIABLES, { local: true, order, constructs: tag(info) === CONSTRUCTOR });
       if (lemma && lemma.says) found.push(lemma);
     };
     if (given.size > 0) eachImported(env, (name, info, module) => { if (given.has(module)) take(name, info, 0); });

@@ -2,7 +2,7 @@
 /**
  * Statements as lemmas: variables and premises in front, and what is concluded from them.
  *
- *   { name, binders: [{ name, info, type, premise }], conclusion, local, order }
+ *   { name, binders: [{ name, info, type, premise }], conclusion, local, order, constructs }
  *
  * A negation is a lemma that concludes `False` from one more premise.
  */

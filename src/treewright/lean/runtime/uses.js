@@ -55,7 +55,8 @@ function createUses(statements, lemmas, outline) {
     const sided = lemma.conclusion.head === 'Eq' || lemma.conclusion.head === 'Iff';
     if (sided && goal.target) rewrite(lemma, goal.target, '', goal, lists.rewrite);
     if (sided) for (const fact of goal.facts) if (fact.name !== lemma.name && !fact.turned) rewrite(lemma, fact.node, fact.name, goal, lists.at);
-    if (lemma.binders.some((b) => b.premise)) forward(lemma, goal, lists.forward);
+    // From a fact a constructor makes another one of its kind, and from that again.
+    if (!lemma.constructs && lemma.binders.some((b) => b.premise)) forward(lemma, goal, lists.forward);
   }
 
   function conclude(lemma, goal, into) {

@@ -138,7 +138,7 @@ def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
     for whole, other in (sides, sides[::-1]):
         factor = re.search(rf"(\d+) \* {re.escape(variable)}\b", other)
         if factor and variable not in whole.split():
-            yield f"({whole}) / {factor.group(1)}"
+            yield f"{whole if whole.isalnum() else f'({whole})'} / {factor.group(1)}"
 
 
 def _propositions(context: Context) -> list[str]:
