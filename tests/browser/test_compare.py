@@ -45,6 +45,7 @@ def test_two_runs_are_chosen_and_compared(
         assert width <= 0, f"{width} pixels too wide"
         page.goto(f"{server.base}/compare?run=tree/0/run&run=proof/0/proof")
         expect(page.locator("h1")).to_have_text("These runs cannot be compared")
+        expect(page.locator("main p")).to_contain_text(". Choose others")
 
 
 def test_two_proof_runs_by_goals_closed(page: Page, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ async function update() {
   shown = text;
   if (!answer || answer.problem) {
     put(main, el("h1", null, "These runs cannot be compared"),
-      el("p", null, answer?.problem || "One of them is not there. ", el("a", { href: "/" }, "Choose others")));
+      el("p", null, `${answer?.problem || "One of them is not there"}. `, el("a", { href: "/" }, "Choose others")));
     return;
   }
   const names = answer.runs.map((run) => run.name);
