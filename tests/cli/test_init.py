@@ -159,13 +159,37 @@ def test_command_refuses_to_overwrite_and_its_file_starts_a_search(
 
 def test_missing_baseline_is_said_in_the_next_steps(tmp_path: Path, treewright) -> None:
     repo = repository(tmp_path / "r", {"a.txt": ""})
-    done = treewright("init", cwd=repo)
+    done = treewright("init", "--no-sweep-template", cwd=repo)
     assert "--make-baseline" in done.stdout
     lines = (repo / "treewright.toml").read_text().splitlines()
-    listed = [line.split(":") for line in done.stdout.splitlines() if line.strip()[:5] == "line "]
+    listed = [line.split(":") for line in done.stdout.splitlines() if ", line " in line]
     assert len(listed) == 2
     for place, _ in listed:
-        assert "FILL_IN" in lines[int(place.split()[1]) - 1]
+        assert "FILL_IN" in lines[int(place.split()[-1]) - 1]
+
+
+def test_where_there_is_no_sweep_one_that_cannot_be_fooled_is_written(
+    tmp_path: Path, treewright
+) -> None:
+    repo = repository(tmp_path / "r", {"a.txt": ""})
+    done = treewright("init", cwd=repo)
+    assert done.returncode == 0, done.stderr
+    assert "treewright_sweep.py: `question`, `answer` and `judge`" in done.stdout
+    found = configuration.load(repo / "treewright.toml")
+    assert (found.sweep.checkout, found.sweep.sealed) == ("root", True)
+    assert "treewright_sweep.py" in found.protected_paths
+    assert configuration.unfilled(found) == []
+    (repo / "treewright.toml").unlink()
+    sweep = repo / "treewright_sweep.py"
+    sweep.write_text(sweep.read_text() + "# filled in\n")
+    assert treewright("init", cwd=repo).returncode == 0
+    assert sweep.read_text().endswith("# filled in\n"), "it was there"
+
+
+def test_a_sweep_that_finds_the_candidate_runs_from_a_checkout_of_its_own(tmp_path: Path) -> None:
+    script = 'cd "$TREEWRIGHT_CANDIDATE" && ./measure > "$TREEWRIGHT_RESULTS_CSV"\n'
+    repo = repository(tmp_path / "r", {"sweep.sh": script})
+    assert written(repo).sweep.checkout == "root"
 
 
 def test_outside_a_repository(tmp_path: Path, treewright) -> None:

@@ -24,6 +24,7 @@ from treewright.tree.deciding import gate, results, scoring
 from treewright.tree.ideas.text import blocks, language
 from treewright.tree.records import model
 from treewright.tree.report import reasons
+from treewright.tree.starter import openevolve
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -163,6 +164,28 @@ def test_toml_examples_load(path: Path) -> None:
     for block in blocks(path.read_text("utf-8")):
         if language(block) == "toml":
             msgspec.convert(REQUIRED | tomllib.loads(block.body), type=configuration.Config)
+
+
+def test_the_isolated_template_is_what_the_page_says(tmp_path: Path) -> None:
+    first, *_ = [
+        block.body
+        for block in blocks(page("docs/sweep-contract.md"))
+        if language(block) == "python" and "COLUMNS" in block.body
+    ]
+    template = openevolve.sweep_template()
+    begin, end = template.index("ALL_CONFIGS ="), template.index("# -- the rest need not")
+    limits = "SECONDS_A_CONFIG = 60.0\nLONGEST_ANSWER = 16 << 20\n"
+    head = template[:begin].replace("import os\n", "import os\nimport random\n", 1)
+    (tmp_path / "treewright_sweep.py").write_text(head + limits + first + template[end:])
+    (tmp_path / "model.py").write_text("def fit(xs, ys):\n    return 2.5, 4.0\n")
+    subprocess.run(
+        [sys.executable, "-I", "treewright_sweep.py"],
+        cwd=tmp_path,
+        env={"TREEWRIGHT_RESULTS_CSV": "out.csv", "TREEWRIGHT_SWEEP_CONFIG_LIMIT": "2"},
+        check=True,
+    )
+    found = results.read_results(tmp_path / "out.csv", ["rmse", "slope_error"])
+    assert found.sound_ids == {0, 1}
 
 
 def test_the_sweep_template_keeps_the_contract(tmp_path: Path) -> None:

@@ -25,22 +25,23 @@ from treewright.kernel.errors import UsageError
     help="Make it of a task for another program, in DIRECTORY.",
 )
 @click.option(
-    "--sweep-template",
-    is_flag=True,
-    help="Write a sweep to fill in too: a process a config, answers over a pipe.",
+    "--sweep-template/--no-sweep-template",
+    default=None,
+    help="Write a sweep to fill in: a process a config, answers over a pipe. [if none is there]",
 )
 @click.argument("directory", required=False, type=click.Path(path_type=Path, file_okay=False))
 def init(
     repo: Path | None,
     force: bool,
     origin: str | None,
-    sweep_template: bool,
+    sweep_template: bool | None,
     directory: Path | None,
 ) -> None:
     """Write a commented treewright.toml for a repository.
 
     Looks for tests, a sweep script, results and tunable code. What it cannot find out
-    says FILL_IN in the file, and is listed with its line.
+    says FILL_IN in the file, and is listed with its line. Where there is no sweep, one to
+    fill in is written too, which the code that is searched cannot fool.
 
     With --from openevolve, DIRECTORY has a program with an EVOLVE-BLOCK and an evaluator.py; a
     sweep that calls it is written beside it.
@@ -58,11 +59,14 @@ def init(
     place = directory or repo or Path(".")
     root = find_repository(place)
     path = root / config.DEFAULT_NAME
+    steps: list[str] = []
     if origin is None:
         _check_absent([path], force)
-        if sweep_template:
-            _write({root / openevolve.SWEEP: openevolve.sweep_template()}, force)
         found = survey(root)
+        if sweep_template or (sweep_template is None and found.sweep_script is None):
+            _write({root / openevolve.SWEEP: openevolve.sweep_template()}, force)
+            steps = [f"{openevolve.SWEEP}: `question`, `answer` and `judge`"]
+            found = survey(root)
         _write({path: render(found)}, force)
         has_baseline = found.results_csv is not None
     else:
@@ -72,7 +76,7 @@ def init(
         _write(files, force)
         has_baseline = False
     config.load(path)
-    _say_what_is_next(path, has_baseline=has_baseline)
+    _say_what_is_next(path, steps, has_baseline=has_baseline)
 
 
 def _check_absent(paths: Iterable[Path], force: bool) -> None:
@@ -90,18 +94,18 @@ def _write(files: dict[Path, str], force: bool) -> None:
         echo(f"Wrote {path}")
 
 
-def _say_what_is_next(path: Path, *, has_baseline: bool) -> None:
+def _say_what_is_next(path: Path, steps: list[str], *, has_baseline: bool) -> None:
     from treewright.tree import config
 
     text = path.read_text(encoding="utf-8")
-    steps = [
-        f"line {number}: {line.strip()}"
+    steps = steps + [
+        f"{config.DEFAULT_NAME}, line {number}: {line.strip()}"
         for number, line in enumerate(text.splitlines(), start=1)
         if config.FILL_IN in line and not line.startswith("#")
     ]
     echo("\nNext:")
     if steps:
-        echo(f"  fill in what {config.DEFAULT_NAME} does not know yet:")
+        echo("  fill in what only you know:")
         for step in steps:
             echo(f"    {step}")
     baseline = "" if has_baseline else "--make-baseline "

@@ -44,6 +44,8 @@ class Survey:
     tests_command: str | None
     sweep_command: str | None
     sweep_script: str | None
+    finds_candidate: bool
+    """Whether the sweep can run from another checkout than the candidate's."""
     results_csv: str | None
     columns: list[Column]
     idea_directory: str | None
@@ -65,6 +67,7 @@ def survey(repo: Path) -> Survey:
         tests_command=tests,
         sweep_command=run_script(script, prefix) if script else None,
         sweep_script=script,
+        finds_candidate=script is not None and "TREEWRIGHT_CANDIDATE" in _text(repo, script),
         results_csv=results,
         columns=columns,
         idea_directory=ideas,

@@ -15,6 +15,10 @@ sealed = true"""
 """For a sweep that was made by `init`."""
 
 
+_FROM_THE_ROOT = """\
+# It finds the candidate's code by TREEWRIGHT_CANDIDATE, and runs from a checkout of the root.
+checkout = "root\""""
+
 _THEIR_SWEEP = """\
 # Run it from a checkout of the root, out of a candidate's reach, once it finds the candidate's
 # code in the directory TREEWRIGHT_CANDIDATE (docs/sweep-contract.md):
@@ -77,7 +81,7 @@ def _sweep(found: Survey) -> str:
         note = f"# Replace {FILL_IN}. A template: docs/sweep-contract.md."
         command = FILL_IN
     own = found.sweep_script is not None and PurePosixPath(found.sweep_script).name == SWEEP
-    where = OWN_SWEEP if own else _THEIR_SWEEP
+    where = OWN_SWEEP if own else _FROM_THE_ROOT if found.finds_candidate else _THEIR_SWEEP
     return f"""\
 # Measures a candidate and writes one CSV row per config to the path in
 # TREEWRIGHT_RESULTS_CSV: config_id, status ("ok"), and the metrics below. It must honour
