@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.lean.projects import small_project
 from tests.readonly import read_only
 from tests.toy import ToyRepository
 from treewright.cli import doctor
@@ -193,3 +194,14 @@ def test_an_extra_that_is_made_of_others_is_no_line_of_its_own(
         monkeypatch.setattr("importlib.metadata.requires", lambda _, needs=needs: needs)
         extras = [check.name for check in machine.checks(None) if check.group == "extras"]
         assert extras == ["llm"]
+
+
+def test_a_lake_project_below_the_root_of_a_repository_is_found(
+    toy: ToyRepository, treewright
+) -> None:
+    below = small_project(toy.path / "proofs", A="theorem a : 1 = 1 := rfl\n")
+    done = treewright("doctor", cwd=below / "Foo")
+    said = " ".join(done.stdout.split())
+    assert f"Lake project {below}; 0 modules built by lake" in said
+    assert "its modules the bundled Lean has compiled 0, 1 when they are needed" in said
+    assert "core tactics on the bundled Lean, with the modules of proofs" in said

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.lean.projects import small_project
+from treewright.lean.projects import Kept, kept_modules
 from treewright.lean.session import MissingModule
+from treewright.lean.wasm.compiler import WasmCompiler
 from treewright.lean.workspace import store
 from treewright.lean.workspace.discovery import open_workspace
 from treewright.lean.workspace.lakefile import Options
@@ -318,3 +320,20 @@ def test_a_cache_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     ModuleStore(tmp_path / "link", b"secret").write("aa1", "A", b"bytes")
     assert ModuleStore(tmp_path / "real", b"secret").read("aa1", "A") == b"bytes"
+
+
+def test_what_is_compiled_can_be_told_without_lean(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "Foo" / "B.lean").write_text("import Foo.A\nwrong\n")
+    monkeypatch.setattr(WasmCompiler, "version", Joiner.version)
+    monkeypatch.setattr(WasmCompiler, "has", Joiner.has)
+    kept = ModuleStore(root.parent / "cache")
+    assert kept_modules(root, kept) == Kept(untried=5)
+    opened, _ = project(root)
+    opened.modules_for(["Foo.C"])
+    assert opened.problem_of("Foo.D")
+    found = kept_modules(root / "Foo", kept)
+    assert (found.compiled, found.untried) == (2, 1), "A and C; E was not looked at"
+    assert list(found.wrong) == ["Foo.B", "Foo.D"]
+    assert found.wrong["Foo.D"].endswith("(imported by Foo.D)")

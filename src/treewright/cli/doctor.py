@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from treewright.kernel.checkup import Check
     from treewright.tree.cheats import Trial
 
-# Modules that offer `checks(repo)`.
+# Modules that offer `checks(directory)`: of the repository, or None outside of one.
 PROVIDERS = (
     "treewright.kernel.checkup",
     "treewright.tree.checkup",
     "treewright.lean.checkup",
     "treewright.orchestrator.checkup",
 )
+
+# These get the directory that was named: a Lake project may lie below the repository's root.
+_OF_THE_DIRECTORY = ("treewright.lean.checkup", "treewright.orchestrator.checkup")
 
 _MARKS = {"ok": ("ok", "green"), "absent": ("--", "cyan")}
 _OUTCOMES = {
@@ -162,7 +165,8 @@ def _all_checks(repo: Path) -> list[Check]:
     found: list[Check] = []
     for name in PROVIDERS:
         try:
-            found.extend(importlib.import_module(name).checks(root))
+            place = repo.resolve() if name in _OF_THE_DIRECTORY else root
+            found.extend(importlib.import_module(name).checks(place))
         except TreewrightError as error:  # the others still have something to say
             part = name.split(".")[1]
             found.append(Check(part, part, "failed", str(error)))

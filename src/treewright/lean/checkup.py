@@ -9,6 +9,7 @@ from pathlib import Path
 from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.native.toolchain import find_project, find_toolchain, too_old
+from treewright.lean.projects import kept_modules
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.wasm.install import find_installed, installed_path, is_installed
 from treewright.lean.wasm.manifest import verify_home
@@ -16,6 +17,9 @@ from treewright.lean.wasm.manifest import verify_home
 _GROUP = "lean"
 _NAME = "bundled Lean"
 _NATIVE = "native Lean"
+_PROJECT = "Lake project"
+_COMPILED = "its modules"
+_MOST_SHOWN = 3
 _PROJECT_HINT = "--repo DIR looks elsewhere"
 _HINT = "treewright lean install (or the first run) fetches it"
 
@@ -41,10 +45,11 @@ def _native(start: Path) -> Iterator[Check]:
     """The Lake project around `start`, its toolchain, and what keeps native Lean in bounds."""
     project = find_project(start)
     if project is None:
-        yield Check(_GROUP, "Lake project", "absent", "not inside one", _PROJECT_HINT)
+        yield Check(_GROUP, _PROJECT, "absent", "not inside one", _PROJECT_HINT)
     else:
-        compiled = sum(1 for _ in (project / ".lake" / "build").rglob("*.olean"))
-        yield Check(_GROUP, "Lake project", "ok", f"{project}, {compiled} modules compiled")
+        built = sum(1 for _ in (project / ".lake" / "build").rglob("*.olean"))
+        yield Check(_GROUP, _PROJECT, "ok", f"{project}; {built} modules built by lake")
+        yield from _compiled(project)
     try:
         toolchain = find_toolchain(project)
     except TreewrightError as error:
@@ -62,6 +67,25 @@ def _native(start: Path) -> Iterator[Check]:
         yield Check(_GROUP, "sandbox", "absent", "native Lean runs with your rights", hint)
     else:
         yield Check(_GROUP, "sandbox", "ok", "bubblewrap; used with --sandbox")
+
+
+def _compiled(project: Path) -> Iterator[Check]:
+    """What the bundled Lean has of the project's modules."""
+    if not is_installed():
+        return
+    try:
+        kept = kept_modules(project)
+    except TreewrightError as error:
+        yield Check(_GROUP, _COMPILED, "failed", str(error))
+        return
+    parts = [f"the bundled Lean has compiled {kept.compiled}"]
+    if kept.untried:
+        parts.append(f"{kept.untried} when they are needed")
+    hint = ""
+    if kept.wrong:
+        parts.append(f"{len(kept.wrong)} cannot be imported")
+        hint = "; ".join(list(kept.wrong.values())[:_MOST_SHOWN])
+    yield Check(_GROUP, _COMPILED, "warning" if kept.wrong else "ok", ", ".join(parts), hint)
 
 
 def bundled_lean(group: str, name: str, ready: str) -> Check:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from treewright.lean.backend import Choice, open_host
 from treewright.lean.host import Host
+from treewright.lean.sorries import lean_files
 from treewright.lean.wasm.compiler import WasmCompiler
 from treewright.lean.wasm.install import Progress, ensure_installed, silent
 from treewright.lean.workspace.discovery import open_workspace
+from treewright.lean.workspace.lakefile import Options
 from treewright.lean.workspace.ordering import read_text
-from treewright.lean.workspace.project import Announce, Project
-from treewright.lean.workspace.store import ModuleStore
+from treewright.lean.workspace.project import Announce, Compiled, Project
+from treewright.lean.workspace.store import Header, ModuleStore
 
 
 def open_project(
@@ -47,3 +51,52 @@ def open_lean(
     if choice.backend != "wasm" or start is None:
         return host, None
     return host, open_project(start, announce)
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the cache knows of a project's modules: how many are compiled, why others cannot be,
+    how many nobody has tried as they are now."""
+
+    compiled: int = 0
+    wrong: dict[str, str] = field(default_factory=dict[str, str])
+    untried: int = 0
+
+
+def kept_modules(start: Path, store: ModuleStore | None = None) -> Kept:
+    """For the modules of the project around `start`. Starts no Lean and compiles nothing."""
+    workspace = open_workspace(start)
+    kept = Kept()
+    if workspace is None:
+        return kept
+    project = Project(workspace, _Untried(ensure_installed), store)
+    for path in lean_files(workspace.root):
+        module = workspace.module_of(path)
+        if module is None:
+            continue
+        try:
+            problem = project.problem_of(module)
+        except _NotThere:
+            kept.untried += 1
+            continue
+        if problem:
+            kept.wrong[module] = problem
+        else:
+            kept.compiled += 1
+    return kept
+
+
+class _NotThere(Exception):
+    pass
+
+
+class _Untried(WasmCompiler):
+    """Has the version of the bundled Lean, and does nothing."""
+
+    def headers(self, texts: Sequence[str]) -> list[Header]:
+        raise _NotThere
+
+    def compile(
+        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
+    ) -> NoReturn:
+        raise _NotThere

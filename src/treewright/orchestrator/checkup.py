@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.kernel.checkup import Check
+from treewright.kernel.errors import TreewrightError
+from treewright.lean.backend import choose
 from treewright.lean.checkup import bundled_lean
 from treewright.orchestrator.workers.base import LeanWorker
 from treewright.orchestrator.workers.factory import all_workers
@@ -13,13 +15,17 @@ from treewright.orchestrator.workers.lean_access import LeanAccess
 
 
 def checks(repo: Path | None) -> Iterator[Check]:
-    """A line a strategy. Nothing is started, fetched or asked."""
-    for worker in all_workers(LeanAccess()):
+    """A line a strategy, for the Lake project around. Nothing is started, fetched or asked."""
+    try:
+        choice = choose("auto", repo)
+    except TreewrightError:  # `lean` says what is wrong with the toolchain
+        choice = choose("wasm")
+    for worker in all_workers(LeanAccess(start=repo, choice=choice)):
         probe = worker.probe()
         name = str(worker.strategy)
         if not probe.available:
             yield Check("strategies", name, "absent", probe.detail, probe.hint)
-        elif isinstance(worker, LeanWorker):
+        elif isinstance(worker, LeanWorker) and choice.backend == "wasm":
             yield bundled_lean("strategies", name, probe.detail)
         else:
             yield Check("strategies", name, "ok", probe.detail)

@@ -88,7 +88,7 @@ class LeanWorker(abc.ABC):
         self._lean = lean
 
     def probe(self) -> Availability:
-        return Availability(True, "core tactics on the bundled Lean")
+        return Availability(True, f"core tactics on {self._lean.described}")
 
     @abc.abstractmethod
     async def close_hole(

@@ -18,6 +18,7 @@ from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.backend import Choice
 from treewright.lean.host import Host
 from treewright.lean.host_session import HostSession
+from treewright.lean.native.toolchain import find_project
 from treewright.lean.pool import LeanPool
 from treewright.lean.projects import open_project
 from treewright.lean.replay import Replayer, Verdict
@@ -67,6 +68,16 @@ class LeanAccess:
         self._finding = threading.Lock()
         self._well_formed: set[tuple[object, ...]] = set()
         self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
+
+    @property
+    def described(self) -> str:
+        """Which Lean, and what it has besides its library; for a report."""
+        project = find_project(self.start) if self.start is not None else None
+        if self.choice is not None and self.choice.backend == "native":
+            return "the project's own Lean" if project else "a Lean toolchain"
+        if project is None:
+            return "the bundled Lean"
+        return f"the bundled Lean, with the modules of {project.name}"
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLeanSession]:

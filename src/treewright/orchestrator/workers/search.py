@@ -32,7 +32,7 @@ class SearchWorker(LeanWorker):
     strategy = StrategyType.SEARCH
 
     def probe(self) -> Availability:
-        return Availability(True, "proof search on the bundled Lean")
+        return Availability(True, f"proof search on {self._lean.described}")
 
     async def close_hole(
         self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
