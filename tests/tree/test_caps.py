@@ -12,7 +12,6 @@ from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
 from treewright.tree.deciding import caps
 from treewright.tree.deciding.caps import Allowance
-from treewright.tree.records import forecast
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
@@ -112,23 +111,3 @@ def test_what_is_no_cap_is_refused() -> None:
     for text in ("0", "-1", "nan", "x", "chef=1", "coder="):
         with pytest.raises(UsageError, match="--max-tokens"):
             caps.parse({"tokens": [text]})
-
-
-def test_a_forecast_has_a_range_and_says_what_it_does_not_know(toy: ToyRepository) -> None:
-    paid(toy)
-    found = run(toy, caps={"cost_usd": {"all": 0.035}}, **SHAPE)
-    assert forecast.forecast(found, 1) is None, "it is over"
-    found.stop_reason = None
-    ahead = forecast.forecast(found, 2)
-    assert ahead is not None
-    assert ahead.evaluations == (5, 5)
-    assert ahead.tokens == (500, 500)
-    assert ahead.cost_usd == pytest.approx((0.05, 0.05))
-    assert 0 <= ahead.hours[0] <= ahead.hours[1]
-    assert (ahead.based_on, ahead.run) == (3, "run")
-    for evaluation in found.evaluations.values():
-        evaluation.usage = Usage(80, 20, 0.0, 100)
-    unknown = forecast.forecast(found, 2)
-    assert unknown is not None
-    assert unknown.cost_usd is None
-    assert "cost unknown" in forecast.words(unknown)

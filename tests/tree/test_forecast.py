@@ -1,0 +1,100 @@
+"""What the rest of a run may take, told from evaluations that have ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tree.making import evaluation, manifest
+from treewright.kernel import rundir
+from treewright.kernel.lease import Lease
+from treewright.llm.usage import Usage
+from treewright.tree.records import events as ev
+from treewright.tree.records import forecast, layout, store
+from treewright.tree.records.model import Manifest
+
+
+def measured(seconds: list[int], *, tokens: int = 100, cost: float = 0.01, **more) -> Manifest:
+    """A run of eight ideas, so many of which have ended, each after its time."""
+    settings = {"ideas_per_node": 8, "max_depth": 1, "tree_run_id": "run", "dry_run": False}
+    found = manifest(**(settings | more))
+    for number, took in enumerate(seconds, start=1):
+        one = evaluation(number)
+        one.started_at = "2026-01-01T00:00:00.000Z"
+        one.finished_at = f"2026-01-01T00:{took // 60:02d}:{took % 60:02d}.000Z"
+        one.usage = Usage(tokens, 0, cost)
+        found.evaluations[one.eval_id] = one
+    return found
+
+
+def test_what_never_varies_has_a_range_without_width() -> None:
+    found = forecast.forecast(measured([60, 60, 60]), 1)
+    assert found is not None
+    assert found.evaluations == (0, 5), "none is queued, five may come"
+    assert found.tokens == (0, 500)
+    assert found.cost_usd == pytest.approx((0, 0.05))
+    assert found.hours == pytest.approx((0, 5 / 60))
+    assert (found.based_on, found.run) == (3, "run")
+
+
+def test_the_range_is_a_prediction_interval() -> None:
+    """Mean 120 s, standard deviation 60 s, n = 4: t(0.9, 3) = 1.638 on either side of the
+    sum of four more, whose standard error is 60 * sqrt(4 + 16 / 4)."""
+    found = forecast.forecast(measured([60, 120, 180, 120]), 1)
+    assert found is not None
+    deviation = (2 * 60**2 / 3) ** 0.5
+    most = 4 * 120 + 1.6377 * deviation * 8**0.5
+    assert found.hours[1] * 3600 == pytest.approx(most, rel=1e-3)
+    two = forecast.forecast(measured([60, 120, 180, 120]), 2)
+    assert two is not None
+    assert two.hours[1] == pytest.approx(found.hours[1] / 2), "two at once"
+
+
+def test_what_is_queued_is_certain() -> None:
+    run = measured([60, 120, 60])
+    waiting = evaluation(4)
+    waiting.status = "pending"
+    run.evaluations[waiting.eval_id] = waiting
+    found = forecast.forecast(run, 1)
+    assert found is not None
+    assert found.evaluations == (1, 5)
+    assert 0 <= found.hours[0] < found.hours[1]
+
+
+def test_before_there_are_two_an_earlier_run_is_asked(tmp_path: Path) -> None:
+    """The newest real one that has something to tell."""
+    earlier = {
+        "old": measured([600, 600], created_at="2026-01-01T00:00:00Z"),
+        "newest": measured([60, 60, 60], tree_run_id="newest", created_at="2026-01-03T00:00:00Z"),
+        "rehearsal": measured([1, 1], dry_run=True, created_at="2026-01-04T00:00:00Z"),
+        "short": measured([1], created_at="2026-01-05T00:00:00Z"),
+        "run": measured([60]),
+    }
+    for name, recorded in earlier.items():
+        rundir.prepare(tmp_path / name)
+        lease = Lease.acquire(tmp_path / name / layout.LEASE)
+        owned = store.RunStore(tmp_path / name, lease, lambda _: None)
+        owned.record(ev.RunCreated(manifest=recorded))
+        owned.close()
+        lease.release()
+    (tmp_path / "no run").mkdir()
+    run = measured([60])
+    assert forecast.forecast(run, 1) is None, "nothing is known to tell from"
+    found = forecast.forecast(run, 1, tmp_path)
+    assert found is not None
+    assert (found.based_on, found.run) == (3, "newest")
+    assert found.evaluations == (0, 7)
+    assert "from 3 of run newest" in forecast.words(found)
+
+
+def test_a_run_that_is_over_and_a_price_that_is_unknown() -> None:
+    assert forecast.forecast(measured([60, 60], stop_reason="stopped"), 1) is None
+    run = measured([60, 60])
+    for one in run.evaluations.values():
+        one.usage = Usage(80, 20, 0.0, 100)
+    unknown = forecast.forecast(run, 2)
+    assert unknown is not None
+    assert unknown.cost_usd is None
+    assert unknown.tokens == (0, 600)
+    assert "cost unknown" in forecast.words(unknown)
