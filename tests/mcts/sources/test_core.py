@@ -42,6 +42,18 @@ def test_recursive_data_is_inducted_on_with_names_and_with_the_rest_general() ->
     assert "induction xs generalizing a with | nil => ?_ | cons x xs ih => ?_" in tactics
 
 
+@pytest.mark.parametrize(
+    ("target", "witness"),
+    [
+        ("∃ k, n = 4 * k + 3", "n / 4"),
+        ("∃ k, n = k + k", "n / 2"),
+        ("∃ k, n + 2 = k + k", "(n + 2) / 2"),
+    ],
+)
+def test_what_a_multiple_must_be_of_is_a_witness(target: str, witness: str) -> None:
+    assert f"refine ⟨{witness}, ?_⟩" in proposed(target, ("n", "Nat"))
+
+
 def test_split_only_where_there_is_something_to_split() -> None:
     assert "split" in proposed("(if c then 1 else 2) = x")
     assert "split" not in proposed("a = x")

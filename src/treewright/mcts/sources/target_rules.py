@@ -134,11 +134,16 @@ def _at_hand(context: Context, body: str) -> list[str]:
 
 
 def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
-    """For `n = 4 * k + 3`, what `k` must be: `n / 4`."""
+    """For `n = 4 * k + 3` what `k` must be, `n / 4`; for `n = k + k` half of it."""
+    name = re.escape(variable)
     for whole, other in (sides, sides[::-1]):
-        factor = re.search(rf"(\d+) \* {re.escape(variable)}\b", other)
-        if factor and variable not in whole.split():
-            yield f"{whole if whole.isalnum() else f'({whole})'} / {factor.group(1)}"
+        if variable in whole.split():
+            continue
+        factor = re.search(rf"(\d+) \* {name}\b", other)
+        twice = re.search(rf"(?<!\w){name} \+ {name}(?!\w)", other)
+        if factor or twice:
+            by = factor.group(1) if factor else "2"
+            yield f"{whole if whole.isalnum() else f'({whole})'} / {by}"
 
 
 def _propositions(context: Context) -> list[str]:
