@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +23,7 @@ from treewright import cli, lean, mcts, orchestrator
 from treewright.cli.main import main
 from treewright.lean import host_session, replay
 from treewright.lean.host_session import HostSession
+from treewright.lean.kept import Kept
 from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.workspace.project import Project
@@ -56,6 +58,28 @@ def _import_all() -> None:
             importlib.import_module(found.name)
 
 
+class LentProcess:
+    """One that its borrower cannot end."""
+
+    def __init__(self, kept: Kept[Any]) -> None:
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._kept, name)
+
+    def close(self) -> None:
+        pass
+
+
+def project_replayer(
+    shared: Replayer, project: Project, axioms: frozenset[str] = DEFAULT_AXIOMS
+) -> Replayer:
+    """For a project, with the judge that is there: it knows no project, and reads no text."""
+    made = Replayer(shared._home, axioms=axioms, project=project)
+    made._judge = cast("Kept[Any]", LentProcess(shared._judge))
+    return made
+
+
 def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
     """Another policy in the processes that are there."""
     made = Replayer(shared._home, axioms=axioms)
@@ -87,7 +111,7 @@ def lend_lean(
         project: Project | None = None,
     ) -> Replayer:
         if project is not None:
-            return Replayer(home, axioms=axioms, project=project)
+            return project_replayer(shared, project, axioms)
         return lent_replayer(shared, axioms)
 
     _import_all()

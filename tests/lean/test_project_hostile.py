@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.here import project_replayer
 from tests.lean.projects import opened, small_project
 from tests.lean.test_project_lean import HIJACK
 from treewright.lean.host_session import HostSession
@@ -23,47 +24,49 @@ OPTION = (
 )
 
 
-def _judged(home: LeanHome, root: Path, cache: Path, header: str, proof: str) -> Verdict:
+def _judged(shared: Replayer, root: Path, cache: Path, header: str, proof: str) -> Verdict:
     original = f"{header}theorem t : False := by\n  sorry\n"
-    with Replayer(home, project=opened(root, cache)) as checker:
+    with project_replayer(shared, opened(root, cache)) as checker:
         return checker.text(original, original.replace("sorry", proof), ["t"])
 
 
 def test_code_that_runs_at_import_cannot_give_the_judge_another_library(
-    tmp_path: Path, home: LeanHome
+    tmp_path: Path, replayer: Replayer, compiled: Path
 ) -> None:
     root = small_project(tmp_path / "foo", Evil=HIJACK)
     fake = root / "Foo" / "Fake" / "Lake" / "Util" / "Exit.lean"
     fake.parent.mkdir(parents=True)
     fake.write_text(BAD)
-    verdict = _judged(home, root, tmp_path / "cache", "import Foo.Evil\n", "exact bad")
+    verdict = _judged(replayer, root, compiled, "import Foo.Evil\n", "exact bad")
     assert verdict.reason == "kernel", verdict
 
 
 def test_a_module_is_not_the_librarys_because_its_name_begins_like_that(
-    tmp_path: Path, home: LeanHome
+    tmp_path: Path, replayer: Replayer, compiled: Path
 ) -> None:
     mid = "import Foo.Evil\nimport Lean.«../../../project/Foo/Evil»\n"
     root = small_project(tmp_path / "foo", Evil=BAD, Mid=mid)
-    verdict = _judged(home, root, tmp_path / "cache", "import Foo.Mid\n", "exact bad")
+    verdict = _judged(replayer, root, compiled, "import Foo.Mid\n", "exact bad")
     assert verdict.reason == "original", verdict
     assert "no module of Lean's library" in verdict.detail
 
 
-def test_the_name_of_an_option_is_no_text(tmp_path: Path, home: LeanHome) -> None:
+def test_the_name_of_an_option_is_no_text(
+    tmp_path: Path, replayer: Replayer, compiled: Path
+) -> None:
     root = small_project(tmp_path / "foo", Basic="def one := 1\n")
     with (root / "lakefile.toml").open("a") as lakefile:
         lakefile.write(f'leanOptions = {{ "{OPTION}" = 1000 }}\n')
-    verdict = _judged(home, root, tmp_path / "cache", "import Foo.Basic\n", "exact bad")
+    verdict = _judged(replayer, root, compiled, "import Foo.Basic\n", "exact bad")
     assert verdict.reason == "error", verdict
     assert "bad" in verdict.detail
 
 
 def test_a_project_whose_theorem_got_past_its_kernel_proves_nothing(
-    tmp_path: Path, home: LeanHome
+    tmp_path: Path, replayer: Replayer, compiled: Path
 ) -> None:
     root = small_project(tmp_path / "foo", Evil=BAD)
-    verdict = _judged(home, root, tmp_path / "cache", "import Foo.Evil\n", "exact bad")
+    verdict = _judged(replayer, root, compiled, "import Foo.Evil\n", "exact bad")
     assert verdict.reason == "kernel", verdict
 
 
@@ -76,16 +79,18 @@ macro "plain" t:term : tactic => `(tactic| trivial)
 """
 
 
-def test_code_that_is_not_there_is_a_verdict_and_no_fault(tmp_path: Path, home: LeanHome) -> None:
+def test_code_that_is_not_there_is_a_verdict_and_no_fault(
+    tmp_path: Path, replayer: Replayer, compiled: Path
+) -> None:
     """A function with an unused argument has code of another name, which is not found."""
     using = "import Foo.Helper\ntheorem Foo.uses : True := helped 5\n"
     root = small_project(tmp_path / "foo", Helper=HELPER, Uses=using)
-    project = opened(root, tmp_path / "cache")
+    project = opened(root, compiled)
     lack = "it runs code that the bundled Lean has not got: helper._redArg"
     assert project.problem_of("Foo.Uses") == f"Foo.Uses does not compile: {lack}"
     original = "import Foo.Helper\ntheorem t : True := by\n  sorry\n"
     behind = f"{original}theorem u : True := helped 5\n"
-    with Replayer(home, project=project) as checker:
+    with project_replayer(replayer, project) as checker:
         assert checker.text(original, original.replace("sorry", "plain 5")).proved
         verdict = checker.text(original, original.replace("sorry", "exact helped 5"))
         assert (verdict.reason, verdict.detail) == ("error", f"the candidate: {lack}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.here import project_replayer
 from tests.lean import lying_module
 from tests.lean.projects import BASIC, EVEN, SAMPLE, opened, small_project
 from treewright.lean.host_session import HostSession
@@ -31,8 +32,8 @@ def session(home: LeanHome, sample: Project) -> Iterator[HostSession]:
 
 
 @pytest.fixture(scope="module")
-def checker(home: LeanHome, sample: Project) -> Iterator[Replayer]:
-    with Replayer(home, project=sample) as shared:
+def checker(replayer: Replayer, sample: Project) -> Iterator[Replayer]:
+    with project_replayer(replayer, sample) as shared:
         yield shared
 
 
@@ -136,13 +137,13 @@ Small = Callable[..., tuple[Path, Replayer]]
 
 
 @pytest.fixture
-def small(tmp_path: Path, home: LeanHome, compiled: Path) -> Iterator[Small]:
+def small(tmp_path: Path, replayer: Replayer, compiled: Path) -> Iterator[Small]:
     """A project of some modules, and a replay check for it."""
     started: list[Replayer] = []
 
     def make(**modules: str) -> tuple[Path, Replayer]:
         root = small_project(tmp_path / "foo", **modules)
-        started.append(Replayer(home, project=opened(root, compiled)))
+        started.append(project_replayer(replayer, opened(root, compiled)))
         return root, started[-1]
 
     yield make
