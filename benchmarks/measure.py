@@ -6,9 +6,11 @@ the turns is compared. Absolute times say something of this machine only; ratios
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -47,6 +49,17 @@ def seconds(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
+
+
+def file_system(path: Path) -> str:
+    """What a directory is on: ext4, tmpfs, overlay."""
+    path, found = path.resolve(), ("", "unknown")
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            point, kind = line.split()[1:3]
+            if path.is_relative_to(point) and len(point) >= len(found[0]):
+                found = point, kind
+    return found[1]
 
 
 def take_turns(

@@ -16,6 +16,7 @@ from unittest import mock
 from tests.toy import ToyRepository
 
 from treewright.kernel.executors.inline import InlineExecutor
+from treewright.tree.deciding import sameness, scoring
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
@@ -71,7 +72,9 @@ def opened(
         dedupe_scope="none",
     )
     free = mock.patch.object(expansion, "rehearsed_source", return_value=FreeIdeas())
-    with free, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
+    # All have the root's results, and by the present rule the same results count once.
+    before = mock.patch.object(scoring, "RULE", sameness.SAME_RESULTS - 1)
+    with free, before, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
         coordinator.make_executor = _does_nothing
         yield coordinator
 

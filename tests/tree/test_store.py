@@ -235,3 +235,22 @@ def test_ten_thousand_evaluations_cost_few_snapshots(tmp_path: Path, monkeypatch
     assert sum(written) < 8 * journal_size, "the rewriting is a constant share of the history"
     owned.close()
     assert len(json.loads((tmp_path / "manifest.json").read_text())["evaluations"]) == 10_000
+
+
+def test_a_snapshot_that_would_say_the_same_is_not_written_again(run_dir: Path) -> None:
+    owned = Owned(run_dir)
+    path = run_dir / "manifest.json"
+    try:
+        owned.store.snapshot()
+        first = path.stat().st_ino, path.read_bytes()
+        owned.store.snapshot()
+        assert (path.stat().st_ino, path.read_bytes()) == first
+        path.unlink()
+        owned.store.snapshot()
+        assert path.read_bytes() == first[1]
+        owned.store.record(queued(4))
+        owned.store.snapshot()
+        assert "e000004" in store.load(run_dir).evaluations
+        assert path.read_bytes() != first[1]
+    finally:
+        owned.close()

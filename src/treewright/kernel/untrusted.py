@@ -25,15 +25,26 @@ class NotPlain(OSError):
 
 def read(path: Path, largest: int, inside: Path | None = None) -> bytes:
     """The whole file. With `inside`, directories on the way may not lead out of it."""
-    with open_plain(path, largest, inside) as file:
-        data = file.read(largest + 1)
-    if len(data) > largest:  # it grew while it was read
+    fd, size = _open(path, largest, inside)
+    try:
+        data = os.read(fd, size + 1)
+        if len(data) != size:  # it changes while it is read
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                data += file.read(largest + 1 - len(data))
+    finally:
+        os.close(fd)
+    if len(data) > largest:
         raise NotPlain(_too_large(path, largest))
     return data
 
 
 def open_plain(path: Path, largest: int, inside: Path | None = None) -> BinaryIO:
     """Opens a regular file of at most `largest` bytes; anything else is NotPlain."""
+    return os.fdopen(_open(path, largest, inside)[0], "rb")
+
+
+def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
+    """Descriptor and size."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -57,7 +68,7 @@ def open_plain(path: Path, largest: int, inside: Path | None = None) -> BinaryIO
         if stat.S_ISREG(found.st_mode):
             raise NotPlain(_too_large(path, largest))
         raise NotPlain(f"{path.name} is {_kind(found.st_mode)}, not a file")
-    return os.fdopen(fd, "rb")
+    return fd, found.st_size
 
 
 def _is_below(fd: int, path: Path, inside: Path) -> bool:

@@ -33,8 +33,13 @@ class Usage(msgspec.Struct, frozen=True):
         return self.prompt_tokens + self.completion_tokens
 
 
+_NOTHING = Usage()
+
+
 def sane_usage(usage: Usage) -> Usage:
     """What an endpoint or an agent claims, as far as it can be true: nobody is paid for asking."""
+    if usage == _NOTHING:
+        return _NOTHING
     cost = usage.cost_usd if 0 < usage.cost_usd < _MOST_USD else 0.0
     prompt, completion = believed(usage.prompt_tokens), believed(usage.completion_tokens)
     unpriced = min(believed(usage.unpriced_tokens), prompt + completion)

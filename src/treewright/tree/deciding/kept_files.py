@@ -58,6 +58,11 @@ def undecided_results(manifest: Manifest) -> list[Artifact]:
     ]
 
 
+def _once(artifacts: Iterable[Artifact]) -> Iterable[Artifact]:
+    """One of each: many nodes and evaluations may have the same file."""
+    return {(each.path, each.sha256): each for each in artifacts}.values()
+
+
 @dataclass(slots=True)
 class DecidingFiles:
     """Reads the deciding files of one run; one instance serves all of its workers."""
@@ -74,8 +79,8 @@ class DecidingFiles:
     def hold_all(self, manifest: Manifest) -> None:
         """Takes what decides from now on into memory, and lets go of the rest. Of baselines a
         copy is made, if there is none."""
-        held = {artifact.path: self.read(artifact) for artifact in needed_files(manifest)}
-        results = {artifact.path: self.read(artifact) for artifact in undecided_results(manifest)}
+        held = {each.path: self.read(each) for each in _once(needed_files(manifest))}
+        results = {each.path: self.read(each) for each in _once(undecided_results(manifest))}
         with self._lock:
             self._held = results | held
         self._copy_all(held.values())

@@ -99,6 +99,7 @@ class RunStore:
         self._since_snapshot = 0
         self._size_hint = loaded.lines if loaded is not None else 0
         self._whole = True
+        self._is_written = False
         self.watcher: Callable[[ev.Event, Manifest], None] | None = None
         """Told of each event with the state that it led to."""
 
@@ -114,7 +115,7 @@ class RunStore:
 
     def record(self, *events: ev.Event) -> None:
         """Makes facts durable, all in one write, and then true."""
-        self._whole = False
+        self._whole = self._is_written = False
         self._append(*events)
         for event in events:
             self._manifest = state.apply(self._manifest, event)
@@ -131,15 +132,19 @@ class RunStore:
             self.snapshot()
 
     def snapshot(self) -> None:
-        """Writes the manifest; not if an interruption fell between the journal and it."""
+        """Writes the manifest; not if an interruption fell between the journal and it, nor if
+        what it would say is what we wrote."""
         if not self._whole:
             return
         self.lease.check()
         manifest = self.manifest
+        if self._is_written and (self.run_dir / MANIFEST).exists():
+            return
         manifest.snapshot = SnapshotMark(self._journal.end, self.lease.epoch)
         atomic.write_bytes(self.run_dir / MANIFEST, encode(manifest))
         self._size_hint += self._since_snapshot
         self._since_snapshot = 0
+        self._is_written = True
 
     def close(self) -> None:
         self._journal.close()

@@ -79,7 +79,8 @@ class Meter:
     def _first_reached(self, manifest: Manifest) -> str:
         if self._is_over:
             return "what is left under the caps is not enough for an evaluation"
-        for kind, role, left in self._left(manifest, caps_of(manifest)):
+        caps = caps_of(manifest)
+        for kind, role, left in self._left(manifest, caps) if caps else ():
             typical = self._typical(manifest, kind, role)
             if left <= 0 or left < typical:
                 used = amount(spent(manifest, role), kind)

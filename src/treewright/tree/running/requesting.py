@@ -34,7 +34,7 @@ def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
         eval_id=eval_id,
         parent_node_id=node.node_id,
         depth=depth,
-        idea_id=f"{node.node_id}/{Path(idea.path).stem}",
+        idea_id=f"{node.node_id}/{idea.path.rpartition('/')[2].removesuffix('.md')}",
         idea_path=idea.path,
         idea_sha256=idea.sha256,
         experiment_dir=layout.experiment(eval_id),
