@@ -14,7 +14,7 @@ from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run

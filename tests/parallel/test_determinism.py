@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.decisions import decisions, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.parallel import Parallelism
 
 PATIENT = FailureRules(retries=2, first_backoff_seconds=0.0)

@@ -17,7 +17,7 @@ from tests.toy import ToyRepository, idea
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.runner import RunRequest, open_run
 

@@ -17,7 +17,7 @@ from tests.tree.test_cheats import new_file
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.validation import validate
 

@@ -13,7 +13,7 @@ from tests.toy import ToyRepository
 from treewright.kernel import containment, proctree
 from treewright.kernel.deadline import Deadline
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.parallel import Parallelism
 

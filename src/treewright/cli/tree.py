@@ -206,7 +206,7 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.tree.records import description, forecast, layout
     from treewright.tree.running.choosing import Choosing
     from treewright.tree.running.creation import Shape
-    from treewright.tree.running.dispatch import FailureRules
+    from treewright.tree.running.failure_rules import FailureRules
     from treewright.tree.running.housekeeping import Retention
     from treewright.tree.running.parallel import Parallelism
     from treewright.tree.running.runner import RunRequest, open_run, search

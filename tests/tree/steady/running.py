@@ -12,7 +12,7 @@ from treewright.search import policies
 from treewright.tree.records.model import Manifest
 from treewright.tree.running.choosing import BEAM, Choosing
 from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
 

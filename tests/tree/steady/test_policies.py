@@ -21,7 +21,7 @@ from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.report import write_report
-from treewright.tree.running.dispatch import FailureRules
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate

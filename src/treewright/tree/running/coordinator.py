@@ -43,7 +43,8 @@ from treewright.tree.running import extending, housekeeping, steering
 from treewright.tree.running.assigning import Word
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.creation import ROOT_NODE, expected_ids
-from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory, FailureRules
+from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import QUARANTINED, Halted
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.inbox import Inbox, Watch

@@ -6,10 +6,7 @@ worker does what, and in which order outcomes arrive, changes nothing that is de
 
 from __future__ import annotations
 
-import heapq
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -19,34 +16,29 @@ from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, U
 from treewright.kernel.executors.base import Done, Executor, Worker
 from treewright.tree.deciding.caps import CAP_REACHED
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
-from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT, EvalRequest
+from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request, Work
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
-from treewright.tree.records.model import UNSET, EvalError, EvalOutcome
+from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
 from treewright.tree.running.assigning import Assigner
+from treewright.tree.running.failure_rules import FORGIVEN, TIMES_FORGIVEN, FailureRules
 from treewright.tree.running.faults import (
-    CANCELLED,
-    MACHINE_BUSY,
     MOST_PAUSES,
     OF_THE_SWEEP,
     OUTAGES,
     UNCLEAR,
-    WORKER_LOST,
     Paused,
 )
+from treewright.tree.running.queueing import Queue
 
 EvalExecutor = Executor[Request, Outcome]
 ExecutorFactory = Callable[[Work], EvalExecutor]
 """Makes an executor for a way of working."""
 
-_FIRST_BACKOFF_SECONDS = 1.0
-_LONGEST_BACKOFF_SECONDS = 60.0
-_FORGIVEN = (WORKER_LOST, MACHINE_BUSY, CANCELLED)
-_TIMES_FORGIVEN = 3
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
 _CANCEL_TICK_SECONDS = 0.2
@@ -60,33 +52,6 @@ class StrictFailure(TreewrightError):
     """An evaluation failed and the run was told to stop at that."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailureRules:
-    """`retries` counts tries beyond the first, for failures that can pass on a second try."""
-
-    retries: int = 0
-    retry_timeouts: bool = False
-    strict: bool = False
-    timeout_seconds: float | None = None
-    max_per_node: int | None = None
-    first_backoff_seconds: float = _FIRST_BACKOFF_SECONDS
-
-    def __post_init__(self) -> None:
-        if self.retry_timeouts and not self.retries:
-            raise UsageError("--retry-timeouts needs --eval-retries: it says what they cover")
-
-    def retries_for(self, error: EvalError) -> int:
-        """How often this kind of failure is tried again. An answer is never asked twice."""
-        if error.code in _FORGIVEN:
-            return max(self.retries, _TIMES_FORGIVEN)
-        if error.code == EVAL_TIMEOUT:
-            return self.retries if self.retry_timeouts else 0
-        return self.retries if error.retryable else 0
-
-    def backoff(self, failures: int) -> float:
-        return min(_LONGEST_BACKOFF_SECONDS, self.first_backoff_seconds * 2 ** (failures - 1))
-
-
 @dataclass(slots=True)
 class Dispatcher:
     """Runs evaluations and held-out sweeps until there are no more."""
@@ -98,25 +63,27 @@ class Dispatcher:
     failure_rules: FailureRules = field(default_factory=FailureRules)
     _held: dict[str, tuple[EvalRequest, EvalOutcome, Worker | None]] = field(default_factory=dict)
     _unmeasured: dict[str, str] = field(default_factory=dict)
-    _alone: deque[str] = field(default_factory=deque)
     _outages: int = 0
-    _waiting: dict[str, deque[str]] = field(default_factory=dict)
-    _to_measure: deque[str] = field(default_factory=deque)
-    _delayed: list[tuple[float, str, bool]] = field(default_factory=list)
-    _running: dict[str, int] = field(default_factory=dict)
+    _queue: Queue = field(init=False)
     _suspects: set[str] = field(default_factory=set)
     _failures: dict[tuple[str, str], int] = field(default_factory=dict)
     _in_flight: int = 0
     _slots: set[int] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._queue = Queue(lambda eval_id: self._evaluation(eval_id).parent_node_id)
+
+    def _evaluation(self, eval_id: str) -> Evaluation:
+        return self.store.manifest.evaluations[eval_id]
+
     def run(self, eval_ids: Iterable[str] = (), to_measure: Iterable[str] = ()) -> None:
         """Returns when everything has an outcome; raises when told to stop before that."""
         for eval_id in eval_ids:
-            if faults.is_suspect(self.store.manifest.evaluations[eval_id]):
-                self._alone.append(eval_id)
+            if faults.is_suspect(self._evaluation(eval_id)):
+                self._queue.alone.append(eval_id)
             else:
-                self._enqueue(eval_id)
-        self._to_measure.extend(to_measure)
+                self._queue.add(eval_id)
+        self._queue.to_measure.extend(to_measure)
         failed = pause = None
         while True:
             word = self.assigner.word()
@@ -148,67 +115,53 @@ class Dispatcher:
             raise faults.Halted
 
     def _is_work_left(self) -> bool:
-        queued = self._waiting or self._delayed or self._alone or self._to_measure
-        return bool(queued) or self.assigner.is_preparing()
+        return not self._queue.is_empty or self.assigner.is_preparing()
 
     def _is_outage(self) -> bool:
         enough = self._outages >= _OUTAGES_THAT_ARE_ENOUGH * self.executor.capacity
         return enough or bool(self._unmeasured)
 
-    def _enqueue(self, eval_id: str) -> None:
-        parent = self.store.manifest.evaluations[eval_id].parent_node_id
-        self._waiting.setdefault(parent, deque()).append(eval_id)
-
     def _dispatch(self) -> None:
-        while self._delayed and self._delayed[0][0] <= time.monotonic():
-            _, eval_id, is_measurement = heapq.heappop(self._delayed)
-            if is_measurement:
-                self._to_measure.append(eval_id)
-            else:
-                self._enqueue(eval_id)
+        self._queue.take_due()
         if self._suspects:  # one of them runs, and alone
             return
         self._start_waiting()
         while more := self.assigner.more(self._room()):
             for eval_id in more:
-                self._enqueue(eval_id)
+                self._queue.add(eval_id)
             self._start_waiting()
-        idle = not (self._in_flight or self._waiting or self._delayed)
-        if self._alone and idle and not self.assigner.is_preparing():
+        idle = not (self._in_flight or self._queue.has_company)
+        if self._queue.alone and idle and not self.assigner.is_preparing():
             # With it a coordinator died: should that happen again, nobody else is suspected.
-            self._start(self._alone.popleft())
+            self._start(self._queue.alone.popleft())
 
     def _room(self) -> int:
         """Workers for which there is nothing, not even something that has to wait for them."""
-        queued = len(self._to_measure) + sum(map(len, self._waiting.values()))
-        return self.executor.capacity - self._in_flight - queued
+        return self.executor.capacity - self._in_flight - len(self._queue)
 
     def _start_waiting(self) -> None:
         """Held-out sweeps first: with them something that was begun is done."""
-        while self._to_measure and self._in_flight < self.executor.capacity:
-            self._start_measuring(self._to_measure.popleft())
+        to_measure, most = self._queue.to_measure, self.failure_rules.max_per_node
+        while to_measure and self._in_flight < self.executor.capacity:
+            self._start_measuring(to_measure.popleft())
         while self._in_flight < self.executor.capacity:
-            parent = self._next_parent() if self.assigner.may_start() else None
-            if parent is None:
+            eval_id = self._queue.next(most) if self.assigner.may_start() else None
+            if eval_id is None:
                 break
-            queue = self._waiting[parent]
-            eval_id = queue.popleft()
-            if not queue:
-                del self._waiting[parent]
             self._start(eval_id)
 
     def _start(self, eval_id: str) -> None:
-        evaluation = self.store.manifest.evaluations[eval_id]
-        attempt, parent = evaluation.attempt + 1, evaluation.parent_node_id
+        evaluation = self._evaluation(eval_id)
+        attempt = evaluation.attempt + 1
         request = self.assigner.request(evaluation, attempt)
         self.store.record(ev.Started(eval_id=eval_id, attempt=attempt))
-        self._running[parent] = self._running.get(parent, 0) + 1
+        self._queue.began(eval_id)
         if faults.is_suspect(evaluation):
             self._suspects.add(eval_id)
         self._submit(request)
 
     def _start_measuring(self, eval_id: str) -> None:
-        evaluation = self.store.manifest.evaluations[eval_id]
+        evaluation = self._evaluation(eval_id)
         tries = sum(n for (name, _), n in self._failures.items() if name == _measuring(eval_id))
         self._submit(self.assigner.heldout_request(evaluation, evaluation.attempt + tries))
 
@@ -219,16 +172,6 @@ class Dispatcher:
         self._slots.add(slot)
         self.executor.submit(msgspec.structs.replace(request, slot=slot))
 
-    def _next_parent(self) -> str | None:
-        """The parent of the oldest waiting evaluation that its node's cap admits."""
-        cap = self.failure_rules.max_per_node
-        allowed = [
-            (queue[0], parent)
-            for parent, queue in self._waiting.items()
-            if cap is None or self._running.get(parent, 0) < cap
-        ]
-        return min(allowed)[1] if allowed else None
-
     def _patience(self) -> float | None:
         """How long to wait for a completion before something else may be due.
 
@@ -238,9 +181,9 @@ class Dispatcher:
             return None
         if self.assigner.is_preparing():
             return _PREPARING_TICK_SECONDS
-        if not self._delayed:
+        left = self._queue.seconds_to_next()
+        if left is None:
             return None
-        left = max(0.0, self._delayed[0][0] - time.monotonic())
         return left if self._in_flight else min(left, _CANCEL_TICK_SECONDS)
 
     def _settle(self, done: Done[Request, Outcome]) -> str | None:
@@ -252,7 +195,7 @@ class Dispatcher:
             assert outcome is None or isinstance(outcome, HeldoutOutcome)
             self._settle_measured(request.eval_id, outcome, done.error)
             return None
-        self._running[request.parent_node_id] -= 1
+        self._queue.ended(request.eval_id)
         self._suspects.discard(request.eval_id)
         assert outcome is None or isinstance(outcome, EvalOutcome)
         return self._settle_evaluated(request, outcome, done)
@@ -272,13 +215,13 @@ class Dispatcher:
         if error is not None and error.code == CAP_REACHED:
             self._requeue(request, CAP_REACHED, outcome)
             self.assigner.fell_short(eval_id)
-            self._enqueue(eval_id)
+            self._queue.add(eval_id)
             return None
         if error is not None:
             failures = self._failed_again(eval_id, error.code)
             if failures <= self._retries_for(error):
                 self._requeue(request, error.code, outcome)
-                self._delay(eval_id, failures)
+                self._queue.delay(eval_id, self.failure_rules.backoff(failures))
                 return None
         if isinstance(done.error, TreewrightError):
             raise done.error
@@ -303,7 +246,8 @@ class Dispatcher:
         if problem is not None:
             failures = self._failed_again(_measuring(eval_id), problem.code)
             if failures <= self._retries_for(problem):
-                self._delay(eval_id, failures, is_measurement=True)
+                seconds = self.failure_rules.backoff(failures)
+                self._queue.delay(eval_id, seconds, is_measurement=True)
                 return
         if isinstance(error, TreewrightError):
             raise error
@@ -316,13 +260,9 @@ class Dispatcher:
             self.store.snapshot_if_due()
 
     def _failed_again(self, name: str, code: str) -> int:
-        kind = (name, "forgiven" if code in _FORGIVEN else "")
+        kind = (name, "forgiven" if code in FORGIVEN else "")
         failures = self._failures[kind] = self._failures.get(kind, 0) + 1
         return failures
-
-    def _delay(self, eval_id: str, failures: int, *, is_measurement: bool = False) -> None:
-        due = time.monotonic() + self.failure_rules.backoff(failures)
-        heapq.heappush(self._delayed, (due, eval_id, is_measurement))
 
     def _strictly(self, eval_id: str, error: EvalError) -> str | None:
         if not self.failure_rules.strict:
@@ -340,7 +280,7 @@ class Dispatcher:
                 worker_pid=worker.pid if worker else None,
             )
         )
-        self._to_measure.extend(self.assigner.finished(request.eval_id))
+        self._queue.to_measure.extend(self.assigner.finished(request.eval_id))
         self.store.snapshot_if_due()
 
     def _others_got_through(self) -> bool:
@@ -366,7 +306,7 @@ class Dispatcher:
         for eval_id, (request, outcome, worker) in sorted(held.items()):
             assert outcome.error is not None
             code = outcome.error.code
-            pauses = self.store.manifest.evaluations[eval_id].pauses
+            pauses = self._evaluation(eval_id).pauses
             if through and (code in UNCLEAR or pauses + 1 >= MOST_PAUSES):
                 self._record(request, outcome, worker)
                 continue
@@ -380,7 +320,7 @@ class Dispatcher:
     def _retries_for(self, error: EvalError) -> int:
         """Of several candidates at once nobody knows whose code changed a file."""
         if error.code == DECIDING_FILE_CHANGED:
-            return _TIMES_FORGIVEN - 1 if self.executor.capacity > 1 else 0
+            return TIMES_FORGIVEN - 1 if self.executor.capacity > 1 else 0
         return self.failure_rules.retries_for(error)
 
     def _fault(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:

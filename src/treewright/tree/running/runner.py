@@ -36,8 +36,8 @@ from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
-from treewright.tree.running.dispatch import FailureRules
 from treewright.tree.running.extending import extend
+from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.fixed_order import FixedOrder
 from treewright.tree.running.housekeeping import Retention
