@@ -117,7 +117,7 @@ def test_a_long_backoff_does_not_keep_a_cancelled_run_waiting(toy):
 
     began = time.monotonic()
     with open_run(request, observe, cancel) as coordinator:
-        coordinator.make_executor = lambda work: Failing(work, problem)
+        coordinator.make_executor = lambda work: Failing(work, problem)  # pyright: ignore[reportAttributeAccessIssue]
         with pytest.raises(KeyboardInterrupt):
             coordinator.advance()
     assert time.monotonic() - began < 200

@@ -151,7 +151,7 @@ def test_a_successor_requeues_what_ran_and_repeats_nothing(toy: ToyRepository):
         request = RunRequest(toy.path, "run", shape=DRY)
         try:
             with open_run(request) as coordinator:
-                coordinator.make_executor = lambda work, n=completions: Dying(work, n)
+                coordinator.make_executor = lambda work, n=completions: Dying(work, n)  # pyright: ignore[reportAttributeAccessIssue]
                 while coordinator.advance():
                     pass
         except MemoryError:
