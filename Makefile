@@ -1,6 +1,9 @@
-# make demo   a complete tree search on the bundled example, then three proofs (installs into .venv first)
-# make test   installs everything, then lint, format, types, import directions, tests
-# The two above need only Python >= 3.11, git and make.
+# make demo         a complete tree search on the bundled example, then three proofs (installs into .venv first)
+# make test         installs everything, then lint, format, types, import directions, tests
+# make site         the documentation as pages for a browser, in build/site
+# make bench        the benchmarks of docs/benchmarks.md
+# make clean        removes .venv and what was built
+# The first two need only Python >= 3.11, git and make.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -19,12 +22,16 @@ else
   INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 endif
 
-.PHONY: demo test all-tests test-stress lint style types install clean requirements bench schema screenshots site
+.DEFAULT_GOAL := help
+.PHONY: help demo test all-tests test-stress lint style types install clean requirements bench schema screenshots site
 .DELETE_ON_ERROR:
 
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
+
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "treewright needs Python 3.11 or newer; set PYTHON=")'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "treewright needs Python 3.11 or newer; set PYTHON=")'
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run-installed: $(BIN)/python requirements/run.txt pyproject.toml
 	@echo "Installing treewright into $(VENV) ..."
@@ -73,9 +80,9 @@ bench: install
 screenshots: install
 	$(BIN)/python -m tests.browser.screenshots
 
-# The documentation as pages for a browser, in build/site.
 site: install
-	$(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "The first page is build/site/index.html"
 
 # Rewrites schema/*.json from the record types; a test checks that they are up to date.
 schema: install

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import os
 import re
 import shlex
 import subprocess
@@ -249,3 +250,15 @@ def test_every_hop_of_the_walks_is_there(place: str, what: str) -> None:
 
 def test_the_walks_are_short() -> None:
     assert 30 <= len(HOPS) <= 42
+
+
+def test_make_alone_says_what_there_is() -> None:
+    outside = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    told = subprocess.run(
+        ["make"], cwd=ROOT, env=outside, capture_output=True, text=True, check=True
+    ).stdout
+    targets = re.findall(r"^make (\w+) {2,}\w", told, re.M)
+    assert len(targets) == len(told.splitlines())
+    assert {"demo", "test", "site"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", page("Makefile"), re.M), target

@@ -98,3 +98,20 @@ def test_a_run_that_is_over_and_a_price_that_is_unknown() -> None:
     assert unknown.cost_usd is None
     assert unknown.tokens == (0, 600)
     assert "cost unknown" in forecast.words(unknown)
+
+
+def test_the_line_says_what_can_be_said_and_no_more() -> None:
+    paid = forecast.forecast(measured([60, 60, 60]), 1)
+    assert paid is not None
+    assert forecast.words(paid) == (
+        "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s, 0 to 500 tokens, cost 0.00 to 0.05 USD "
+        "(from 3 of run run)"
+    )
+    run = measured([60, 60, 60])
+    for one in run.evaluations.values():
+        one.usage = Usage()
+    free = forecast.forecast(run, 1)
+    assert free is not None
+    assert forecast.words(free) == (
+        "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s (from 3 of run run)"
+    ), "nobody was asked who costs something"

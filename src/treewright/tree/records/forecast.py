@@ -16,6 +16,7 @@ import msgspec
 
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.rendering.numbers import seconds
 from treewright.kernel.student import student_quantile
 from treewright.tree.records import store
 from treewright.tree.records.description import most_evaluations
@@ -52,9 +53,9 @@ def forecast(manifest: Manifest, workers: int, runs: Path | None = None) -> Fore
         source = found
     ended = _ended(source)
     left = _left(manifest)
-    seconds = [seconds_between(e.started_at, e.finished_at) or 0.0 for e in ended]
+    took = [seconds_between(e.started_at, e.finished_at) or 0.0 for e in ended]
     at_once = max(1, min(workers, left[1] or 1))
-    low, high = _total(left, seconds)
+    low, high = _total(left, took)
     is_priced = not any(e.usage.unpriced_tokens for e in ended)
     return Forecast(
         evaluations=left,
@@ -67,15 +68,19 @@ def forecast(manifest: Manifest, workers: int, runs: Path | None = None) -> Fore
 
 
 def words(found: Forecast) -> str:
-    """A line for people."""
-    cost = "unknown: a price is not known"
-    if found.cost_usd is not None:
-        cost = f"{found.cost_usd[0]:.2f} to {found.cost_usd[1]:.2f} USD"
-    return (
-        f"forecast: {found.evaluations[0]} to {found.evaluations[1]} more evaluations, "
-        f"{found.hours[0]:.2g} to {found.hours[1]:.2g} hours, {found.tokens[0]:.0f} to "
-        f"{found.tokens[1]:.0f} tokens, cost {cost} (from {found.based_on} of run {found.run})"
-    )
+    """A line for people; without tokens and cost where no model was asked."""
+    low, high = (seconds(3600 * hours) if hours else "0" for hours in found.hours)
+    parts = [
+        f"{found.evaluations[0]} to {found.evaluations[1]} more evaluations",
+        f"{low} to {high}",
+    ]
+    if found.tokens[1]:
+        parts.append(f"{found.tokens[0]:.0f} to {found.tokens[1]:.0f} tokens")
+    if found.cost_usd is None:
+        parts.append("cost unknown: a price is not known")
+    elif found.cost_usd[1]:
+        parts.append(f"cost {found.cost_usd[0]:.2f} to {found.cost_usd[1]:.2f} USD")
+    return f"forecast: {', '.join(parts)} (from {found.based_on} of run {found.run})"
 
 
 def _ended(manifest: Manifest) -> list[Any]:
