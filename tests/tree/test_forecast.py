@@ -104,8 +104,8 @@ def test_the_line_says_what_can_be_said_and_no_more() -> None:
     paid = forecast.forecast(measured([60, 60, 60]), 1)
     assert paid is not None
     assert forecast.words(paid) == (
-        "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s, 0 to 500 tokens, cost 0.00 to 0.05 USD "
-        "(from 3 of run run)"
+        "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s, 0 to 500 tokens, "
+        "cost 0.00 to 0.05 USD (from 3 of run run)"
     )
     run = measured([60, 60, 60])
     for one in run.evaluations.values():
