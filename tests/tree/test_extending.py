@@ -10,7 +10,7 @@ import pytest
 from tests.decisions import events
 from tests.toy import ToyRepository, set_parameter
 from treewright.kernel.errors import UsageError
-from treewright.tree.records.model import Manifest
+from treewright.tree.records.model import UNSET, Manifest
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.runner import RunRequest, open_run
@@ -135,6 +135,15 @@ def test_the_best_stays_in_the_beam(toy: ToyRepository) -> None:
     for record in found.depths[1:]:
         assert first in record.frontier, "the best is never dropped"
     assert set(found.depths[1].frontier) == {first, "n0000"}, "two elites: the best and the root"
+
+
+@pytest.mark.parametrize(("policy", "given", "kept"), [(None, {}, 1), (None, {"elites": 0}, 0),
+                                                        ("best-first", {}, UNSET)])  # fmt: skip
+def test_a_new_beam_keeps_the_best_unless_it_is_told_otherwise(
+    toy: ToyRepository, policy: str | None, given: dict[str, Any], kept: object
+) -> None:
+    found = go_on(toy.path, policy, **DRY, max_depth=1, max_total_idea_evals=2, **given)
+    assert found.elites == kept
 
 
 def test_a_node_without_ideas_gives_its_place_to_the_next_best(toy: ToyRepository) -> None:

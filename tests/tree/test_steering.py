@@ -195,6 +195,7 @@ def test_a_pattern_with_no_end_of_ways_does_not_hold_the_search_up(
 @pytest.mark.parametrize("policy", [None, "best-first"])
 def test_a_banned_node_is_not_grown(toy: ToyRepository, policy: str | None) -> None:
     shape = {**(STEADY if policy else BEAM), "ideas_per_node": 5}
+    shape |= {} if policy else {"elites": 0}
     found = run(toy, policy, after(toy, 5, "ban", node_id="n0001"), **shape)
     (record,) = records(found)
     assert record.refused is None

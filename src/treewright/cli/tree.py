@@ -91,7 +91,7 @@ class _PolicySettings(click.Option):
 @click.option(
     "--elites",
     type=click.IntRange(min=0),
-    help="So many of the best nodes of the run stay in the beam beside the promoted. [0]",
+    help="So many of the best nodes of the run stay in the beam beside the promoted. [1]",
 )
 @click.option(
     "--max-cost-usd",

@@ -9,7 +9,8 @@ from treewright.kernel.budget import Budget
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.records import store
-from treewright.tree.records.model import Manifest, Node
+from treewright.tree.records.model import Manifest, Node, Unset
+from treewright.tree.records.steering import DEFAULT_ELITES
 
 
 def best_node(manifest: Manifest) -> Node:
@@ -88,7 +89,8 @@ def most_evaluations(manifest: Manifest) -> int:
     if manifest.steady is not None and manifest.max_total_idea_evals is not None:
         return manifest.max_total_idea_evals
     first = manifest.ideas_per_node
-    later = manifest.ideas_per_node * manifest.beam_width * (manifest.max_depth - 1)
+    elites = DEFAULT_ELITES if isinstance(manifest.elites, Unset) else manifest.elites
+    later = manifest.ideas_per_node * (manifest.beam_width + elites) * (manifest.max_depth - 1)
     total = first + later
     limit = manifest.max_total_idea_evals
     return total if limit is None else min(total, limit)

@@ -26,6 +26,7 @@ Settings = dict[str, Any]
 
 DEFAULT_PATIENCE = 1
 DEFAULT_ELITES = 0
+"""Of runs that do not say; new ones say what they have."""
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

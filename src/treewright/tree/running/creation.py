@@ -84,6 +84,7 @@ DEFAULT_SHAPE = Shape(
     dedupe_scope="node_plus_ancestors",
     confirm_configs=0,
     dry_run=False,
+    elites=1,
 )
 
 
@@ -189,6 +190,8 @@ class NewRun:
         for name in _ONLY_IF_GIVEN:
             if getattr(self.shape, name) is not None:
                 setattr(manifest, name, getattr(self.shape, name))
+        if self.search is None and self.shape.elites is None:
+            manifest.elites = DEFAULT_SHAPE.elites or 0
         return manifest
 
     def _protected_paths(self) -> list[str]:
