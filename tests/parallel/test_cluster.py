@@ -21,7 +21,7 @@ from tests import program
 from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.cluster import Cluster, Isolation, cluster, isolation
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
-from tests.toy import ToyRepository
+from tests.toy import ToyRepository, set_parameter
 from tests.tree.steady.running import REAL as STEADY
 from tests.tree.steady.running import as_bytes, steady
 from treewright.kernel import proctree
@@ -246,6 +246,21 @@ def test_a_cap_holds_there_and_can_be_raised(machines, toy) -> None:
     done = run(toy, machines.address, *flags, "--extend", "--max-tokens", "planner=1000")
     assert done.returncode == 0, done.stderr
     assert store.load(toy.run_dir("run")).spent.prompt_tokens == 500
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_the_same_code_is_not_swept_twice_there(machines, toy) -> None:
+    for path in (toy.path / "ideas").iterdir():
+        path.unlink()
+    toy.write("ideas/0.md", set_parameter("A", 2.0))
+    toy.write("ideas/1.md", set_parameter("A", 2.0).replace("A reason.", "Another reason."))
+    toy.commit("an idea in other words")
+    done = run(toy, machines.address, "--max-depth", "1")
+    assert done.returncode == 0, done.stderr
+    found = store.load(toy.run_dir("run")).evaluations
+    assert found["e000002"].results_from == "e000001"
+    assert found["e000002"].results_csv is not None
+    assert not (toy.run_dir("run") / found["e000002"].experiment_dir / "sweep.log").exists()
     assert validate(toy.run_dir("run"), toy.path) == []
 
 

@@ -31,7 +31,7 @@ from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingF
 from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.evaluating.sweep import (
     PROTECTED_PATH_CHANGED,
@@ -99,7 +99,7 @@ class Evaluator:
         self,
         cancel: threading.Event | None = None,
         deciding: DecidingFiles | None = None,
-        known: KnownResults | None = None,
+        known: Known | None = None,
     ) -> None:
         """`cancel` may be a fence: it raises when the run has another owner. `deciding` are
         the files near the candidate that its code must leave alone, `known` results of code
@@ -119,7 +119,7 @@ class _Evaluation:
         request: EvalRequest,
         deadline: Deadline,
         deciding: DecidingFiles | None,
-        known: KnownResults | None,
+        known: Known | None,
     ) -> None:
         self._request = request
         self._deciding = deciding

@@ -8,11 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
 
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import StorageError
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.records.model import UNSET, Evaluation, Manifest
+
+_MOST_SENT_BYTES = 256 << 10
+
+
+class Known(Protocol):
+    def find(self, tree: str) -> tuple[str, bytes] | None:
+        """Whose results there are for that code, and their bytes; None means: measure it."""
+        ...
+
+
+class SentResults(msgspec.Struct, frozen=True):
+    """What a worker on another machine is told of them."""
+
+    by_tree: dict[str, tuple[str, bytes]] = {}
+
+    def find(self, tree: str) -> tuple[str, bytes] | None:
+        return self.by_tree.get(tree)
 
 
 @dataclass(slots=True)
@@ -42,8 +62,19 @@ class KnownResults:
             if complete and own and results and evaluation.candidate_tree:
                 self._by_tree.setdefault(evaluation.candidate_tree, (evaluation.eval_id, results))
 
+    def sent(self) -> SentResults:
+        """The newest of them, as many as may go with a request."""
+        found: dict[str, tuple[str, bytes]] = {}
+        room = _MOST_SENT_BYTES
+        for tree, (_, artifact) in reversed(self._by_tree.items()):
+            room -= artifact.bytes
+            if room < 0:
+                break
+            if (known := self.find(tree)) is not None:
+                found[tree] = known
+        return SentResults(found)
+
     def find(self, tree: str) -> tuple[str, bytes] | None:
-        """Whose results there are for that code, and their bytes; None means: measure it."""
         known = self._by_tree.get(tree)
         if known is None:
             return None

@@ -26,7 +26,9 @@ from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.kernel.executors.dask import DaskExecutor, check_workers, clear, connect
+from treewright.tree.evaluating import work as local
 from treewright.tree.evaluating.heldout import HeldoutRequest
+from treewright.tree.evaluating.known_results import KnownResults, SentResults
 from treewright.tree.evaluating.remote_worker import (
     SENT,
     RemoteResult,
@@ -59,12 +61,15 @@ class Packer:
         remote_url: str | None,
         cancel_event: str = "",
         keep: Callable[[bytes], Any] = lambda data: data,
+        work: object = None,
     ) -> None:
         self._dry_run = dry_run
         self._remote = remote
         self._remote_url = remote_url
         self._cancel_event = cancel_event
         self._keep = keep
+        known = work.known if isinstance(work, local.Worker) else None
+        self._known = known if isinstance(known, KnownResults) else None
         self._bundles: dict[str, Any] = {}
 
     def pack(self, request: Request) -> tuple[bytes, Any]:
@@ -75,6 +80,7 @@ class Packer:
             remote_url=self._remote_url,
             cancel_event=self._cancel_event,
             shallow=_shallow_boundary(Path(request.repo)),
+            known=self._known.sent() if self._known is not None else SentResults(),
         )
         return msgspec.msgpack.encode(task), b"" if self._dry_run else self._bundle(request)
 
@@ -104,6 +110,7 @@ class RemoteExecutor:
         remote_url: str | None,
         cancel: Fence,
         cancel_event: str,
+        work: object = None,
     ) -> None:
         self.capacity = capacity
         self._client = client
@@ -114,6 +121,7 @@ class RemoteExecutor:
             remote_url=remote_url,
             cancel_event=cancel_event,
             keep=self._scattered,
+            work=work,
         )
         self._fence = cancel
         self._cancel_event = cancel_event
@@ -286,7 +294,7 @@ def cluster_executor(
                 cancel=cancel,
                 cancel_event=event_name,
             )
-            yield lambda _work: make()
+            yield lambda work: make(work=work)
 
 
 def remote_url(repo: Path, remote: str) -> str:

@@ -23,7 +23,8 @@ from treewright.kernel import process, untrusted
 from treewright.kernel.executors.dask_worker import begin_once, check_version, name_here, watching
 from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.work import Request, worker
+from treewright.tree.evaluating.known_results import SentResults
+from treewright.tree.evaluating.work import Request, Worker
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
@@ -42,6 +43,7 @@ class RemoteTask(msgspec.Struct, frozen=True):
     cancel_event: str
     shallow: str = ""
     """The commits behind which a shallow repository knows nothing, one a line."""
+    known: SentResults = SentResults()
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
@@ -112,7 +114,7 @@ def evaluate_in(
     run_dir.mkdir(parents=True)
     if not task.dry_run:
         _check_out(repo, task, bundle, cancel)
-    outcome = worker(cancel, dry_run=task.dry_run)(request)
+    outcome = Worker(cancel, known=task.known, dry_run=task.dry_run)(request)
     if isinstance(request, HeldoutRequest):
         assert isinstance(outcome, HeldoutOutcome)
         logs = run_dir / request.log_dir

@@ -98,8 +98,8 @@ def travelling_executor(
     url = remote_url(repo, remote) if remote else None
     with backend.open(place) as make:
 
-        def executor(_work: object) -> TravellingExecutor:
-            packer = Packer(dry_run=dry_run, remote=remote, remote_url=url)
+        def executor(work: object) -> TravellingExecutor:
+            packer = Packer(dry_run=dry_run, remote=remote, remote_url=url, work=work)
             return TravellingExecutor(make(evaluate_parcel), packer, fence)
 
         yield executor

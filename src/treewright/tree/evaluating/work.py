@@ -10,7 +10,7 @@ from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import heldout, simulation
 from treewright.tree.evaluating.evaluation import EvalRequest, Evaluator
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.evaluating.known_results import Known
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import EvalOutcome
 
@@ -27,23 +27,28 @@ class EvaluationLost(WorkerLost):
         self.answers = answers
 
 
-def worker(
-    cancel: threading.Event,
-    deciding: DecidingFiles | None = None,
-    known: KnownResults | None = None,
-    *,
-    dry_run: bool = False,
-) -> Work:
+class Worker:
     """Does a run's requests. `cancel` may be a fence: it raises when the run has another owner;
     `deciding` are the files near a candidate that its code must leave alone, `known` results of
     code that was swept before."""
-    evaluate = simulation.simulate if dry_run else Evaluator(cancel, deciding, known)
 
-    def work(request: Request) -> Outcome:
+    def __init__(
+        self,
+        cancel: threading.Event,
+        deciding: DecidingFiles | None = None,
+        known: Known | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        self.known = known
+        self._cancel = cancel
+        self._deciding = deciding
+        self._dry_run = dry_run
+        self._evaluate = simulation.simulate if dry_run else Evaluator(cancel, deciding, known)
+
+    def __call__(self, request: Request) -> Outcome:
         if isinstance(request, EvalRequest):
-            return evaluate(request)
-        if dry_run:
+            return self._evaluate(request)
+        if self._dry_run:
             return simulation.simulate_heldout(request)
-        return heldout.measure(request, cancel, deciding)
-
-    return work
+        return heldout.measure(request, self._cancel, self._deciding)

@@ -247,7 +247,7 @@ class Coordinator(ABC):
 
     def _dispatch(self, eval_ids: Iterable[str] = (), to_measure: Iterable[str] = ()) -> None:
         """Hands out work until all of it is done; nothing of it runs on when this ends."""
-        do = work.worker(self._fence, self._deciding, self._known, dry_run=self.manifest.dry_run)
+        do = work.Worker(self._fence, self._deciding, self._known, dry_run=self.manifest.dry_run)
         executor = self.make_executor(do)
         self._capacity = executor.capacity
         try:
