@@ -65,7 +65,7 @@ def test_a_finished_run_goes_deeper_wider_and_longer(toy: ToyRepository) -> None
 
 
 def test_the_same_flags_again_change_nothing(toy: ToyRepository) -> None:
-    shape = {"ideas_per_node": 2, "max_depth": 1}
+    shape: dict[str, Any] = {"ideas_per_node": 2, "max_depth": 1}
     go_on(toy.path, **shape, **DRY)
     go_on(toy.path, **shape)
     assert not [event for event in events(toy.run_dir("run")) if event["type"] == "steered"]
