@@ -27,7 +27,7 @@ from benchmarks.measure import Row, Table
 from treewright.kernel import artifacts
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.deciding.comparison import score_results
-from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas import expansion, node_context
 from treewright.tree.ideas.base import Idea, NodeContext, Proposals
 from treewright.tree.records import layout, summary
@@ -232,7 +232,7 @@ def evaluations_needed(directory: Path, task: Task, *, told: bool) -> int:
     )  # fmt: skip
     source = mock.patch.object(expansion, "rehearsed_source", return_value=Generator(task, told))
     with source, open_run(RunRequest(toy.path, "run", shape=shape)) as coordinator:
-        coordinator.make_executor = lambda _: InlineExecutor(evaluator(task))
+        coordinator.make_executor = lambda _: InlineExecutor(evaluator(task))  # pyright: ignore[reportAttributeAccessIssue]
         while coordinator.advance():
             for number, found in enumerate(coordinator.manifest.evaluations.values(), start=1):
                 if _quality(found.root_relative, task) >= task.target:

@@ -17,7 +17,7 @@ from tests.toy import ToyRepository
 
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.deciding import sameness, scoring
-from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
 from treewright.tree.ideas.base import Idea, NodeContext, Proposals

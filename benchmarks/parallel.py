@@ -25,7 +25,7 @@ from treewright.kernel import process
 from treewright.kernel.executors.base import Done
 from treewright.kernel.executors.dask import DaskExecutor, connect
 from treewright.kernel.executors.threads import ThreadExecutor
-from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas import expansion
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import EvalOutcome

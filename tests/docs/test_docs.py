@@ -131,7 +131,7 @@ def codes() -> set[str]:
     found |= set(typing.get_args(model.Fate))
     for module in (scoring, gate):
         found |= {value for key, value in vars(module).items() if key.isupper() and is_code(value)}
-    raised = r'\b(?:AgentFailure|ChatError|EvalError|_Rejected|_error)\(\s*"([a-z_]+)"'
+    raised = r'\b(?:AgentFailure|ChatError|EvalError|Rejected|_error)\(\s*"([a-z_]+)"'
     assigned = r'\bcode = "([a-z_]+)"|\bEVAL_TIMEOUT = "([a-z_]+)"'
     for source in SOURCES:
         found |= set(re.findall(raised, source))

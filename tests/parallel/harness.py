@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from treewright.kernel.executors.base import Done, Worker, WorkerLost
-from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import Shape

@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_stable_codes_of_the_program_are_known() -> None:
-    """Codes in the source are literals behind AgentFailure, EvalError and _Rejected."""
+    """Codes in the source are literals behind AgentFailure, EvalError and Rejected."""
     source = "".join(
         path.read_text() for path in Path(treewright.tree.__file__).parent.rglob("*.py")
     )
-    made = set(re.findall(r'(?:AgentFailure|EvalError|_Rejected)\(\s*"([a-z_]+)"', source))
+    made = set(re.findall(r'(?:AgentFailure|EvalError|Rejected)\(\s*"([a-z_]+)"', source))
     assert made
     assert {*made, *get_args(ProblemCode)} <= set(reasons._REASONS)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from treewright.tree.cheats.corpus import Cheat
 from treewright.tree.config import Config
-from treewright.tree.evaluating.evaluation import WORKTREE_DAMAGED
+from treewright.tree.evaluating.request import WORKTREE_DAMAGED
 from treewright.tree.records.model import Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.running.faults import OUTAGES, QUARANTINED, UNCLEAR

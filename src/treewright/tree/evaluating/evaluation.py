@@ -7,7 +7,6 @@ apply, failing tests, a cheat) are outcomes; only our own faults raise.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Iterator
@@ -23,24 +22,21 @@ from treewright.kernel.errors import StorageError
 from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
-from treewright.tree.config import Config
 from treewright.tree.deciding import scoring
-from treewright.tree.deciding.caps import Allowance
 from treewright.tree.deciding.comparison import score_results
-from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
-from treewright.tree.deciding.repeated import NotOneTable
-from treewright.tree.deciding.results import UNREADABLE_RESULTS
+from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.known_results import Known
-from treewright.tree.evaluating.sealing import Distrusted
-from treewright.tree.evaluating.sweep import (
-    PROTECTED_PATH_CHANGED,
-    CommandContext,
-    ConfigRange,
-    RootVersion,
+from treewright.tree.evaluating.measuring import Measuring
+from treewright.tree.evaluating.request import (
+    EVAL_TIMEOUT,
+    OUTSIDE_BLOCK_CHANGED,
+    WORKTREE_DAMAGED,
+    EvalRequest,
+    Rejected,
 )
-from treewright.tree.evaluating.turns import in_turns
-from treewright.tree.evaluating.wording import explain_end, some_of
+from treewright.tree.evaluating.sweep import PROTECTED_PATH_CHANGED
+from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
@@ -48,48 +44,6 @@ from treewright.tree.repository import blocks, protection, worktrees
 from treewright.tree.repository.git import GitError
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Commit, Worktrees
-
-OUTSIDE_BLOCK_CHANGED = "outside_block_changed"
-WORKTREE_DAMAGED = "worktree_damaged"
-EVAL_TIMEOUT = "eval_timeout"
-PARENT_SWEEP_FAILED = "parent_sweep_failed"
-
-
-class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
-    """Everything an evaluation depends on. Paths are absolute, for the machine it runs on."""
-
-    tree_run_id: str
-    eval_id: str
-    attempt: int
-    parent_node_id: str
-    parent_commit: str
-    idea_path: str
-    idea: bytes
-    parent_context: str
-    repo: str
-    run_dir: str
-    config: Config
-    protected_paths: list[str]
-    expected_ids: list[int]
-    sweep_config_limit: int | None
-    parent_baseline: KeptFile
-    root_baseline: KeptFile
-    scoring_rule: int
-    commit_time: int
-    seed: int
-    owner: str
-    timeout_seconds: float | None = None
-    root_commit: str = ""
-    allowance: Allowance | None = None
-    slot: int | None = None
-
-
-class _Rejected(Exception):
-    """The candidate failed on its own account."""
-
-    def __init__(self, code: str, message: str, log: Path | None = None, retryable: bool = False):
-        super().__init__(message)
-        self.error = EvalError(code, message, retryable, str(log) if log else None)
 
 
 class Evaluator:
@@ -146,8 +100,8 @@ class _Evaluation:
         try:
             self._implement()
             self._commit_changes()
-            self._score(self._known_results() or self._tested())
-        except _Rejected as rejected:
+            self._score(self._known_results() or self._measured())
+        except Rejected as rejected:
             error = self._relative(rejected.error)
         except AgentFailure as failure:
             self._usage += failure.usage
@@ -222,16 +176,16 @@ class _Evaluation:
         worktree = self._worktrees.candidate_path(request.eval_id)
         changed = worktrees.stage_all(worktree)
         if not changed:
-            raise _Rejected("no_changes", "the implementation changed no tracked file")
+            raise Rejected("no_changes", "the implementation changed no tracked file")
         protected = protection.protected_changes(changed, request.protected_paths)
         if protected:
-            raise _Rejected(
+            raise Rejected(
                 PROTECTED_PATH_CHANGED, f"changes protected {some_of(protected)}; nothing was run"
             )
         editable = request.config.editable_blocks
         outside = blocks.changed_outside(worktree, changed, editable) if editable else []
         if outside:
-            raise _Rejected(
+            raise Rejected(
                 OUTSIDE_BLOCK_CHANGED,
                 f"changes more than the marked blocks: {some_of(outside)}; nothing was run",
             )
@@ -251,119 +205,22 @@ class _Evaluation:
         self._results_from, data = found
         return data
 
-    def _tested(self) -> bytes | None:
-        self._test()
-        return self._measure()
-
-    def _test(self) -> None:
-        tests = self._request.config.tests
-        if tests is None:
-            return
-        with self._timed("tests"):
-            done = sweep.run_tests(tests, self._context())
-        if not done.ok:
-            code = "tests_timeout" if done.timed_out else "tests_failed"
-            code = "cancelled" if done.cancelled else code
-            log = self._experiment / layout.TESTS_LOG
-            raise _Rejected(code, explain_end(done, "the test command", log), log, done.cancelled)
-        self._check_protected("its code changed protected {} while the tests ran")
-        self._check_deciding("while the tests ran")
-        # The sweep starts from the commit, whatever the tests left.
-        self._worktrees.pristine_candidate(self._request.eval_id, self._committed.commit)
-
-    def _measure(self) -> bytes | None:
-        """What is compared: one sweep, or several in turns with as many of the parent."""
-        repeats = self._request.config.repeats
-        with self._timed("sweep"):
-            if repeats == 1:
-                return self._sweep(1)
-            try:
-                return in_turns(self._sweep, self._sweep_parent, repeats)
-            except NotOneTable as problem:
-                raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
-            finally:
-                self._worktrees.remove_candidate(layout.parent_of(self._request.eval_id))
-
-    def _sweep(self, number: int) -> bytes | None:
-        request = self._request
-        if number > 1:
-            self._worktrees.pristine_candidate(request.eval_id, self._committed.commit)
-        configs = ConfigRange(0, request.sweep_config_limit)
-        name = layout.repeat("sweep", number)
-        try:
-            done, results = sweep.run_sweep(request.config.sweep, self._context(), configs, name)
-        except Distrusted as problem:
-            raise _Rejected(problem.code, str(problem)) from None
-        if not done.ok:
-            code = "sweep_timeout" if done.timed_out else "sweep_failed"
-            code = "cancelled" if done.cancelled else code
-            log = self._experiment / f"{name}.log"
-            raise _Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
-        self._check_protected("its code changed protected {} while it was swept")
-        self._check_deciding("while it was swept")
-        return self._take_results(results)
-
-    def _take_results(self, results: Path) -> bytes | None:
-        """The bytes that are hashed, kept and compared: the file itself is read once."""
-        try:
-            data = sweep.read_results_file(self._request.config.sweep, results, self._context())
-        except untrusted.NotPlain as problem:
-            raise _Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
-        if data is not None:
-            results.unlink()
-        return data
-
-    def _sweep_parent(self, number: int) -> bytes:
-        """Of a checkout that is made afresh: the candidate's code ran beside it. That it fails
-        says nothing about the candidate."""
-        request = self._request
-        name = layout.parent_of(request.eval_id)
-        worktree = self._worktrees.pristine_candidate(name, request.parent_commit)
-        context = dataclasses.replace(self._context(), worktree=worktree)
-        configs = ConfigRange(0, request.sweep_config_limit)
-        log_name = layout.repeat("parent_sweep", number)
-        log = self._experiment / f"{log_name}.log"
-        try:
-            done, results = sweep.run_sweep(request.config.sweep, context, configs, log_name)
-        except Distrusted as problem:
-            said = f"the sweep of its parent: {problem}"
-            raise _Rejected(PARENT_SWEEP_FAILED, said, log, retryable=True) from None
-        if done.cancelled:
-            raise _Rejected("cancelled", explain_end(done, "the sweep", log), log, True)
-        data = sweep.read_results_file(request.config.sweep, results, context) if done.ok else None
-        if data is None:
-            said = explain_end(done, "the sweep of its parent", log)
-            raise _Rejected(PARENT_SWEEP_FAILED, said, log, retryable=True)
-        results.unlink()
-        return data
+    def _measured(self) -> bytes | None:
+        return Measuring(
+            self._request,
+            self._committed.commit,
+            self._worktrees,
+            self._experiment,
+            self._cancel,
+            self._isolation(),
+            self._deciding,
+            self._timed,
+        ).results()
 
     @property
     def _committed(self) -> Commit:
         assert self._commit is not None
         return self._commit
-
-    def _check_protected(self, message: str) -> None:
-        worktree = self._worktrees.candidate_path(self._request.eval_id)
-        changed = protection.tampered(
-            Path(self._request.repo),
-            worktree,
-            self._committed.commit,
-            self._request.protected_paths,
-        )
-        if changed:
-            raise _Rejected(PROTECTED_PATH_CHANGED, message.format(some_of(changed)))
-
-    def _check_deciding(self, when: str) -> None:
-        """A candidate whose code reached for a baseline is not measured by it."""
-        if self._deciding is None:
-            return
-        changed = self._deciding.put_back()
-        if changed:
-            raise _Rejected(
-                DECIDING_FILE_CHANGED,
-                f"{some_of(changed)}, by which candidates are judged, changed {when} and was "
-                "put back",
-            )
 
     def _score(self, data: bytes | None) -> None:
         request = self._request
@@ -421,21 +278,6 @@ class _Evaluation:
             parent_commit=self._request.parent_commit,
             parent_relative=parent,
             root_relative=root,
-        )
-
-    def _context(self) -> CommandContext:
-        request = self._request
-        return CommandContext(
-            worktree=self._worktrees.candidate_path(request.eval_id),
-            log_dir=self._experiment,
-            seed=request.seed,
-            owner=request.owner,
-            cancel=self._cancel,
-            hidden_variables=sweep.secret_variables(request.config),
-            limits=sweep.limits(request.config),
-            variables=sweep.slot_variables(request.config, request.slot),
-            isolation=self._isolation(),
-            root=RootVersion(Path(request.repo), request.root_commit, request.protected_paths),
         )
 
     def _isolation(self) -> Isolation | None:

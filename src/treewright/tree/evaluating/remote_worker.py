@@ -21,9 +21,9 @@ import msgspec
 
 from treewright.kernel import process, untrusted
 from treewright.kernel.executors.dask_worker import begin_once, check_version, name_here, watching
-from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import SentResults
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Request, Worker
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalOutcome

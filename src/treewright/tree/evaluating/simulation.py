@@ -20,8 +20,8 @@ from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import parse_results
 from treewright.tree.deciding.scoring import rejection
 from treewright.tree.evaluating import heldout
-from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalError, EvalOutcome

@@ -19,10 +19,10 @@ from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.config import Config
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import work
-from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.evaluating.preflight import Preflight
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.sweep import SweepError
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev

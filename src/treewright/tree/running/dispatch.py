@@ -16,8 +16,8 @@ from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, U
 from treewright.kernel.executors.base import Done, Executor, Worker
 from treewright.tree.deciding.caps import CAP_REACHED
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
-from treewright.tree.evaluating.evaluation import EvalRequest
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request, Work
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log

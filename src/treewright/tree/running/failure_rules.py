@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from treewright.kernel.errors import UsageError
-from treewright.tree.evaluating.evaluation import EVAL_TIMEOUT
+from treewright.tree.evaluating.request import EVAL_TIMEOUT
 from treewright.tree.records.model import EvalError
 from treewright.tree.running.faults import CANCELLED, MACHINE_BUSY, WORKER_LOST
 

@@ -15,7 +15,7 @@ from treewright.kernel.errors import StorageError
 from treewright.tree.config import Config
 from treewright.tree.deciding.caps import Allowance
 from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
-from treewright.tree.evaluating.evaluation import EvalRequest
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas.expansion import asks_in_words, describe_node
 from treewright.tree.ideas.history import Outcomes
 from treewright.tree.records import events as ev
