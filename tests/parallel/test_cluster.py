@@ -29,6 +29,7 @@ from treewright.kernel.executors import dask
 from treewright.tree.evaluating import remote
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store
+from treewright.tree.records.model import Manifest
 from treewright.tree.running.housekeeping import Retention, process_owner
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
@@ -82,8 +83,9 @@ def gated(toy: ToyRepository, gate: Path) -> ToyRepository:
 
 
 def add_paid_planner(toy: ToyRepository) -> None:
-    """Each evaluation costs a hundred tokens, before its sweep."""
-    paid = [{"role": "planner", "text": "do it", "usage": {"prompt_tokens": 100}}]
+    """Each evaluation costs a hundred tokens and a cent, before its sweep."""
+    usage = {"prompt_tokens": 100, "cost_usd": 0.01}
+    paid = [{"role": "planner", "text": "do it", "usage": usage}]
     toy.write("script.json", json.dumps(paid))
     planner = '[agents.planner]\nbackend = "scripted"\nscript = "script.json"\n'
     toy.write("treewright.toml", f"{(toy.path / 'treewright.toml').read_text()}\n{planner}")
@@ -235,17 +237,24 @@ def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them
     assert left == [], "workers clean up after themselves"
 
 
-def test_a_cap_holds_there_and_can_be_raised(machines, toy) -> None:
+def test_caps_hold_there_and_can_be_raised(machines, toy) -> None:
     add_paid_planner(toy)
     flags = ("--max-parallel-evals", "3", "--ideas-per-node", "5", "--max-depth", "1")
-    done = run(toy, machines.address, *flags, "--max-tokens", "planner=350")
-    assert done.returncode == 0, done.stderr
-    found = store.load(toy.run_dir("run"))
-    assert found.stop_reason == "cap_reached"
-    assert found.spent.prompt_tokens == 300
-    done = run(toy, machines.address, *flags, "--extend", "--max-tokens", "planner=1000")
-    assert done.returncode == 0, done.stderr
-    assert store.load(toy.run_dir("run")).spent.prompt_tokens == 500
+    capped = (*flags, "--max-tokens", "planner=350", "--max-cost-usd", "0.045")
+
+    def go_on(*more: str) -> Manifest:
+        done = run(toy, machines.address, *more)
+        assert done.returncode == 0, done.stderr
+        return store.load(toy.run_dir("run"))
+
+    early = go_on(*capped, "--max-hours", "1e-9")
+    assert (early.stop_reason, early.spent.prompt_tokens) == (None, 0), "the hours of a call"
+    found = go_on(*capped)
+    assert (found.stop_reason, found.spent.prompt_tokens) == ("cap_reached", 300)
+    found = go_on(*flags, "--extend", "--max-tokens", "planner=1000")
+    assert (found.stop_reason, found.spent.cost_usd) == ("cap_reached", 0.04)
+    found = go_on(*flags, "--extend", "--max-cost-usd", "1")
+    assert found.spent.prompt_tokens == 500
     assert validate(toy.run_dir("run"), toy.path) == []
 
 

@@ -77,6 +77,14 @@ def test_a_cap_holds_and_can_be_raised(toy, kind: str, limit: float, workers: in
     assert len([e for e in final.evaluations.values() if e.status == "completed"]) == 8
 
 
+def test_several_at_once_share_no_less_than_one_needs(toy: ToyRepository) -> None:
+    """What is left is enough for one: the others do not start beside it."""
+    paid(toy)
+    found = run(toy, None, 3, caps={"cost_usd": {"all": 0.045}}, **SHAPE)
+    assert found.stop_reason == "cap_reached"
+    assert found.spent.cost_usd == pytest.approx(0.04)
+
+
 def test_without_a_barrier_too(toy: ToyRepository) -> None:
     paid(toy)
     shape = {**SHAPE, "max_total_idea_evals": 8}

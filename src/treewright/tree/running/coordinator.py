@@ -211,7 +211,7 @@ class Coordinator(ABC):
         return self.meter.word(self.manifest)
 
     def may_start(self) -> bool:
-        return self.meter.may_start()
+        return self.meter.may_start(self.manifest)
 
     def fell_short(self, eval_id: str) -> None:
         self.meter.fell_short(eval_id)

@@ -51,10 +51,13 @@ class Meter:
         self.why = self._time_is_up() or self._first_reached(manifest)
         if self.why:
             return "wait" if self._out else "end"
-        return "go" if self.may_start() else "wait"
+        return "go" if self.may_start(manifest) else "wait"
 
-    def may_start(self) -> bool:
-        return not (self._one_at_a_time and self._out)
+    def may_start(self, manifest: Manifest) -> bool:
+        """Whether another one may start beside those that are under way."""
+        if not self._out:
+            return True
+        return not self._one_at_a_time and not self._first_reached(manifest)
 
     def allow(self, manifest: Manifest, eval_id: str, capacity: int) -> Allowance | None:
         """The allowance of an evaluation that is about to start; None where nothing is capped."""
@@ -67,7 +70,9 @@ class Meter:
             self._whole.add(eval_id)
         limits: Caps = {}
         for kind, role, left in self._left(manifest, caps):
-            limits.setdefault(kind, {})[role] = max(0.0, left) / sharing
+            typical = self._typical(manifest, kind, role)
+            enough_for = int(left // typical) if typical > 0 else sharing
+            limits.setdefault(kind, {})[role] = max(0.0, left) / max(1, min(sharing, enough_for))
         allowance = self._out[eval_id] = Allowance(limits)
         return allowance
 
