@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.toy import CONFIG, ToyRepository
+from tests.waiting import until
 from treewright.tree.running import commanding, inbox
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
@@ -25,6 +26,7 @@ def run(
     more: str = "",
     policy: str | None = None,
     wanted: str = "boost n0099",
+    leaves: str = "",
     **shape: Any,
 ) -> None:
     text = f'{CONFIG}\n[[on_event]]\ncommand = "{command}"\nevents = {EVENTS}\n{more}'
@@ -43,6 +45,7 @@ def run(
         letter = commanding.letter(action, node or None, {}, spelled=str)
         inbox.submit(coordinator.store.run_dir, letter)
         coordinator.finish()
+        until(lambda: (toy.path / leaves).exists(), what="the command has begun")
 
 
 def test_what_it_is_told(toy: ToyRepository, tmp_path: Path) -> None:
@@ -116,7 +119,8 @@ def test_a_command_that_fails_or_is_missing_is_a_warning(toy: ToyRepository, cap
 
 def test_the_search_does_not_wait_for_a_command_that_hangs(toy: ToyRepository) -> None:
     began = time.monotonic()
-    run(toy, "echo $$ > pid; exec sleep 1000", "timeout_seconds = 900\n", max_depth=1)
+    limits = "timeout_seconds = 900\nfinish_seconds = 0.1\n"
+    run(toy, "echo $$ > p; mv p pid; exec sleep 1000", limits, leaves="pid", max_depth=1)
     assert time.monotonic() - began < 300
     pid = int((toy.path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists(), "it was ended with the call"
