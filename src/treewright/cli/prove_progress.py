@@ -107,7 +107,7 @@ class _Searched:
         return f"trying `{tactic}` on {self._shown(line.node)}"
 
     def stuck(self, tree: Graph) -> str:
-        """The goal that was tried most often, if that was in vain."""
+        """The goal that was tried most often, if it was not proved."""
         waiting = ((n, t) for n, t in self._tries.items() if tree.nodes[n].status is Status.OPEN)
         node, tries = max(waiting, key=lambda pair: pair[1], default=(0, 0))
         return f"stuck at {self._shown(node)}, tried {tries} times" * (tries >= _STUCK_AFTER)

@@ -75,7 +75,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         "created_at": manifest.created_at,
         "dry_run": manifest.dry_run,
         "policy": describe(manifest),
-        "doubt": manifest.baseline_doubt,
+        "stale_baseline": manifest.baseline_doubt,
         "progress": {
             "done": done,
             "of": expected,

@@ -73,7 +73,7 @@ class Choice(msgspec.Struct):
 
 
 class Completion(msgspec.Struct):
-    """`usage` is read with doubts: a wrong count is no reason to lose an answer."""
+    """`usage` may be anything: a wrong count is no reason to lose an answer."""
 
     choices: list[Choice]
     usage: Any = None

@@ -163,25 +163,24 @@ class LeanEnvironment:
 
     def closes(self, script: str) -> bool:
         """Whether a whole script closes the goal."""
-        try:
-            state = self._state(0)
-        except LeanError:
-            return False
-        result = self._timed(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
-        if isinstance(result, SessionLost):
-            self._drop_session()
-        return isinstance(result, ProofState) and result.closed and result.complete
+        end = self._end_of(script)
+        return end is not None and end.closed and end.complete
 
     def takes(self, script: str) -> bool:
         """Whether Lean gets through a script; there may be a `sorry` in it."""
+        end = self._end_of(script)
+        return end is not None and end.closed
+
+    def _end_of(self, script: str) -> ProofState | None:
+        """What a whole script leaves of the goal; None if Lean does not get through it."""
         try:
             state = self._state(0)
         except LeanError:
-            return False
+            return None
         result = self._timed(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
         if isinstance(result, SessionLost):
             self._drop_session()
-        return isinstance(result, ProofState) and result.closed
+        return result if isinstance(result, ProofState) else None
 
     def accepts(self, source: str, original: str) -> bool:
         """Whether a whole text elaborates, as far as the original does; sorries may be left in it.

@@ -8,9 +8,7 @@ are what `treewright compare --json` prints (docs/compare.md).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -194,13 +192,3 @@ def difference(
         better, worse = low > 0 and gain > tolerance, high < 0 and gain < -tolerance
         verdict = "better" if better else "worse" if worse else "no_difference"
     return Difference(what, *names, pairs, gain, low, high, verdict)
-
-
-def distinct_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
-    """Short names of runs; where two are the same, their paths as far as these differ."""
-    above = os.path.commonpath([path.absolute().parent for path in paths])
-    found = [
-        os.path.relpath(path.absolute(), above) if names.count(name) > 1 else name
-        for name, path in zip(names, paths, strict=True)
-    ]
-    return found if len(set(found)) == len(found) else [str(path) for path in paths]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.errors import UsageError
@@ -12,7 +13,6 @@ from treewright.runs.comparison import (
     Contender,
     Difference,
     Tried,
-    distinct_names,
     put_together,
 )
 from treewright.runs.curves import Spent, curve
@@ -46,7 +46,7 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
         raise UsageError(f"only runs of one kind can be compared: {kinds}")
     if len({run.path.resolve() for run in runs}) < len(runs):
         raise UsageError("the same run is given twice")
-    names = distinct_names([run.run_id for run in runs], [run.path for run in runs])
+    names = _distinct_names([run.run_id for run in runs], [run.path for run in runs])
     notes: list[str] = []
     found: list[Difference] = []
     for name, run in zip(names[1:], runs[1:], strict=True):
@@ -79,7 +79,7 @@ def _tree(run: TreeRun, name: str) -> Contender:
             continue
         node = manifest.nodes.get(one.decision.promoted_to_node_id or "") if one.decision else None
         seconds = seconds_between(began, one.finished_at) or 0.0
-        cost = None if paid is None else 0.0  # `paid` has its cost, and what was tried in vain
+        cost = None if paid is None else 0.0  # `paid` has its cost, and that of what failed
         events.append(Spent(seconds, cost, node.score if node else None))
     best = best_node(manifest)
     beside = [Spent(one.seconds, one.cost_usd, None, counts=False) for one in paid or ()]
@@ -151,3 +151,13 @@ def _search(run: SearchRun, name: str) -> Contender:
         run.is_finished,
         "higher" if higher else "lower",
     )
+
+
+def _distinct_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """Short names of runs; where two are the same, their paths as far as these differ."""
+    above = os.path.commonpath([path.absolute().parent for path in paths])
+    found = [
+        os.path.relpath(path.absolute(), above) if names.count(name) > 1 else name
+        for name, path in zip(names, paths, strict=True)
+    ]
+    return found if len(set(found)) == len(found) else [str(path) for path in paths]

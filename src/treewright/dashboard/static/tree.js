@@ -105,7 +105,7 @@ function head() {
   put(view.head,
     el("h1", null, run.run_id, " ", chip(run.liveness), run.dry_run ? el("span", { class: "kind" }, "dry run: made-up numbers") : null),
     el("p", { class: "soft state-detail" }, run.liveness.detail),
-    run.doubt ? el("p", { class: "error" }, `Stale baseline: ${run.doubt}`) : null,
+    run.stale_baseline ? el("p", { class: "error" }, `Stale baseline: ${run.stale_baseline}`) : null,
     facts([
       ["progress", [bar(progress.done, progress.of, "progress"), `${progress.done} of ${progress.of}`]],
       ["depth", `${progress.depth} of ${progress.max_depth}`],

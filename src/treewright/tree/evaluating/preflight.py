@@ -11,10 +11,9 @@ from treewright.kernel.errors import LeaseLost
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion, SweepError
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
 from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.records import layout
-from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 
 
@@ -34,16 +33,8 @@ class Preflight:
         still_ours = True
         try:
             worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
-            context = CommandContext(
-                worktree,
-                log_dir,
-                self.config.seed,
-                self.owner,
-                self.cancel,
-                hidden_variables=sweep.secret_variables(self.config),
-                limits=sweep.limits(self.config),
-                isolation=Isolation.of(self.config, self.worktrees.repo, self.worktrees.run_dir),
-                root=RootVersion(self.worktrees.repo, commit),
+            context = sweep.root_context(
+                self.config, self.worktrees, worktree, commit, log_dir, self.owner, self.cancel
             )
             one = ConfigRange(config_id, config_id + 1)
             done, results = sweep.run_sweep(self.config.sweep, context, one)

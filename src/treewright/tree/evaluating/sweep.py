@@ -98,6 +98,29 @@ class CommandContext:
         return {**kept, **self.variables, "TREEWRIGHT_SEED": str(self.seed), **extra}
 
 
+def root_context(
+    config: Config,
+    trees: worktrees.Worktrees,
+    worktree: Path,
+    commit: str,
+    log_dir: Path,
+    owner: str,
+    cancel: threading.Event | None,
+) -> CommandContext:
+    """For a commit that nobody has to judge: the root, to see what its sweep gives."""
+    return CommandContext(
+        worktree,
+        log_dir,
+        config.seed,
+        owner,
+        cancel,
+        hidden_variables=secret_variables(config),
+        limits=limits(config),
+        isolation=Isolation.of(config, trees.repo, trees.run_dir),
+        root=RootVersion(trees.repo, commit),
+    )
+
+
 def slot_variables(config: Config, slot: int | None) -> dict[str, str]:
     """The user's variables of one of the places for evaluations at once, and its number."""
     if slot is None:

@@ -16,7 +16,7 @@ class Assigner(Protocol):
     """Who has the work: makes requests, hands out more, and is told what came of it."""
 
     has_barrier: bool
-    """Whether doubts about a failure can wait until all that was handed out is through."""
+    """Whether all that was handed out is waited for: whose failure it was can be judged then."""
 
     def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest: ...
 

@@ -10,10 +10,9 @@ from treewright.kernel import untrusted
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.config import Config
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.records import layout
-from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 
 
@@ -32,16 +31,9 @@ class RootSweep:
         log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
-            context = CommandContext(
-                self.worktrees.add_candidate(layout.ROOT_BASELINE, self.commit),
-                log_dir,
-                self.config.seed,
-                self.owner,
-                self.cancel,
-                hidden_variables=sweep.secret_variables(self.config),
-                limits=sweep.limits(self.config),
-                isolation=Isolation.of(self.config, self.worktrees.repo, self.worktrees.run_dir),
-                root=RootVersion(self.worktrees.repo, self.commit),
+            worktree = self.worktrees.add_candidate(layout.ROOT_BASELINE, self.commit)
+            context = sweep.root_context(
+                self.config, self.worktrees, worktree, self.commit, log_dir, self.owner, self.cancel
             )
             name = layout.repeat("sweep", number)
             done, results = sweep.run_sweep(self.config.sweep, context, configs, name)
