@@ -15,7 +15,7 @@ from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import state
 from treewright.tree.records.model import Manifest, Node
-from treewright.tree.validation import consistency
+from treewright.tree.validation import nodes
 from treewright.tree.validation.findings import Subject
 
 IDEAS = [f"# Idea {letter}\n\nText.\n" for letter in "abcdef"]
@@ -55,7 +55,7 @@ class Tree:
             self.manifest.evaluations[f"e{number:06d}"] = evaluation(number)
         subject = Subject(self.run_dir, self.toy.path, self.manifest, self.config)
         found: dict[str, list[str]] = {}
-        for finding in consistency.check_nodes(subject):
+        for finding in nodes.check_nodes(subject):
             if finding.code == "expansion" and finding.subject != "n0000":
                 found.setdefault(finding.subject, []).append(finding.message)
         return found

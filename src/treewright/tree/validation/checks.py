@@ -13,7 +13,7 @@ from treewright.tree.config import Config
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
 from treewright.tree.repository.git import GitError
-from treewright.tree.validation import consistency, files, repository, strays
+from treewright.tree.validation import consistency, files, nodes, repository, strays
 from treewright.tree.validation.choices import choose_again
 from treewright.tree.validation.decisions import decide_again
 from treewright.tree.validation.findings import Finding, Subject
@@ -80,7 +80,7 @@ CHECKS = (
     ),
     Check(
         "Nodes are what they were promoted from",
-        consistency.check_nodes,
+        nodes.check_nodes,
         ("idea_chain", "promotion_link", "node_state", "expansion"),
     ),
     Check(

@@ -1,4 +1,4 @@
-"""Does the state agree with itself? Statuses, counters, chains, frontier, budget."""
+"""Does the state agree with itself? Statuses, counters, frontier, budget."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ import msgspec
 
 from treewright.tree.deciding.rounds import rules_of
 from treewright.tree.deciding.steady import exhausted_now
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
-    Dedupe,
     Evaluation,
-    IdeaRecord,
     Manifest,
-    Node,
     SteadySearch,
     Unset,
 )
-from treewright.tree.records.steering import applied, banned_nodes, injected
+from treewright.tree.records.steering import applied, banned_nodes
 from treewright.tree.validation.findings import Finding, Subject
 
 _TASK_STATE = {
@@ -29,16 +25,6 @@ _TASK_STATE = {
     "completed": "completed",
     "failed": "failed",
 }
-
-
-def turn_of(idea: IdeaRecord) -> int:
-    """When it was chosen: the round, or the number of the expansion."""
-    return idea.expansion if isinstance(idea.expansion, int) else idea.depth
-
-
-def last_turn(node: Node) -> int | None:
-    """When the node was last expanded."""
-    return node.expansion if isinstance(node.expansion, int) else node.expanded_for_depth
 
 
 def check_evaluations(subject: Subject) -> Iterator[Finding]:
@@ -120,116 +106,6 @@ def _idea_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
         yield f"{evaluation.idea_path} is recorded with another sha256 or depth at its node"
     if evaluation.idea_text_path != evaluation.idea_path:
         yield f"idea_text_path is {evaluation.idea_text_path}"
-
-
-def check_nodes(subject: Subject) -> Iterator[Finding]:
-    """Each node is what the evaluation that it came from says."""
-    manifest = subject.manifest
-    first = _first_tried(manifest)
-    for node in manifest.nodes.values():
-        if node.parent_node_id is None:
-            yield from _root(node, manifest)
-        else:
-            yield from _promoted(node, manifest)
-        for message in _expansion_problems(node, manifest, first):
-            yield Finding("expansion", node.node_id, message)
-
-
-def _root(node: Node, manifest: Manifest) -> Iterator[Finding]:
-    if node.idea_chain:
-        yield Finding("idea_chain", node.node_id, "the root has a chain of ideas")
-    if (node.commit, node.baseline_results_csv_path, node.depth) != (
-        manifest.root_commit,
-        manifest.root_baseline_csv_path,
-        0,
-    ):
-        yield Finding(
-            "node_state", node.node_id, "it is not the root commit and baseline at depth 0"
-        )
-
-
-def _promoted(node: Node, manifest: Manifest) -> Iterator[Finding]:
-    evaluation = manifest.evaluations[node.artifacts.promoted_from_eval_id or ""]
-    parent = manifest.nodes[node.parent_node_id or ""]
-    if node.idea_chain != [*parent.idea_chain, evaluation.idea_path]:
-        message = "idea_chain is not its parent's with the promoted idea behind it"
-        yield Finding("idea_chain", node.node_id, message)
-    decision = evaluation.decision
-    if decision is None or decision.promoted_to_node_id != node.node_id:
-        message = f"{evaluation.eval_id}, from which it came, was not promoted to it"
-        yield Finding("promotion_link", node.node_id, message)
-    heldout = evaluation.confirmation.results_csv if evaluation.confirmation else None
-    expected = {
-        "parent_node_id": evaluation.parent_node_id,
-        "depth": evaluation.depth,
-        "commit": evaluation.candidate_commit,
-        "tree": evaluation.candidate_tree,
-        "baseline_results_csv_path": evaluation.candidate_results_csv_path,
-        "parent_relative": evaluation.parent_relative,
-        "root_relative": evaluation.root_relative,
-        "sweep_config_limit": manifest.sweep_config_limit,
-    }
-    for field, value in expected.items():
-        if getattr(node, field) != value:
-            message = f"{field} is not that of {evaluation.eval_id}"
-            yield Finding("node_state", node.node_id, message)
-    if node.artifacts.baseline != evaluation.results_csv:
-        yield Finding("node_state", node.node_id, "its baseline is not its evaluation's results")
-    if heldout is not None and node.artifacts.heldout != heldout:
-        yield Finding("node_state", node.node_id, "its held-out results are not its confirmation's")
-
-
-def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterator[str]:
-    paths = [idea.path for idea in node.ideas]
-    expected = [f"{node.node_ideas_dir}/{layout.idea_file(number)}" for number in range(len(paths))]
-    if paths != expected:
-        yield "its idea files are not numbered from idea_000.md on"
-    latest = [idea.path for idea in node.ideas if turn_of(idea) == last_turn(node)]
-    if node.generated_idea_files != latest:
-        yield "generated_idea_files are not the ideas of its last expansion"
-    by_hand = injected(applied(manifest.steering))
-    changed = (r.before.get("ideas_per_node", 0) for r in applied(manifest.steering))
-    most = max(manifest.ideas_per_node, *changed, 0)
-    for turn in sorted({turn_of(idea) for idea in node.ideas}):
-        count = sum(turn_of(idea) == turn and idea.path not in by_hand for idea in node.ideas)
-        if count > most:
-            what = "at depth" if manifest.steady is None else "of expansion"
-            yield f"{count} ideas {what} {turn}, allowed are {most}"
-    if manifest.dedupe_scope != "none":
-        yield from _duplicates(node, manifest, first)
-
-
-def _first_tried(manifest: Manifest) -> dict[str, str]:
-    """With scope `global`: the key of every idea -> the file that had it first."""
-    if manifest.dedupe_scope != "global":
-        return {}
-    chosen = [
-        (turn_of(idea), node.node_id, number, idea)
-        for node in manifest.nodes.values()
-        for number, idea in enumerate(node.ideas)
-    ]
-    first: dict[str, str] = {}
-    for *_, idea in sorted(chosen, key=lambda entry: entry[:3]):
-        first.setdefault(idea.key, idea.path)
-    return first
-
-
-def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterator[str]:
-    """The same idea twice where the scope forbids it. Of two nodes the younger is at fault."""
-    dedupe = node.dedupe or Dedupe(manifest.dedupe_scope)
-    if dedupe.scope != manifest.dedupe_scope:
-        yield f"its dedupe scope is {dedupe.scope}, the run's {manifest.dedupe_scope}"
-    elsewhere = (other for other in ancestors(manifest, node) if other is not node)
-    tried = [idea for other in elsewhere for idea in other.ideas]
-    seen = {idea.key: idea for idea in sorted(tried, key=turn_of, reverse=True)}
-    for idea in node.ideas:
-        earlier = seen.get(idea.key)
-        if earlier is not None and turn_of(earlier) > turn_of(idea):
-            earlier = None  # without a barrier an ancestor may get an idea after its descendant
-        path = earlier.path if earlier is not None else first.get(idea.key, idea.path)
-        if path != idea.path:
-            yield f"{idea.path} repeats {path}"
-        seen[idea.key] = idea
 
 
 def check_rounds(subject: Subject) -> Iterator[Finding]:

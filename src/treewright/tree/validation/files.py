@@ -11,8 +11,8 @@ from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.records.steering import applied, injected
-from treewright.tree.validation.consistency import last_turn, turn_of
 from treewright.tree.validation.findings import Finding, Subject
+from treewright.tree.validation.nodes import last_turn, turn_of
 
 
 def check_paths(subject: Subject) -> Iterator[Finding]:
