@@ -23,7 +23,7 @@ class Use(msgspec.Struct, frozen=True, gc=False):
     `wrap` says how its proof becomes one of the target (`⟨_, %⟩`), `gives` what a `forward` one
     says by its outline. `args` are what is explicit, `_` what Lean finds. `unmet` premises would
     stay to be proved (`met` ones are among the hypotheses), `loose` variables to be guessed. `fit`
-    counts the constants found.
+    counts the constants found. `grows`: a premise says more of the same than the conclusion.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Use(msgspec.Struct, frozen=True, gc=False):
     whole: bool = False
     wrap: str = "%"
     gives: str = ""
+    grows: bool = False
 
 
 class Field(msgspec.Struct, frozen=True, gc=False):

@@ -66,6 +66,15 @@ def test_the_rules_of_a_predicate_are_lemmas(session: HostSession) -> None:
     assert not named(known(session, EVEN + "theorem t : Even 1 := by sorry"), "Even.step")
 
 
+def test_a_lemma_that_could_be_concluded_with_for_ever_is_marked(session: HostSession) -> None:
+    down = "theorem down {n : Nat} (h : Even (n + 2)) : Even n := by cases h; assumption\n"
+    knowledge = known(session, EVEN + down + "theorem t (n : Nat) : Even (n * 2) := by sorry")
+    grows = {use.name: use.grows for use in knowledge.uses if use.use == "exact"}
+    assert grows == {"down": True}
+    knowledge = known(session, EVEN + down + "theorem t : Even 4 := by sorry")
+    assert [use.grows for use in named(knowledge, "Even.step")] == [False]
+
+
 def test_an_alternative_names_what_is_explicit(session: HostSession) -> None:
     knowledge = known(session, EVEN + "theorem t (n : Nat) (h : Even n) : Even (n + 4) := by sorry")
     (made_of,) = [v.made_of for v in knowledge.variables if v.name == "h"]

@@ -2011,6 +2011,7 @@ structure Use where
   nth : Nat := 0
   whole : Bool := false
   gives : String := ""
+  grows : Bool := false
 
 abbrev S := StateRefT Known MetaM
 
@@ -2268,6 +2269,10 @@ partial def argument (goal : Goal) (term : Option Expr) : S String := do
 
 def nothingBound (lemma_ : Lemma) : Bound := lemma_.binders.map fun _ => none
 
+/-- Whether concluding with a lemma leads to something larger of the same kind, and so from there: `p (n + 2) → p n`. -/
+def isGrowing (lemma_ : Lemma) : Bool :=
+  lemma_.binders.any fun b => b.premise && headOf? b.type == headOf? lemma_.conclusion && size b.type > size lemma_.conclusion
+
 /-- The use of a lemma whose variables stand for `bound`: premises that are at hand bind more of them. -/
 def entry (lemma_ : Lemma) (use : String) (bound : Bound) (goal : Goal) (fit : Nat) : S (Use × Bound) := do
   let mut bound := bound
@@ -2299,7 +2304,7 @@ def entry (lemma_ : Lemma) (use : String) (bound : Bound) (goal : Goal) (fit : N
       args := args.push (← match given[i]?.getD none with | some name => pure name | none => argument goal value)
   return ({
     name := lemma_.name, use, args, unmet, loose, fit, met, isLocal := lemma_.isLocal, order := lemma_.order,
-    size := size lemma_.conclusion }, bound)
+    size := size lemma_.conclusion, grows := isGrowing lemma_ }, bound)
 
 /-- Whether a pattern says anything. -/
 def isBare (pattern : Expr) : Bool := pattern.isMVar || isAnything pattern
@@ -2595,7 +2600,7 @@ def shortened (env : Environment) (namespace_ : Name) (taken : Array String) (te
 def Use.json (use : Use) (name : String) : Json := object [
   ("name", name), ("use", use.use), ("args", texts use.args), ("fit", toJson use.fit), ("met", toJson use.met), ("unmet", toJson use.unmet),
   ("loose", toJson use.loose), ("local", use.isLocal), ("back", use.back), ("at", use.at_), ("nth", toJson use.nth), ("whole", use.whole),
-  ("wrap", use.wrap), ("gives", use.gives)]
+  ("wrap", use.wrap), ("gives", use.gives), ("grows", use.grows)]
 
 def unfolded (type : Expr) (node : Option Expr) : S (Option Expr) := do
   let some pattern := node | return none

@@ -88,6 +88,12 @@ function createUses(statements, lemmas, outline) {
     }
   }
 
+  /** Whether concluding with a lemma leads to something larger of the same kind, and so from there: `p (n + 2) → p n`. */
+  function isGrowing(lemma) {
+    lemma.grows ??= lemma.binders.some((b) => b.premise && b.type.head === lemma.conclusion.head && b.type.size > lemma.conclusion.size);
+    return lemma.grows;
+  }
+
   /** The use of a lemma whose variables stand for `bound`: premises that are at hand bind more of them. */
   function entry(lemma, use, bound, goal, fit, extra = {}) {
     const by = new Map(); // premise -> hypothesis
@@ -110,7 +116,7 @@ function createUses(statements, lemmas, outline) {
     const args = lemma.binders.map((b, i) => (b.info === 0 ? by.get(i) ?? text(bound[i], goal) : null)).filter((a) => a !== null);
     return {
       name: lemma.name, use, args, unmet, loose, fit, met: by.size, local: lemma.local, order: lemma.order,
-      size: lemma.conclusion.size, ...extra,
+      size: lemma.conclusion.size, grows: isGrowing(lemma), ...extra,
     };
   }
 

@@ -71,6 +71,8 @@ def _named(uses: Iterable[Use]) -> Iterator[Use]:
 def _tactics(use: Use, fresh: Fresh) -> Iterator[Ranked]:
     leaves = 1.0 / (1.0 + 0.6 * use.unmet + 1.2 * use.loose)
     vague = 0.3 if use.fit <= 2 and not use.met and use.use != "forward" else 1.0
+    if use.grows and use.unmet:
+        leaves *= 0.3  # it could be concluded with for ever
     term = _applied(use.name, use.args)
     match use.use:
         case "exact" | "symm" | "mp" | "mpr" if use.wrap != "%":
@@ -301,7 +303,7 @@ def _proof(variable: Variable, goal: GoalView) -> Iterator[Ranked]:
     yield 1.5, f"cases {name}"
     if made_of.recursive and made_of.plain:
         with_hypotheses = _alternatives(made_of.alternatives, name, goal, inductive=True)
-        yield 2.6, f"induction {name} with {with_hypotheses}"
+        yield 4.2, f"induction {name} with {with_hypotheses}"
 
 
 def _alternatives(
