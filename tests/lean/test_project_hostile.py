@@ -5,6 +5,7 @@ Each of these had `theorem t : False` proved while one process read the original
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,13 @@ import pytest
 from tests.here import project_replayer
 from tests.lean.projects import opened, small_project
 from tests.lean.test_project_lean import HIJACK
+from treewright.lean.host import Launch
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer, Verdict
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.wasm import launch
+from treewright.lean.wasm.compiler import WasmCompiler
+from treewright.lean.wasm.home import IMAGE_FILE, LeanHome
+from treewright.lean.workspace.project import CompileError
 
 BAD = "set_option debug.skipKernelTC true in\ntheorem bad : False := by decide +kernel\n"
 OPTION = (
@@ -114,6 +119,27 @@ def test_a_home_may_be_behind_a_link(tmp_path: Path, home: LeanHome) -> None:
     link.symlink_to(home.path.parent)
     with HostSession(replace(home, path=link / home.path.name)) as session:
         assert session.ping() >= 0
+
+
+class _WithoutLibrary(LeanHome):
+    """Whose library goes when it has started: it is installed anew, or its disk is away."""
+
+    def launch(self) -> Launch:
+        return Launch(launch.command(self), "/", launch.environment(self.path / IMAGE_FILE))
+
+
+def test_a_library_that_cannot_be_read_for_a_while_breaks_no_module_for_ever(
+    tmp_path: Path, home: LeanHome
+) -> None:
+    place = tmp_path / "home"
+    (place / "lib").mkdir(parents=True)
+    shutil.copy(home.path / "lean.js", place)
+    for name in ("lean.wasm", "lean.symbols", IMAGE_FILE):
+        (place / name).symlink_to(home.path / name)
+    compiler = WasmCompiler(lambda: _WithoutLibrary(place, home.node))
+    with pytest.raises(CompileError, match="unknown module prefix 'Init'") as caught:
+        compiler.compile("Foo.One", "def one := 1\n", (), ())
+    assert caught.value.fault  # so it is not kept
 
 
 pytestmark = pytest.mark.xdist_group("lean-projects")

@@ -25,6 +25,7 @@ from treewright.lean.workspace.project import Compiled, CompileError
 from treewright.lean.workspace.store import Header
 
 COMPILE_SECONDS = 300.0
+_AT_ITS_HEADER = "header"
 _NO_CODE = (
     *("(interpreter)", "no executable code", "has no IR", "could not evaluate", "_redArg"),
     "has not been implemented",  # what a metaprogram that got no code was to do
@@ -68,7 +69,8 @@ class WasmCompiler:
                 raise CompileError(str(error)) from error
             raise CompileError(f"the bundled Lean failed at it: {error}", fault=True) from error
         if reply.olean is None:
-            raise CompileError(_reason(reply))
+            # Imports are files that Lean reads: why it could not may be gone the next time.
+            raise CompileError(_reason(reply), fault=reply.stopped == _AT_ITS_HEADER)
         return base64.b64decode(reply.olean)
 
     def close(self) -> None:
