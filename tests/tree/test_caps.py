@@ -12,9 +12,10 @@ from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
 from treewright.tree.deciding import caps
 from treewright.tree.deciding.caps import Allowance
-from treewright.tree.records.model import Manifest, Unset
+from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
+from treewright.tree.running.faults import Paused
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
 from treewright.tree.validation import validate
@@ -92,6 +93,31 @@ def test_without_a_barrier_too(toy: ToyRepository) -> None:
     assert found.stop_reason == "cap_reached"
     assert found.spent.cost_usd == pytest.approx(0.03)
     assert run(toy, extend=True, caps={"cost_usd": {"all": 1.0}}).spent.evals == 8
+
+
+@pytest.mark.parametrize("policy", [None, "best-first"])
+def test_a_failure_whose_verdict_has_to_wait_keeps_nothing_of_the_caps(
+    toy: ToyRepository, policy: str | None
+) -> None:
+    """It had all that was left, and the next one, by which it is judged, must be able to start."""
+    paid(toy, ideas=1)
+    planner = '[agents.planner]\nbackend = "command"\ncommand = ["false"]\n'
+    toy.write("treewright.toml", f"{CONFIG}\n{planner}")
+    toy.commit("a planner that fails")
+    with pytest.raises(Paused, match="agent_failed"):
+        run(toy, policy, caps={"cost_usd": {"all": 0.05}}, max_total_idea_evals=8, **SHAPE)
+
+
+def test_what_was_spent_is_told_by_cap() -> None:
+    outcome = EvalOutcome(usage=Usage(8, 2, 0.03), roles={"coder": Usage(8, 2, 0.02)})
+    limits: caps.Caps = {
+        "cost_usd": {"all": 1.0, "coder": 1.0, "planner": 1.0},
+        "tokens": {"all": 9},
+    }
+    assert caps.used_of(outcome, limits) == {
+        "cost_usd": {"all": 0.03, "coder": 0.02, "planner": 0.0},
+        "tokens": {"all": 10},
+    }
 
 
 def test_the_hours_of_a_call_end_the_call_and_not_the_run(toy: ToyRepository) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
-from treewright.tree.records.model import Manifest, Unset
+from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 
 Kind = Literal["cost_usd", "tokens"]
 Caps = dict[str, dict[str, float]]
@@ -68,6 +68,16 @@ def spent(manifest: Manifest, role: str) -> Usage:
         )
     by_role = {} if isinstance(manifest.roles, Unset) else manifest.roles
     return by_role.get(role, Usage())
+
+
+def used_of(outcome: EvalOutcome, caps: Caps) -> Caps:
+    """What an evaluation has spent of each of these caps."""
+    by_role = {} if isinstance(outcome.roles, Unset) else outcome.roles
+    used = {**by_role, ALL: outcome.usage}
+    return {
+        kind: {role: amount(used.get(role, Usage()), kind) for role in roles}
+        for kind, roles in caps.items()
+    }
 
 
 def each(caps: Caps) -> Iterator[tuple[str, str, float]]:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.records.model import Evaluation
+from treewright.tree.records.model import EvalOutcome, Evaluation
 
 Word = Literal["go", "wait", "end"]
 
@@ -54,6 +54,10 @@ class Assigner(Protocol):
 
     def fell_short(self, eval_id: str) -> None:
         """An evaluation was given too little under the run's caps; it goes back to the queue."""
+        ...
+
+    def held(self, eval_id: str, outcome: EvalOutcome) -> None:
+        """An evaluation is over, and whose failure it was is judged once others are through."""
         ...
 
     def where(self) -> str:

@@ -216,6 +216,9 @@ class Coordinator(ABC):
     def fell_short(self, eval_id: str) -> None:
         self.meter.fell_short(eval_id)
 
+    def held(self, eval_id: str, outcome: EvalOutcome) -> None:
+        self.meter.held(eval_id, outcome)
+
     def _say_what_was_reached(self) -> None:
         """A run that its caps ended says so; the hours of this call are no end of the run."""
         if not self.meter.why or self.manifest.stop_reason is not None:

@@ -228,6 +228,7 @@ class Dispatcher:
         if error is not None and self._may_be_outage(error):
             self._outages += error.code in OUTAGES or error.code in OF_THE_SWEEP
             self._held[eval_id] = (request, outcome, done.worker)
+            self.assigner.held(eval_id, outcome)
             return self._strictly(eval_id, error)
         self._outages = 0
         self._record(request, outcome, done.worker)

@@ -21,8 +21,9 @@ from treewright.tree.deciding.caps import (
     describe,
     each,
     spent,
+    used_of,
 )
-from treewright.tree.records.model import Manifest, Unset
+from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -37,6 +38,8 @@ class Meter:
     is_out_of_time: bool = False
     _began: float = field(default_factory=time.monotonic)
     _out: dict[str, Allowance] = field(default_factory=dict)
+    _unrecorded: dict[str, Caps] = field(default_factory=dict)
+    """What was spent by evaluations that are over and wait for a verdict."""
     _since: dict[str, float] = field(default_factory=dict)
     _longest: float = 0.0
     _whole: set[str] = field(default_factory=set)
@@ -81,6 +84,12 @@ class Meter:
         self._is_over = self._is_over or eval_id in self._whole
         self._one_at_a_time = True
 
+    def held(self, eval_id: str, outcome: EvalOutcome) -> None:
+        """An evaluation is over and its verdict has to wait: it spends no more than it has."""
+        allowance = self._out.pop(eval_id, None)
+        if allowance is not None:
+            self._unrecorded[eval_id] = used_of(outcome, allowance.limits)
+
     def _first_reached(self, manifest: Manifest) -> str:
         if self._is_over:
             return "what is left under the caps is not enough for an evaluation"
@@ -93,7 +102,7 @@ class Meter:
         return ""
 
     def _left(self, manifest: Manifest, caps: Caps) -> list[tuple[str, str, float]]:
-        given = [allowance.limits for allowance in self._out.values()]
+        given = [*(each.limits for each in self._out.values()), *self._unrecorded.values()]
         return [
             (
                 kind,
@@ -110,6 +119,7 @@ class Meter:
         for eval_id in ended:
             self._longest = max(self._longest, time.monotonic() - self._since.pop(eval_id))
             self._out.pop(eval_id, None)
+            self._unrecorded.pop(eval_id, None)
             if self._ended is not None:
                 self._ended += manifest.evaluations[eval_id].finished_at is not None
 
