@@ -10,8 +10,9 @@ import pytest
 
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
-from treewright.tree.repository import protection, worktrees
+from treewright.tree.repository import listing, protection, worktrees
 from treewright.tree.repository.git import GitError, git, hide_from_status, require_clean, try_git
+from treewright.tree.repository.private_git import places, private_repository
 from treewright.tree.repository.protection import protected_changes, tampered
 from treewright.tree.repository.worktrees import Worktrees, stage_all
 
@@ -74,6 +75,62 @@ def test_what_is_ignored_does_not_survive_into_the_measurement(place: Place) -> 
     assert not (path / "results.cache").exists()
     assert not (path / "build").exists()
     assert try_git(path, "status", "--porcelain", "--ignored").stdout == ""
+
+
+def test_what_an_attribute_makes_git_overlook_is_not_measured(place: Place) -> None:
+    """Git keeps `$Id$` of it, and takes the file for the one that it keeps."""
+    path = place.candidate()
+    (path / ".gitattributes").write_text("params.txt ident\n")
+    (path / "params.txt").write_text("A 2.0 $Id: all the answers $\n")
+    stage_all(path)
+    done = place.trees.commit_candidate("e1", "x", 1)
+    assert "answers" not in (path / "params.txt").read_text()
+    (path / "params.txt").write_text("A 2.0 $Id: all the answers $\n")
+    place.trees.pristine_candidate("e1", done.commit)
+    assert "answers" not in (path / "params.txt").read_text()
+    assert try_git(path, "status", "--porcelain").stdout == ""
+
+
+def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> None:
+    """Git neither adds nor removes it."""
+    place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
+    place.toy.git("commit", "-q", "-m", "a submodule")
+    place.head = place.toy.git("rev-parse", "HEAD").strip()
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    (path / "lib" / "part" / "answers.py").write_text("x")
+    assert stage_all(path) == ["params.txt"]
+    place.trees.commit_candidate("e1", "x", 1)
+    assert list((path / "lib" / "part").iterdir()) == []
+
+
+def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) -> None:
+    path = place.candidate()
+    made = path / "made"
+    made.mkdir()
+    for command in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
+        git(made, *command)
+    (made / "answers.py").write_text("x")
+    assert stage_all(path) == ["made"]
+    place.trees.commit_candidate("e1", "x", 1)
+    assert list(made.iterdir()) == []
+
+
+def test_what_an_agent_left_in_its_repository_is_gone_when_it_is_measured(place: Place) -> None:
+    """Submodules that the tests checked out stay there for the sweep; an agent's do not."""
+    path = place.candidate()
+    with private_repository(path):
+        private, _ = places(path)
+        (private / "modules").mkdir()
+        (private / "modules" / "answers.py").write_text("x")
+    (path / "params.txt").write_text("A 2.0\n")
+    stage_all(path)
+    done = place.trees.commit_candidate("e1", "x", 1)
+    assert not private.exists()
+    with private_repository(path):
+        (private / "modules").mkdir()
+    place.trees.pristine_candidate("e1", done.commit)
+    assert not private.exists()
 
 
 def test_a_pristine_candidate_is_exactly_the_commit(place: Place) -> None:
@@ -213,7 +270,8 @@ def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen)
 def test_untouched_files_are_seen_to_be_so_without_git(place: Place, monkeypatch) -> None:
     path = place.candidate()
     asked = []
-    monkeypatch.setattr(protection, "git", lambda *args: (asked.append(args[1]), git(*args))[1])
+    for module in (protection, listing):
+        monkeypatch.setattr(module, "git", lambda *args: (asked.append(args[1]), git(*args))[1])
     for _ in range(3):
         assert tampered(place.toy.path, path, place.head, ["sweep.sh"]) == []
     assert asked == ["ls-tree"]

@@ -69,6 +69,13 @@ def take_back(worktree: Path) -> None:
             _write(pointer, os.fsencode(f"gitdir: {private.parent}\n"))
 
 
+def forget(worktree: Path) -> None:
+    """Removes what private repositories of the worktree have left for the next: submodules."""
+    own, _ = refs.directories(worktree)
+    if os.path.lexists(own / _NAME):
+        untrusted.remove_tree(own / _NAME)
+
+
 def places(worktree: Path) -> list[Path]:
     """The private repository that git works on in the worktree now, and the one whose objects
     it borrows; nothing if there is none."""

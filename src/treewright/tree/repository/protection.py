@@ -10,9 +10,10 @@ import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from treewright.tree.repository.git import git
+from treewright.tree.repository.listing import listing
 
 _MOST_PATHSPECS = 500
 _FILE_MODES = {"100644": 0, "100755": stat.S_IXUSR}
@@ -64,17 +65,10 @@ class _Guarded:
 
 @functools.lru_cache(maxsize=32)
 def _guarded(repo: Path, commit: str, protected: tuple[str, ...]) -> _Guarded:
-    """A commit never changes, and is looked at after its tests and after every sweep."""
-    entries: dict[str, tuple[str, str]] = {}
-    for line in git(repo, "ls-tree", "-r", "-z", commit).split("\0"):
-        facts, _, path = line.partition("\t")
-        if path:
-            mode, _, name = facts.split(" ")
-            entries[path] = mode, name
-    attributes = any(PurePosixPath(path).name == ".gitattributes" for path in entries)
+    found = listing(repo, commit)
     plain = (repo / ".git").is_dir() and not (repo / ".git/info/attributes").exists()
-    files = {path: entries[path] for path in protected_changes(entries, protected)}
-    return _Guarded(files, plain and not attributes)
+    files = {path: found.entries[path] for path in protected_changes(found.entries, protected)}
+    return _Guarded(files, plain and not found.attributes)
 
 
 def _untouched(worktree: Path, files: Mapping[str, tuple[str, str]]) -> bool:

@@ -18,7 +18,8 @@ from pathlib import Path
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
 from treewright.tree.repository.git import GitError, git, try_git
-from treewright.tree.repository.private_git import take_back
+from treewright.tree.repository.listing import listing
+from treewright.tree.repository.private_git import forget, take_back
 
 _DURABLE = {
     "GIT_CONFIG_COUNT": "2",
@@ -72,8 +73,8 @@ class Worktrees:
         return path
 
     def commit_candidate(self, eval_id: str, message: str, date: int) -> Commit:
-        """Commits what is staged, then removes all that is not in the commit: what is
-        measured is what is recorded."""
+        """Commits what is staged, then removes all that is not in the commit, also where git does
+        not look: what is measured is what is recorded."""
         path = self.candidate_path(eval_id)
         git(
             path,
@@ -87,7 +88,13 @@ class Worktrees:
             env=_DURABLE,
         )
         git(path, "clean", "-ffdxq")
-        return resolve(path, "HEAD")
+        done = resolve(path, "HEAD")
+        self._write_what_git_overlooks(path, done.commit)
+        for submodule in listing(self.repo, done.commit).submodules:
+            untrusted.remove_tree(path / submodule)
+            (path / submodule).mkdir(parents=True)
+        forget(path)
+        return done
 
     def pristine_candidate(self, eval_id: str, commit: str) -> Path:
         """The candidate's worktree with exactly the commit in it, whatever ran there."""
@@ -97,7 +104,18 @@ class Worktrees:
         take_back(path)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
+        self._write_what_git_overlooks(path, commit)
+        if not listing(self.repo, commit).submodules:
+            forget(path)
         return path
+
+    def _write_what_git_overlooks(self, path: Path, commit: str) -> None:
+        """Where attributes convert files, one with other bytes may be the commit's for git: with
+        `ident`, all between `$Id:` and `$` is nothing."""
+        own = self._common_directory() / "info" / "attributes"
+        if listing(self.repo, commit).attributes or own.exists():
+            git(path, "read-tree", "--empty")
+            git(path, "reset", "--hard", "--quiet", commit)
 
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
