@@ -8,8 +8,9 @@ import pytest
 
 from tests.dashboard import proof_runs
 from tests.dashboard.serving import Server
+from tests.toy import ToyRepository
 from tests.tree.runs import FinishedRun
-from treewright.dashboard import confined
+from treewright.dashboard import confined, diffs
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.summaries import Summaries
 from treewright.kernel import journal
@@ -174,3 +175,24 @@ def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:
     assert found["logs"] == []
     assert all(not metric["pairs"] for metric in found["comparisons"]["parent"])
     assert tree_detail.log(run.run_dir, manifest, "e000001", "secret.md", 0) is None
+
+
+def test_a_diff_fetches_nothing_by_a_command_of_the_repository(toy: ToyRepository) -> None:
+    """Of a partial clone git fetches what is missing, by whatever its configuration names."""
+    before = toy.git("rev-parse", "HEAD").strip()
+    toy.write("params.txt", "A 2.0\n")
+    after = toy.commit("changed")
+    blob = toy.git("rev-parse", "HEAD:params.txt").strip()
+    (toy.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    mark = toy.path / "fetched"
+    settings = {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": str(toy.path),
+        "remote.origin.uploadpack": f"touch '{mark}';",
+    }
+    for name, value in settings.items():
+        toy.git("config", name, value)
+    assert diffs.between(toy.path, before, after).problem
+    assert not mark.exists()

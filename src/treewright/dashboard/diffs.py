@@ -28,7 +28,7 @@ class Diff(msgspec.Struct, frozen=True):
 def between(repo: Path, before: str, after: str) -> Diff:
     """The diff of two commits, never longer than what a page can show.
 
-    Programs that the repository's configuration names for diffs are not run.
+    Programs that the repository's configuration names, for diffs or for fetching, are not run.
     """
     if not (_COMMIT.fullmatch(before) and _COMMIT.fullmatch(after)):
         return Diff(problem="not a commit")
@@ -39,7 +39,7 @@ def between(repo: Path, before: str, after: str) -> Diff:
     with subprocess.Popen(
         command,
         cwd=repo,
-        env=git.environment(cwd=repo),
+        env=git.environment(cwd=repo) | git.NO_FETCHING,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

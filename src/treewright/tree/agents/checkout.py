@@ -16,6 +16,7 @@ from pathlib import Path
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import (
+    NO_FETCHING,
     GitError,
     command,
     environment,
@@ -24,10 +25,6 @@ from treewright.tree.repository.git import (
     try_git,
 )
 from treewright.tree.repository.private_git import private_repository
-
-_NOBODY_ELSE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""In a repository that an agent could configure, git must not fetch what is missing: the
-configuration says by which command."""
 
 
 @dataclass(slots=True)
@@ -133,7 +130,7 @@ class Checkout:
                     "worktree_damaged", "the agent replaced or removed the worktree's .git"
                 )
             asked = ("rev-parse", "-q", "--verify", "HEAD")
-            head = try_git(self.worktree, *asked, env=_NOBODY_ELSE).stdout.strip()
+            head = try_git(self.worktree, *asked, env=NO_FETCHING).stdout.strip()
             seen.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
             forced = self._ignored_but_staged()
         present = [path for path in forced if (self.worktree / path).is_file()]
@@ -144,7 +141,7 @@ class Checkout:
     def _ignored_but_staged(self) -> list[str]:
         listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
         try:
-            staged = git(self.worktree, *listed, env=_NOBODY_ELSE)
+            staged = git(self.worktree, *listed, env=NO_FETCHING)
             return [path for path in staged.split("\0") if path]
         except GitError:  # its index is no index any more; then nothing was staged
             return []
@@ -193,7 +190,7 @@ def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
 
 def _branch(worktree: Path) -> str | None:
     asked = ("symbolic-ref", "-q", "HEAD")
-    return try_git(worktree, *asked, env=_NOBODY_ELSE).stdout.strip() or None
+    return try_git(worktree, *asked, env=NO_FETCHING).stdout.strip() or None
 
 
 def _branch_of(head: str) -> str | None:

@@ -30,6 +30,9 @@ _SETTINGS = (
 )  # fmt: skip
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
+NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""For a repository that somebody else could configure: what is missing there is not fetched, since
+the configuration says by which command."""
 _INHERITED_LOCATION = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 
 
