@@ -109,3 +109,19 @@ def test_nodes_that_cannot_be_chosen_now_leave_no_trace(policy: str) -> None:
         for each in (made, other):
             each.tree.reserve(*first)
             each.tell(number, outcome(each, number))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_nothing_is_tried_under_a_node_that_was_exhausted_before_its_outcome_was_known(
+    policy: str,
+) -> None:
+    """In fixed order somebody may know an outcome, and ban its node, before a choice may."""
+    made = Sequencer(Tree(Node(0, None, score=0.0), branching=2), make(policy), 7, "live")
+    made.tree.reserve(0)
+    made.exhaust(1)
+    made.tell(1, outcome(made, 1))
+    made.tree.check()
+    assert not made.tree.can_grow(made.tree.branches[1])
+    assert [branch.number for branch in made.tree.growing] == [0]
+    made.exhaust(0)
+    assert made.propose() is None

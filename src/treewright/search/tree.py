@@ -122,7 +122,7 @@ class Tree:
         branch.node = node
         branch.status = Status.OPEN if expandable else Status.CLOSED
         branch.prior = prior
-        grows = expandable and not self._is_full(branch)
+        grows = expandable and not branch.exhausted and not self._is_full(branch)
         self._count(branch, _bounded(node.value), grows)
         distance = branch.value - self.origin
         if self.sums_subtrees:
