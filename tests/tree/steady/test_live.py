@@ -13,9 +13,10 @@ from tests.tree.runs import FinishedRun
 from tests.tree.steady.running import DRY, steady
 from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import store
+from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest, Unset
-from treewright.tree.records.steering import new_command
-from treewright.tree.running import inbox
+from treewright.tree.records.steering import applied, new_command
+from treewright.tree.running import inbox, live_order
 from treewright.tree.running.inbox import Letter
 from treewright.tree.running.live_order import LiveOrder
 from treewright.tree.validation import validate
@@ -112,3 +113,28 @@ def test_a_command_that_comes_when_ideas_are_to_be_asked_for_does_not_end_the_ru
     assert len(manifest.evaluations) == 3
     assert not isinstance(manifest.steering, Unset)
     assert validate(run.toy.run_dir("steered"), run.toy.path) == []
+
+
+@pytest.mark.parametrize("order", ["live", "fixed"])
+def test_a_change_between_two_nodes_that_have_no_ideas_left(
+    run: FinishedRun, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """It knows the one before it and not the one after it, though no choice is between them."""
+    monkeypatch.setattr(live_order, "QUICK_SECONDS", LONG)  # the same choices at any speed
+    shape = replace(DRY, dedupe_scope="node_plus_ancestors", max_total_idea_evals=40)
+    name, found = f"changed-{order}", []
+
+    def watch(event: object) -> None:
+        if isinstance(event, NodeExpanded) and not event.ideas:
+            found.append(event)
+            if len(found) == 2:
+                command = new_command("ban", pattern="nothing like it")
+                inbox.submit(run.toy.run_dir(name), Letter(command))
+
+    manifest = steady(run.toy.path, name, "best-first", shape, order=order, observer=watch)
+    (change,) = applied(manifest.steering)
+    assert manifest.steady is not None
+    before, after = manifest.steady.exhausted[change.exhausted - 1 :]
+    assert before.choice == after.choice == len(manifest.evaluations) + 1
+    assert manifest.stop_reason == "no_new_ideas"
+    assert validate(run.toy.run_dir(name), run.toy.path) == []

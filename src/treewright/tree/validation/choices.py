@@ -170,13 +170,13 @@ class _Walk:
         begun = {idea.expansion for idea in ideas if idea.path in tried}
         return any(idea.expansion in begun for idea in ideas if idea.path not in tried)
 
-    def _propose(self, number: int) -> Choice | None:
-        """What the policy says; where it was found that there are no ideas there, what it says
-        when it knows that."""
+    def _propose(self, number: int, before: Steering | None = None) -> Choice | None:
+        """What the policy says; where it was found that there are no ideas there (`before` a
+        change), what it says when it knows that."""
         sequencer = self._standing.sequencer
         while (choice := self._next()) is not None:
             found = Exhausted(self._standing.nodes[choice.parent], number, sequencer.seen)
-            if self._exhausted[:1] != [found]:
+            if self._exhausted[:1] != [found] or not self._is_next(before):
                 break
             self._exhaust_next()
         return choice
@@ -193,17 +193,22 @@ class _Walk:
         )
         return choice if choice is None or wanted is None else Choice(branches[wanted])
 
-    def _exhaust_recorded(self, number: int) -> Iterator[Finding]:
+    def _exhaust_recorded(self, number: int, before: Steering | None = None) -> Iterator[Finding]:
         """In `live` order more may be known when ideas were found to be missing than when they
         were asked for, so that the policy would have chosen otherwise by then."""
-        while not self._is_fixed and self._exhausted and self._exhausted[0].choice <= number:
+        while not self._is_fixed and self._is_next(before) and self._exhausted[0].choice <= number:
             yield from self._settle_up_to(self._exhausted[0].seen)
             self._exhaust_next()
 
+    def _is_next(self, before: Steering | None) -> bool:
+        """Whether there are more nodes that were found to have no ideas, `before` a change."""
+        known = len(self.steady.exhausted) - len(self._exhausted)
+        return bool(self._exhausted) and (before is None or known < before.exhausted)
+
     def _exhaust_next(self) -> None:
         found = self._exhausted.pop(0)
-        branch = next(n for n, node_id in self._standing.nodes.items() if node_id == found.node_id)
-        self._standing.sequencer.exhaust(branch)
+        branches = {node_id: number for number, node_id in self._standing.nodes.items()}
+        self._standing.sequencer.exhaust(branches[found.node_id])
 
     def _change(self, number: int) -> Iterator[Finding]:
         """What somebody changed before that choice: from there on the search is the one that
@@ -211,9 +216,9 @@ class _Walk:
         while self._changes and self._changes[0].evaluations < number:
             change = self._changes.pop(0)
             yield from self._settle_up_to(change.settled)
-            if len(self.steady.exhausted) - len(self._exhausted) < change.exhausted:
-                yield from self._exhaust_recorded(number)
-                self._propose(number)
+            if self._is_next(change):
+                yield from self._exhaust_recorded(number, change)
+                self._propose(number, change)
             self._standing = rebuild(self.manifest, self.steady, self.evaluations, change)
             self._turns.add(change)
             self._applied.append(change)
