@@ -16,6 +16,8 @@ from treewright.tree.repository.private_git import places, private_repository
 from treewright.tree.repository.protection import protected_changes, tampered
 from treewright.tree.repository.worktrees import Worktrees, stage_all
 
+UTF_7 = "working-tree-encoding=UTF-7"
+
 
 class Place:
     """A repository with the worktrees of one run."""
@@ -253,6 +255,8 @@ def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) 
         ("cp sweep.sh other; rm sweep.sh; ln -s other sweep.sh", ["sweep.sh"]),
         ("rm sweep.sh; mkfifo sweep.sh", ["sweep.sh"]),
         ("chmod +x data/rows.txt", ["data/rows.txt"]),
+        ("echo '* text' > .gitattributes; printf 'data\\r\\n' > data/rows.txt", ["data/rows.txt"]),
+        (f"echo '* {UTF_7}' > .gitattributes; echo +AGQ-ata > data/rows.txt", ["data/rows.txt"]),
         ("touch sweep.sh; echo x > data/new; echo x >> params.txt", []),
         ("git checkout -q --detach; git branch other", []),
     ],

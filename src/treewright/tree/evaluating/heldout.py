@@ -110,7 +110,7 @@ def _sweep(
     if not done.ok:
         return None, "sweep_timeout" if done.timed_out else "sweep_failed"
     repo = Path(request.repo)
-    if tampered(repo, context.worktree, request.commit, request.protected_paths):
+    if tampered(repo, context.worktree, request.root_commit, request.protected_paths):
         return None, PROTECTED_PATH_CHANGED
     if deciding is not None and deciding.put_back():
         return None, DECIDING_FILE_CHANGED

@@ -137,11 +137,12 @@ class Measuring:
         return data
 
     def _check_protected(self, message: str) -> None:
+        """A candidate's are the root's, of which it is known how they are checked out."""
         worktree = self.worktrees.candidate_path(self.request.eval_id)
         changed = protection.tampered(
             Path(self.request.repo),
             worktree,
-            self.commit,
+            self.request.root_commit or self.commit,
             self.request.protected_paths,
         )
         if changed:
