@@ -2271,7 +2271,8 @@ def nothingBound (lemma_ : Lemma) : Bound := lemma_.binders.map fun _ => none
 
 /-- Whether concluding with a lemma leads to something larger of the same kind, and so from there: `p (n + 2) → p n`. -/
 def isGrowing (lemma_ : Lemma) : Bool :=
-  lemma_.binders.any fun b => b.premise && headOf? b.type == headOf? lemma_.conclusion && size b.type > size lemma_.conclusion
+  let ordinary := [``Eq, ``Not, ``Iff, ``And, ``Or, ``False, ``True, ``LE.le, ``LT.lt]
+  !(headOf? lemma_.conclusion).any ordinary.contains && lemma_.binders.any fun b => b.premise && headOf? b.type == headOf? lemma_.conclusion && size b.type > size lemma_.conclusion
 
 /-- The use of a lemma whose variables stand for `bound`: premises that are at hand bind more of them. -/
 def entry (lemma_ : Lemma) (use : String) (bound : Bound) (goal : Goal) (fit : Nat) : S (Use × Bound) := do

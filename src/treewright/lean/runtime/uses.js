@@ -6,6 +6,7 @@ const MOST = { conclude: 24, rewrite: 32, at: 24, forward: 16, library: 24, rela
 const INSTANCES = 4; // of one rewriting, with other arguments
 const READ_AT_MOST = 1500; // lemmas of the library for one goal
 const COMMON = new Set(['Eq', 'Not', 'Iff', 'And', 'Or', 'False', 'True', 'OfNat.ofNat']); // says nothing of what a lemma is about
+const ORDINARY = new Set([...COMMON, 'LE.le', 'LT.lt']); // cancelling on both sides is a step like another
 const INFIX = {
   'HAdd.hAdd': '+', 'HSub.hSub': '-', 'HMul.hMul': '*', 'HDiv.hDiv': '/', 'HMod.hMod': '%', 'HPow.hPow': '^', 'HAppend.hAppend': '++',
 };
@@ -90,7 +91,7 @@ function createUses(statements, lemmas, outline) {
 
   /** Whether concluding with a lemma leads to something larger of the same kind, and so from there: `p (n + 2) → p n`. */
   function isGrowing(lemma) {
-    lemma.grows ??= lemma.binders.some((b) => b.premise && b.type.head === lemma.conclusion.head && b.type.size > lemma.conclusion.size);
+    lemma.grows ??= !ORDINARY.has(lemma.conclusion.head) && lemma.binders.some((b) => b.premise && b.type.head === lemma.conclusion.head && b.type.size > lemma.conclusion.size);
     return lemma.grows;
   }
 
