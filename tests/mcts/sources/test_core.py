@@ -48,9 +48,10 @@ def test_recursive_data_is_inducted_on_with_names_and_with_the_rest_general() ->
         ("∃ k, n = 4 * k + 3", "n / 4"),
         ("∃ k, n = k + k", "n / 2"),
         ("∃ k, n + 2 = k + k", "(n + 2) / 2"),
+        ("∃ m, m > n ∧ m % 7 = 3", "7 * n + 10"),
     ],
 )
-def test_what_a_multiple_must_be_of_is_a_witness(target: str, witness: str) -> None:
+def test_what_numbers_must_be_is_a_witness(target: str, witness: str) -> None:
     assert f"refine ⟨{witness}, ?_⟩" in proposed(target, ("n", "Nat"))
 
 

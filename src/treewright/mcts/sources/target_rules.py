@@ -118,6 +118,8 @@ def _at_hand(context: Context, body: str) -> list[str]:
         found += _LITERALS
     found += [f"{name} + 1" for name in numeric]
     found += [f"{name} / 2" for name in numeric if "2 *" in body]
+    if variable is not None:
+        found = [*_remainders(body, variable, numeric), *found]
     found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
     if "Bool" in heads or "true" in body or "false" in body:
@@ -144,6 +146,13 @@ def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
         if factor or twice:
             by = factor.group(1) if factor else "2"
             yield f"{whole if whole.isalnum() else f'({whole})'} / {by}"
+
+
+def _remainders(body: str, variable: str, numeric: list[str]) -> Iterator[str]:
+    """For `m > n ∧ m % 7 = 3` something beyond `n` that is so: `7 * n + 10`."""
+    if rest := re.search(rf"(?<!\w){re.escape(variable)} % (\d+) = (\d+)", body):
+        by, left = int(rest.group(1)), int(rest.group(2))
+        yield from (f"{by} * {name} + {by + left}" for name in numeric)
 
 
 def _propositions(context: Context) -> list[str]:
