@@ -158,6 +158,17 @@ def test_an_injected_idea_is_tried(toy: ToyRepository, policy: str | None, first
         assert int(tried.eval_id[1:]) == record.evaluations + 1, "it comes next"
 
 
+def test_a_depth_may_have_an_injected_idea_and_no_other(toy: ToyRepository) -> None:
+    """Nobody is asked for ideas then: its node is not expanded, and all others are banned."""
+    shape: dict[str, Any] = {**BEAM, "max_depth": 2, "elites": 0}
+    begun = run(toy, most=1, **shape)
+    for node_id in begun.frontier:
+        steer(toy, "ban", node_id=node_id)
+    steer(toy, "inject", set_parameter("A", 8.5), node_id="n0000")
+    depth = run(toy).depths[1]
+    assert (len(depth.eval_ids), depth.frontier) == (1, [])
+
+
 def test_a_finished_run_tries_an_injected_idea_and_goes_on(toy: ToyRepository) -> None:
     run(toy, None, **{**BEAM, "max_depth": 9})
     steer(toy, "inject", set_parameter("A", 8.5))

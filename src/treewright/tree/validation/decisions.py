@@ -40,7 +40,7 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
         if stop is not None:
             yield Finding("stop_reason_differs", owner, f"the search should have stopped: {stop}")
         yield from _frontier(record, frontier)
-        yield from _queue(manifest, rules, record, queued)
+        yield from _queue(manifest, rules, record, frontier, queued)
         queued += len(record.eval_ids)
         if record.depth > manifest.current_depth:
             stop = "no_new_ideas" if _found_no_ideas(manifest, record) else None
@@ -87,11 +87,14 @@ def _frontier(record: DepthRecord, frontier: list[str]) -> Iterator[Finding]:
         yield Finding("frontier_differs", f"depth {record.depth}", message)
 
 
-def _queue(manifest: Manifest, rules: Rules, record: DepthRecord, queued: int) -> Iterator[Finding]:
-    """Which ideas were evaluated under which id, as far as the budget went."""
+def _queue(
+    manifest: Manifest, rules: Rules, record: DepthRecord, frontier: list[str], queued: int
+) -> Iterator[Finding]:
+    """Which ideas were evaluated under which id, as far as the budget went. Where no node was
+    asked for ideas, because all are somebody's, the record does not say which they are for."""
     tasks = [
         (node_id, idea.path)
-        for node_id, idea in rounds.tasks(manifest, record.frontier, record.depth)
+        for node_id, idea in rounds.tasks(manifest, record.frontier or frontier, record.depth)
     ]
     allowed = Budget(rules.max_total_idea_evals).allow(len(tasks), Spending(evals=queued))
     evaluated = [manifest.evaluations[eval_id] for eval_id in record.eval_ids]
