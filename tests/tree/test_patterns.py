@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+import tracemalloc
 
 import pytest
 
@@ -60,3 +61,16 @@ def test_what_cannot_be_matched_so_is_refused(source: str, why: str) -> None:
 def test_a_ban_of_an_earlier_version_means_what_it_meant() -> None:
     assert steering.matches("^(?=.*model)", "Another Model")
     assert not steering.matches("^(?=.*model)", "another one")
+
+
+def test_what_is_remembered_of_a_long_text_does_not_grow_with_it() -> None:
+    """No two places of it are alike for this pattern."""
+    chance = random.Random(0)
+    text = "".join(chance.choice("ab") for _ in range(900))
+    banned = pattern("a[ab]{0,450}a[ab]{0,450}c")
+    tracemalloc.start()
+    try:
+        assert not banned.is_in(text)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

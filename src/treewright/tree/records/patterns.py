@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MOST_CHARACTERS = 1000
-_MOST_STATES = 5000
+_MOST_STATES = 2000
 _DEEPEST = 50
-_MOST_REMEMBERED = 10_000
+_MOST_REMEMBERED = 50_000
+"""States, in all steps of a pattern that are remembered."""
 _TOKEN = re.compile(
     r"""
     \\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|0[0-7]{0,2}|[1-3][0-7]{2}|.)
@@ -91,6 +92,7 @@ class Pattern:
     _start: int
     _plain: re.Pattern[str] | None
     _steps: dict[tuple[frozenset[int], str], frozenset[int]] = field(default_factory=dict)
+    _remembered: int = 0
 
     def is_in(self, text: str) -> bool:
         if self._plain is not None:
@@ -105,11 +107,16 @@ class Pattern:
                     return True
                 known = self._taken(reached, text, place)
                 if not asks:
-                    if len(self._steps) >= _MOST_REMEMBERED:
-                        self._steps.clear()
-                    self._steps[here, character] = known
+                    self._remember(here, character, known)
             here = known
         return 0 in self._reached(here, text, len(text))
+
+    def _remember(self, here: frozenset[int], character: str, then: frozenset[int]) -> None:
+        if self._remembered >= _MOST_REMEMBERED:
+            self._steps.clear()
+            self._remembered = 0
+        self._steps[here, character] = then
+        self._remembered += len(then) + 1
 
     def _reached(self, here: frozenset[int], text: str, place: int) -> set[int]:
         """The states that hold before a place, with those of a match that begins there."""
