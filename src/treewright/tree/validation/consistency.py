@@ -13,6 +13,7 @@ from treewright.tree.records.model import (
     UNSET,
     Evaluation,
     Manifest,
+    Node,
     SteadySearch,
     Unset,
 )
@@ -181,12 +182,24 @@ def _statuses(manifest: Manifest) -> Iterator[Finding]:
             continue
         in_progress = node.expanded_for_depth == manifest.current_depth + 1
         waiting = node.node_id in frontier and not in_progress
-        if node.status != ("frontier" if waiting else "expanded"):
+        left = node.status == "frontier" and _was_left(manifest, node)
+        if not left and node.status != ("frontier" if waiting else "expanded"):
             message = f"status is {node.status}, which its place in the search contradicts"
             yield Finding("frontier_state", node.node_id, message)
         elif in_progress and node.node_id not in frontier:
             message = "it was expanded for this depth but is not in the frontier"
             yield Finding("frontier_state", node.node_id, message)
+
+
+def _was_left(manifest: Manifest, node: Node) -> bool:
+    """Whether a depth was decided for which the node was not asked for ideas, though it was in the
+    frontier: the budget was used up before its turn. A depth that asked nobody names none."""
+    last = max(node.depth, node.expanded_for_depth or 0)
+    return any(
+        last < record.depth <= manifest.current_depth
+        and (not record.frontier or node.node_id in record.frontier)
+        for record in manifest.depths
+    )
 
 
 def check_spending(subject: Subject) -> Iterator[Finding]:
