@@ -191,6 +191,22 @@ def test_a_poisoned_file_of_the_cache_is_not_taken(root: Path) -> None:
         assert place.read_bytes() == good
 
 
+def test_a_pipe_in_the_cache_is_not_waited_for(root: Path) -> None:
+    opened, _ = project(root)
+    opened.modules_for(["Foo.A"])
+    (kept,) = (root.parent / "cache").glob("??/*.module")
+    kept.unlink()
+    os.mkfifo(kept)
+    said: list[str] = []
+    again, compiler = project(root, said=said)
+    assert names(again.modules_for(["Foo.A"])) == "A"
+    assert compiler.compiled == ["A"]
+    assert any("a pipe, not a file" in text for text in said)
+    third, compiler = project(root)
+    assert names(third.modules_for(["Foo.A"])) == "A"
+    assert compiler.compiled == []
+
+
 def test_what_somebody_else_put_into_the_cache_is_not_taken(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Steering, new_command
-from treewright.tree.running import inbox
+from treewright.tree.running import inbox, steering
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.inbox import Letter
@@ -201,6 +202,26 @@ def test_a_pattern_with_no_end_of_ways_does_not_hold_the_search_up(
     run(toy, policy, most=0, **shape)
     steer(toy, "ban", pattern="(a+)+$")
     assert run(toy).stop_reason is not None
+
+
+def test_a_ban_does_not_wait_for_an_idea_that_has_become_a_pipe(toy: ToyRepository) -> None:
+    shape: dict[str, Any] = {**STEADY, "dry_run": True}
+    # The owner that looks at the pattern next has untried ideas, one of which a candidate replaced.
+    found = run(toy, "best-first", most=1, **shape)
+    tried = {e.idea_path for e in found.evaluations.values()}
+    path = next(i.path for n in found.nodes.values() for i in n.ideas if i.path not in tried)
+    idea = toy.run_dir("run") / path
+    text = idea.read_bytes()
+    idea.unlink()
+    os.mkfifo(idea)
+    writer = os.open(idea, os.O_RDWR)  # else a reader that does wait would never come back
+    try:
+        os.write(writer, text)
+        command = new_command("ban", pattern="nothing")
+        with pytest.raises(steering.Refused, match="a pipe, not a file"):
+            steering._ban(found, command, toy.run_dir("run"))
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, untrusted
 from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError
 from treewright.lean.workspace.secret import user_secret
@@ -116,9 +116,11 @@ class ModuleStore:
         if self.problem:
             return None
         try:
-            content = path.read_bytes()
+            content = untrusted.read(path, MOST_BYTES)
         except FileNotFoundError:
             return None
+        except untrusted.NotPlain as error:
+            raise Poisoned(str(error)) from None
         with contextlib.suppress(OSError):
             os.utime(path)  # it was used now
         line, _, data = content.partition(b"\n")

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, untrusted
 from treewright.kernel.artifacts import sha256_text
 from treewright.kernel.errors import UsageError
 from treewright.tree.deciding import caps, rounds, steady
@@ -166,9 +166,17 @@ def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
             path
             for path in chosen
             if path not in tried
-            and records.matches(command.pattern, (run_dir / path).read_text("utf-8"))
+            and records.matches(command.pattern, _idea(run_dir, path))
         ]
     return ev.Steered(record=msgspec.structs.replace(record, banned=banned))
+
+
+def _idea(run_dir: Path, path: str) -> str:
+    """The file is where candidates without isolation can write: it may be anything by now."""
+    try:
+        return untrusted.read(run_dir / path, untrusted.LARGEST_TEXT, run_dir).decode("utf-8")
+    except (untrusted.NotPlain, UnicodeDecodeError) as error:
+        raise Refused(f"{path} cannot be read: {error}") from None
 
 
 def _node(manifest: Manifest, node_id: str) -> Node:
