@@ -165,8 +165,7 @@ def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
         banned = [
             path
             for path in chosen
-            if path not in tried
-            and records.matches(command.pattern, _idea(run_dir, path))
+            if path not in tried and records.matches(command.pattern, _idea(run_dir, path))
         ]
     return ev.Steered(record=msgspec.structs.replace(record, banned=banned))
 
