@@ -9,8 +9,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null)
-# One more than the cores it is meant for: some tests wait for other processes.
-PYTEST_WORKERS ?= 3
+# As many as the cores it is meant for; each may have a dozen Lean processes of 600 MB.
+PYTEST_WORKERS ?= 2
 # What of them: `make test-stress TESTS=tests/kernel`.
 TESTS ?=
 PYTEST := $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup $(TESTS)
