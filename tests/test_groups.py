@@ -1,0 +1,13 @@
+"""That tests which share a Lean, a server or a browser are kept on one worker."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.xdist_group("groups")
+def test_the_scheduler_is_told_the_group_of_a_test(request: pytest.FixtureRequest) -> None:
+    """Where it is not, nothing fails, but every worker starts everything: minutes and 10 GB."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("workers have groups with `-n 2 --dist loadgroup` only")
+    assert request.node.nodeid.endswith("@groups")
