@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from tests.docs.test_docs import COMMANDS, flags
+from tests.lean import native_projects
 from tests.lean.projects import small_project
-from treewright.lean.native.toolchain import find_toolchain
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -208,21 +208,27 @@ def test_a_pull_request(installed: Runner, git_binary: str) -> None:
     assert [bool(each) for each in certified].count(True) == 2
 
 
-def test_with_the_toolchain_of_the_project(installed: Runner) -> None:
+def test_with_the_toolchain_of_the_project(installed: Runner, git_binary: str) -> None:
     """Where there is one. Without, what the job says is one line."""
     installed.contexts["inputs"] |= {"lean": "native", "simulations": "20"}
     assert installed.run(step("Find the base")).returncode == 0
-    toolchain = find_toolchain(installed.workspace)
-    if isinstance(toolchain, str):
+    native = native_projects.found()
+    if isinstance(native, str):
         done = installed.run(step("Check the sorries"))
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert "toolchain" in done.stderr
-        pytest.skip(f"the rest needs a Lean toolchain: {toolchain}")
-    subprocess.run([toolchain.lake, "build"], cwd=installed.workspace, check=True)
-    done = installed.run(step("Check the sorries"))
+        pytest.skip(f"the rest needs a Lean toolchain: {native}")
+    native_projects.lake_build(native, installed.workspace, "Foo.Use")
+    done = installed.run(step("Check the sorries"), **native_projects.settings())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "new: Foo/Use.lean:4:3: added: proved" in done.stdout
     assert "wrong: proved" not in done.stdout
+    outputs = {name: installed.value(given["value"]) for name, given in ACTION["outputs"].items()}
+    # The base imports a module that is not built any more: what is open there counts as new.
+    assert (outputs["proved"], outputs["unproved"], outputs["problems"]) == ("2", "2", "0")
+    assert "new: Foo/Use.lean:6:3: kept: " in done.stdout
+    subprocess.run([git_binary, "apply", outputs["patch"]], cwd=installed.workspace, check=True)
+    native_projects.lake_build(native, installed.workspace, "Foo.Use")
 
 
 def test_without_a_base_there_is_one_line(runner: Runner) -> None:

@@ -269,7 +269,7 @@ def test_certificates_name_modules_by_what_they_are(inside: NativeHost) -> None:
     assert module.compiled == hashlib.sha256(b"compiled").hexdigest()
 
 
-@pytest.mark.parametrize("part", ["olean.private", "olean.server", "ir"])
+@pytest.mark.parametrize("part", ["olean.private", "olean.server", "ir", "ir.sig"])
 def test_all_parts_of_a_module_count(inside: NativeHost, part: str) -> None:
     """Since Lean 4.22 a module may be compiled to several files."""
     assert inside.project is not None

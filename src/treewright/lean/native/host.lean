@@ -17,7 +17,7 @@ import Lean.Elab.SyntheticMVars
 import Lean.Elab.Tactic.Basic
 import Lean.Parser.Module
 import Lean.PrettyPrinter
-import Lean.Util.CollectAxioms
+import Lean.Util.FoldConsts
 import Std.Data.HashMap.Basic
 import Std.Data.HashSet.Basic
 
@@ -49,7 +49,9 @@ def kernelFind? (env : KernelEnv) (name : Name) : Option ConstantInfo :=
 
 def kernelAdd (env : KernelEnv) (declaration : Declaration) (token : IO.CancelToken) : Except KernelError KernelEnv :=
   if_known% Lean.Kernel.Environment.addDeclCore
-  then Lean.Kernel.Environment.addDeclCore env 0 declaration (some token)
+  then by first -- since 4.33 with a second limit; none is set
+    | exact Lean.Kernel.Environment.addDeclCore env 0 0 declaration (some token)
+    | exact Lean.Kernel.Environment.addDeclCore env 0 declaration (some token)
   else Lean.Environment.addDeclCore env 0 declaration (some token)
 
 /-- Everything in one thread: a step is over when its reply is there. -/
@@ -85,8 +87,8 @@ def kernelNames : List Name := [
   ``Nat, ``Nat.zero, ``Nat.succ, ``Nat.rec, ``Nat.add, ``Nat.sub, ``Nat.mul, ``Nat.div, ``Nat.mod, ``Nat.gcd, ``Nat.beq, ``Nat.ble,
   ``Nat.land, ``Nat.lor, ``Nat.xor, ``Nat.shiftLeft, ``Nat.shiftRight, ``Nat.pow, ``Nat.log2, ``Bool, ``Bool.true, ``Bool.false,
   ``String, ``Char, ``Char.ofNat, ``List, ``List.nil, ``List.cons, ``Eq, ``Eq.refl, ``Quot, ``Quot.mk, ``Quot.lift, ``Quot.ind,
-  ``sorryAx, ``Lean.reduceBool, ``Lean.reduceNat, ``Lean.ofReduceBool, ``Lean.ofReduceNat,
-  if_known% String.ofList then ``String.ofList else ``String.mk, if_known% eagerReduce then ``eagerReduce else ``id]
+  ``sorryAx, if_known% String.ofList then ``String.ofList else ``String.mk, if_known% eagerReduce then ``eagerReduce else ``id] ++
+  if_known% Lean.reduceBool then [``Lean.reduceBool, ``Lean.reduceNat, ``Lean.ofReduceBool, ``Lean.ofReduceNat] else []
 
 /-- With these the kernel runs compiled code, or believes what code has computed. -/
 def runsCode : List Name := [`Lean.reduceBool, `Lean.reduceNat, `Lean.ofReduceBool, `Lean.ofReduceNat, `Lean.trustCompiler]
@@ -950,9 +952,27 @@ def resolve (env : Environment) (text : String) : Option (Name × ConstantInfo) 
   let plain := text.toName
   [plain, mkPrivateName env plain].findSome? fun name => (env.find? name).map fun info => (name, info)
 
-/-- Everything that some constants rest on, imported proofs included, and the axioms among it. -/
-def restingOn (env : Environment) (names : List Name) : CollectAxioms.State :=
-  (((names.forM CollectAxioms.collect).run env).run {}).2
+/-- What constants rest on, and the axioms among it. A constant that is not there counts as one. -/
+structure Reached where
+  visited : Std.HashSet Name := {}
+  axioms : Array Name := #[]
+
+partial def reach (env : KernelEnv) (todo : List Name) (soFar : Reached) : Reached :=
+  match todo with
+  | [] => soFar
+  | name :: rest =>
+    if soFar.visited.contains name then reach env rest soFar else
+    let soFar := { soFar with visited := soFar.visited.insert name }
+    match kernelFind? env name with
+    | none => reach env rest { soFar with axioms := soFar.axioms.push name }
+    | some info =>
+      let soFar := if info matches .axiomInfo _ then { soFar with axioms := soFar.axioms.push name } else soFar
+      let more := (dependencies info).filter fun other => !soFar.visited.contains other
+      reach env (more.foldl (fun list other => other :: list) rest) soFar
+
+/-- Everything that some constants rest on, imported proofs included. By the terms themselves: since 4.30 Lean's own
+`collectAxioms` believes a table in the compiled modules, which code that ran while they were compiled can write. -/
+def restingOn (env : Environment) (names : List Name) : Reached := reach (kernelOf env) names {}
 
 structure Resting where
   axioms : NameSet := {}
@@ -2302,7 +2322,10 @@ def entry (lemma_ : Lemma) (use : String) (bound : Bound) (goal : Goal) (fit : N
     let value := bound[i]?.getD none
     if !binder.premise && binder.info != .instImplicit && value.isNone then loose := loose + 1
     if binder.info matches .default then
-      args := args.push (← match given[i]?.getD none with | some name => pure name | none => argument goal value)
+      let shown : String ← match given[i]?.getD none with
+        | some name => pure name
+        | none => argument goal value
+      args := args.push shown
   return ({
     name := lemma_.name, use, args, unmet, loose, fit, met, isLocal := lemma_.isLocal, order := lemma_.order,
     size := size lemma_.conclusion, grows := isGrowing lemma_ }, bound)
@@ -2654,9 +2677,12 @@ def survey (mvar : MVarId) (own : NameSet) (library : Option Library) : S Json :
         | none => "other"
         | some node => if isMark node "Sort" then (if isPropSort type then "proposition" else "type") else if isMark node "∀" then "function" else "data"
       let says ← if isProof then do pure (((← unfolded type node).map outlineOf).getD "") else pure ""
+      let parts_ : Json ← match node with
+        | some node => if local_.isLet then pure Json.null else madeOf node
+        | none => pure Json.null
       variables := variables.push (object [
         ("name", name), ("accessible", accessible), ("kind", kind), ("shown", parts.contains (.fvar id)), ("drives", toJson (drives id)),
-        ("says", says), ("made_of", ← match node with | some node => if local_.isLet then pure .null else madeOf node | none => pure .null)])
+        ("says", says), ("made_of", parts_)])
     goal := { goal with facts := goal.facts ++ turned }
     let taken := goal.shown.toList.toArray.map (·.2)
     let short := shortened env (← getCurrNamespace) taken
@@ -3012,7 +3038,7 @@ def answer (host : Host) (line : String) : IO Json := do
   host.running.set id
   if let some limit := numberField? json "max_ms" then
     discard <| IO.asTask (prio := .dedicated) (watchLimit host (id.getD 0) token limit 1)
-  let outcome ← match parsed with
+  let outcome : Except Problem (List (String × Json)) ← match parsed with
     | .error error => pure (.error (request s!"not JSON: {error}"))
     | .ok _ => (((perform (textField json "op") json).run host).toBaseIO : BaseIO _)
   host.running.set none

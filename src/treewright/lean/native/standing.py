@@ -22,7 +22,7 @@ from treewright.lean.certificate import ModuleDigest
 
 PACKAGES = Path(".lake", "packages")
 _MANIFEST = "lake-manifest.json"
-_PARTS = (".olean", ".olean.server", ".olean.private", ".ir")
+_PARTS = (".olean", ".olean.server", ".olean.private", ".ir", ".ir.sig")
 """Of one compiled module; all but the first since Lean 4.22 and only of some."""
 _COMPILED = (*_PARTS, ".so", ".dylib")
 _State = tuple[int, ...]
