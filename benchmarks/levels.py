@@ -21,7 +21,7 @@ import msgspec
 import psutil
 from tests.mcts.bank import Sessions
 
-from benchmarks.prove_bank import RUNNERS
+from benchmarks.prove_bank import RUNNERS, STEP_HELP
 from treewright.lean import sorries
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
@@ -107,12 +107,12 @@ def read_lessons(path: Path) -> list[Lesson]:
 
 
 def search(
-    sessions: Sessions, level: Level, mode: str, simulations: int, teaching: Teaching
+    sessions: Sessions, level: Level, teaching: Teaching, mode: str, options: argparse.Namespace
 ) -> tuple[str | None, int]:
     def opening(session: LeanSession) -> StepResult:
         return sorries.extract(session, level.text, until=level.name)[-1].states[0]
 
-    environment = LeanEnvironment(sessions, opening, step_seconds=5.0)
+    environment = LeanEnvironment(sessions, opening, step_seconds=options.step_seconds)
     try:
         expander = Expander(
             environment,
@@ -124,7 +124,7 @@ def search(
         )
         engine = RUNNERS[mode](expander)
         done = 0
-        while not engine.finished and done < simulations:
+        while not engine.finished and done < options.simulations:
             engine.step()
             done += 1
         engine.drain()
@@ -155,7 +155,7 @@ def measure(path: Path, mode: str, options: argparse.Namespace) -> None:
     with Replayer(home) as replayer:
         for level in chosen:
             start = time.perf_counter()
-            script, simulations = search(sessions, level, mode, options.simulations, teaching)
+            script, simulations = search(sessions, level, teaching, mode, options)
             if script is not None:
                 scripts[level] = script
             if verbose or script is None:
@@ -238,6 +238,7 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="PATTERN")
     parser.add_argument("--every", type=int, default=1, help="only each so-many-th level")
     parser.add_argument("--simulations", type=int, default=SIMULATIONS)
+    parser.add_argument("--step-seconds", type=float, default=5.0, help=STEP_HELP)
     parser.add_argument("--given", type=Path, help="lessons to start with, as --teach writes them")
     parser.add_argument("--teach", type=Path, help="a file that takes what the searches teach")
     parser.add_argument(

@@ -23,7 +23,8 @@ class Use(msgspec.Struct, frozen=True, gc=False):
     `wrap` says how its proof becomes one of the target (`⟨_, %⟩`), `gives` what a `forward` one
     says by its outline. `args` are what is explicit, `_` what Lean finds. `unmet` premises would
     stay to be proved (`met` ones are among the hypotheses), `loose` variables to be guessed. `fit`
-    counts the constants found. `grows`: a premise says more of the same than the conclusion.
+    counts the constants found. `grows`: a premise says more of the same than the conclusion. `law`:
+    `comm ∘`, `assoc ∘`, or `turns ∘` for other orders, where it says just that of an operation.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Use(msgspec.Struct, frozen=True, gc=False):
     wrap: str = "%"
     gives: str = ""
     grows: bool = False
+    law: str = ""
 
 
 class Field(msgspec.Struct, frozen=True, gc=False):

@@ -216,6 +216,46 @@ def test_the_library_is_searched(session: HostSession) -> None:
     assert any(u.name == "Nat.dvd_mul_right" and u.use == "exact" for u in found)
 
 
+def library(session: HostSession, statement: str, opening: str) -> dict[tuple[str, str], Use]:
+    opened = state(session.run_tactic(state(session.start(statement)), opening))
+    found = session.survey(opened, library=True).library
+    return {(use.name, use.use): use for use in found}
+
+
+def test_the_library_concludes_from_what_is_at_hand(session: HostSession) -> None:
+    """`a = b` says nothing by itself: the hypotheses say which lemma is meant."""
+    found = library(session, "∀ a b : Nat, a ∣ b → b ∣ a → a = b", "intro a b h k")
+    assert found["Nat.dvd_antisymm", "exact"].args == ("h", "k")
+    assert not {use.unmet or use.loose for use in found.values() if use.fit < 3} - {0}
+
+
+def test_the_library_says_hypotheses_otherwise(session: HostSession) -> None:
+    found = library(session, "∀ a b : Nat, a * a = b * b → a = b", "intro a b h")
+    assert found["Nat.mul_self_inj", "rw"].at == "h"
+    assert found["Nat.mul_self_inj", "rw"].whole
+
+
+def test_the_library_knows_witnesses(session: HostSession) -> None:
+    statement = "∀ (α : Type) (xs : List α), xs ≠ [] → ∃ (ys : List α) (y : α), xs = ys ++ [y]"
+    found = library(session, statement, "intro α xs h")
+    use = found["List.dropLast_concat_getLast", "symm"]
+    assert (use.wrap, use.args) == ("⟨_, ⟨_, %⟩⟩", ("h",))
+
+
+def test_laws_of_an_operation_are_known_as_such(session: HostSession) -> None:
+    laws = NUMBERS + (
+        "theorem add_comm (a b : N) : a + b = b + a := by sorry\n"
+        "theorem add_right_comm (a b c : N) : a + b + c = a + c + b := by sorry\n"
+        "theorem add_self (a b : N) : a + a + b = b + a + a := by sorry\n"
+        "theorem t (x y z : N) : x + x + z = z + (y + x) := by sorry"
+    )
+    found = {use.name: use.law for use in known(session, laws).uses if use.use == "rw"}
+    assert found["add_comm"] == "comm HAdd.hAdd N"
+    assert found["add_assoc"] == "assoc HAdd.hAdd N"
+    assert found["add_right_comm"] == "turns HAdd.hAdd N"
+    assert found["add_self"] == "", "a variable twice is no law of any order"
+
+
 def test_it_is_the_same_whatever_came_before(session: HostSession) -> None:
     text = NUMBERS + "theorem t (x y z : N) (h : x = y) : x + y + z = x + (y + z) := by sorry"
     first = known(session, text, library=True)

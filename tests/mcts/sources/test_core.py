@@ -55,6 +55,30 @@ def test_what_numbers_must_be_is_a_witness(target: str, witness: str) -> None:
     assert f"refine ⟨{witness}, ?_⟩" in proposed(target, ("n", "Nat"))
 
 
+def test_what_is_not_below_all_values_of_a_function_is_a_witness() -> None:
+    assert "refine ⟨f true + f false, ?_⟩" in proposed(
+        "∃ n, ∀ (b : Bool), f b ≤ n", ("f", "Bool → Nat")
+    )
+
+
+def test_a_longer_list_is_a_witness() -> None:
+    given = (("x", "α"), ("xs", "List α"), ("n", "Nat"))
+    found = proposed("∃ ys, P ys", ("α", "Type"), *given)
+    assert "refine ⟨x :: xs, ?_⟩" in found
+    assert "refine ⟨n :: xs, ?_⟩" not in found
+
+
+@pytest.mark.parametrize("says", ["f (n + 1) < f n", "f n > f (n + 1)"])
+def test_natural_numbers_do_not_fall_for_ever(says: str) -> None:
+    descent = (
+        "suffices h1 : ∀ m n, f n < m → False from h1 _ 0 (Nat.lt_succ_self _)\n"
+        "intro m\ninduction m with | zero => ?_ | succ m ih => ?_"
+    )
+    function = ("f", "Nat → Nat")
+    assert descent in proposed("False", function, ("h", f"∀ (n : Nat), {says}"))
+    assert descent not in proposed("False", function, ("h", "∀ (n : Nat), f n < f (n + 1)"))
+
+
 def test_split_only_where_there_is_something_to_split() -> None:
     assert "split" in proposed("(if c then 1 else 2) = x")
     assert "split" not in proposed("a = x")

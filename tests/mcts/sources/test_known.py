@@ -59,6 +59,44 @@ def test_what_fits_goes_to_simp_and_grind_together() -> None:
     assert any(t.startswith("grind") and t.endswith("[N.add, one, two]") for t in found)
 
 
+ADDING = (
+    Use("comm", "rw", fit=4, law="comm HAdd.hAdd N"),
+    Use("assoc", "rw", fit=4, back=True, law="assoc HAdd.hAdd N"),
+)
+
+
+def test_both_sides_are_brought_into_one_order_where_the_operation_allows_it() -> None:
+    rearranged = "have := Std.Associative.mk assoc\nhave := Std.Commutative.mk comm\nac_rfl"
+    assert rearranged in tactics(Knowledge(uses=ADDING))
+    assert rearranged not in tactics(Knowledge(uses=ADDING), GoalView("P a", GOAL.hypotheses))
+    other = Use("other", "rw", fit=4, law="comm HMul.hMul N")
+    assert not any("ac_rfl" in t for t in tactics(Knowledge(uses=(other, ADDING[1]))))
+
+
+def test_a_lemma_is_tried_alone_with_the_induction_hypothesis() -> None:
+    uses = (ADDING[0], Use("succ", "rw", fit=4), Use("undo", "rw", fit=2))
+    goal = GoalView("a + b = b + a", (*GOAL.hypotheses, Hypothesis("ih", "a + c = c + a")))
+    found = tactics(Knowledge(uses=uses), goal)
+    assert "simp only [succ, ih]" in found
+    assert "simp only [comm, ih]" not in found, "that only changes an order"
+    assert not any(t.startswith("simp only") for t in tactics(Knowledge(uses=uses)))
+
+
+def test_what_only_changes_an_order_is_the_last_that_grind_is_given() -> None:
+    others = tuple(Use(name, "rw", fit=2) for name in "vwxyz")
+    found = tactics(Knowledge(uses=(*ADDING, *others), related=("related",)))
+    sets = [t for t in found if t.startswith("grind")]
+    assert sets[0].endswith("[v, w, x, y, z]")
+    assert any(t.endswith("[v, w, x, y, z, related]") for t in sets)
+
+
+def test_what_the_library_says_otherwise_of_a_hypothesis_is_tried_early() -> None:
+    iff = Use("mul_self_inj", "rw", fit=10, at="h", whole=True, local=False)
+    part = Use("mul_comm", "rw", fit=10, at="h", local=False)
+    found = tactics(Knowledge(library=(part, iff)))
+    assert found.index("rw [mul_self_inj] at h") < found.index("rw [mul_comm] at h")
+
+
 def test_induction_names_its_cases_and_hides_nothing() -> None:
     variables = (
         Variable("a", "data", shown=True, made_of=NUMBER),

@@ -191,10 +191,12 @@ structure Eliminator where
   indices : Nat
   alternatives : Array Alternative
 
-/-- Statements of imported modules by the heads of what they conclude and of the left side of that. -/
+/-- Statements of imported modules by the heads of what they conclude and of the left side of that; those with an `↔` also by
+what is said on its left. -/
 structure Library where
   conclusion : Std.HashMap (Name × Name) (List (Name × Expr)) := {}
   left : Std.HashMap Name (List (Name × Expr)) := {}
+  equivalent : Std.HashMap (Name × Name) (List (Name × Expr)) := {}
 
 /-- What is the same for all goals of a proof. -/
 structure Known where
@@ -2032,6 +2034,7 @@ structure Use where
   whole : Bool := false
   gives : String := ""
   grows : Bool := false
+  law : String := ""
 
 abbrev S := StateRefT Known MetaM
 
@@ -2294,6 +2297,24 @@ def isGrowing (lemma_ : Lemma) : Bool :=
   let ordinary := [``Eq, ``Not, ``Iff, ``And, ``Or, ``False, ``True, ``LE.le, ``LT.lt]
   !(headOf? lemma_.conclusion).any ordinary.contains && lemma_.binders.any fun b => b.premise && headOf? b.type == headOf? lemma_.conclusion && size b.type > size lemma_.conclusion
 
+/-- The operands of `operation` in a term, and theirs, from left to right. -/
+partial def leaves (operation e : Expr) : List Expr :=
+  if e.isApp && e.appFn!.isApp && e.appFn!.appFn! == operation then leaves operation e.appFn!.appArg! ++ leaves operation e.appArg! else [e]
+
+/-- `comm ∘`, `assoc ∘` or, for other orders of the same, `turns ∘`, with the operation and its type, for a lemma that says
+just that; nothing for others. -/
+def lawOf (lemma_ : Lemma) : String := Id.run do
+  unless lemma_.conclusion.isAppOfArity ``Eq 3 && !lemma_.binders.any (·.premise) do return ""
+  let (left, right) := (lemma_.conclusion.appFn!.appArg!, lemma_.conclusion.appArg!)
+  unless left.isApp && left.appFn!.isApp do return ""
+  let (before, after) := (leaves left.appFn!.appFn! left, leaves left.appFn!.appFn! right)
+  if before.length < 2 || before.length != after.length || before.eraseDups.length != before.length then return ""
+  if before.any fun e => !e.isMVar || !after.contains e then return ""
+  let isNested := before.length == 3 && !left.appFn!.appArg!.isMVar
+  let kind := if before.length == 2 then "comm" else if isNested && before == after then "assoc" else "turns"
+  let heads := [left, lemma_.conclusion.getAppArgs[0]!].filterMap fun e => (headOf? e).map toString
+  return String.intercalate " " (kind :: heads)
+
 /-- The use of a lemma whose variables stand for `bound`: premises that are at hand bind more of them. -/
 def entry (lemma_ : Lemma) (use : String) (bound : Bound) (goal : Goal) (fit : Nat) : S (Use × Bound) := do
   let mut bound := bound
@@ -2328,7 +2349,7 @@ def entry (lemma_ : Lemma) (use : String) (bound : Bound) (goal : Goal) (fit : N
       args := args.push shown
   return ({
     name := lemma_.name, use, args, unmet, loose, fit, met, isLocal := lemma_.isLocal, order := lemma_.order,
-    size := size lemma_.conclusion, grows := isGrowing lemma_ }, bound)
+    size := size lemma_.conclusion, grows := isGrowing lemma_, law := lawOf lemma_ }, bound)
 
 /-- Whether a pattern says anything. -/
 def isBare (pattern : Expr) : Bool := pattern.isMVar || isAnything pattern
@@ -2465,6 +2486,10 @@ def constantHead (e : Expr) : Name :=
   | .const name _ => name
   | _ => .anonymous
 
+/-- What a proposition is found by where it is the left side of an `↔`: its head, and of an equation the head of its left side. -/
+def saying (e : Expr) : Name × Name :=
+  (constantHead e, if e.isAppOfArity ``Eq 3 then constantHead e.appFn!.appArg! else .anonymous)
+
 /-- The heads of a conclusion and of its left side. -/
 def headsOf (type : Expr) : Name × Name :=
   let conclusion := resultOf type
@@ -2482,14 +2507,19 @@ def forImported (env : Environment) (state : σ) (wanted : Name → Bool) (visit
 
 def indexLibrary (env : Environment) (own : NameSet) : Library :=
   let wanted (module : Name) : Bool := !own.contains module && module.getRoot != `Lean && module.getRoot != `Lake
-  forImported env ({} : Library) wanted fun ⟨conclusion, lefts⟩ name info =>
+  forImported env ({} : Library) wanted fun ⟨conclusion, lefts, equivalent⟩ name info =>
     let (head, left) := headsOf info.type
     let isData := info matches .ctorInfo _ && !(env.find? head).any fun made => isPropSort (resultOf made.type)
-    if head.isAnonymous || isData || isElsewhere name || isGenerated name then ⟨conclusion, lefts⟩
+    if head.isAnonymous || isData || isElsewhere name || isGenerated name then ⟨conclusion, lefts, equivalent⟩
     else
       let row := (name, info.type)
       let key := (head, left)
-      ⟨conclusion.insert key (row :: conclusion.getD key []), if left.isAnonymous then lefts else lefts.insert left (row :: lefts.getD left [])⟩
+      ⟨conclusion.insert key (row :: conclusion.getD key []),
+        if left.isAnonymous then lefts else lefts.insert left (row :: lefts.getD left []),
+        if head == ``Iff && !left.isAnonymous then
+          let said := saying (resultOf info.type).appFn!.appArg!
+          equivalent.insert said (row :: equivalent.getD said [])
+        else equivalent⟩
 
 /-- The lemmas of the text and of its project; none is what is being proved, or a part of it. The later, the higher `order`. -/
 def readOwn (own : NameSet) (declaration : String) : S (Array Lemma) := do
@@ -2514,15 +2544,20 @@ def readOwn (own : NameSet) (declaration : String) : S (Array Lemma) := do
 def fromLibrary (goal : Goal) (library : Library) : S (Array Use) := do
   let some target := goal.target | return #[]
   let mut (concluding, rewriting, read) : Array Use × Array Use × Nat := (#[], #[], 0)
-  let args := target.getAppArgs
   let head := (headOf? target).getD .anonymous
-  let sides := if isSided target then [args[args.size - 2]!] ++ (if head == ``Eq then [args[2]!] else []) else []
-  let keys := if isSided target then sides.map fun side => (head, (headOf? side).getD .anonymous) else [(head, Name.anonymous)]
-  let mut rows : List (Name × Expr) := []
-  for key in keys.eraseDups do rows := rows ++ (library.conclusion.getD key []).reverse
-  rows := rows ++ (library.left.getD head []).reverse.filter fun (_, type) => (headsOf type).1 == ``Iff
-  for (name, type) in rows do
+  for (node, wrap) in goal.targets do
+    let some said := headOf? node | continue
+    let sides := if node.isAppOfArity ``Eq 3 then [node.appFn!.appArg!, node.appArg!] else if node.isAppOfArity ``Iff 2 then [node.appFn!.appArg!] else []
+    -- The last is `m = n` of two variables.
+    let keys := sides.filterMap (fun side => (headOf? side).map (said, ·)) ++ [(said, Name.anonymous)]
+    for key in keys.eraseDups do
+      for (name, type) in (library.conclusion.getD key []).reverse do
+        if read >= mostRead then break
+        read := read + 1
+        if let some lemma_ ← lemmaOf name type then concluding ← concludeOne lemma_ node wrap goal concluding
+  for (name, type) in (library.left.getD head []).reverse do
     if read >= mostRead then break
+    unless (headsOf type).1 == ``Iff do continue
     read := read + 1
     if let some lemma_ ← lemmaOf name type then concluding ← conclude lemma_ goal concluding
   let parts := (partsOf target).2
@@ -2535,8 +2570,22 @@ def fromLibrary (goal : Goal) (library : Library) : S (Array Use) := do
       if read >= mostRead then break
       read := read + 1
       if let some lemma_ ← lemmaOf name type then rewriting ← rewrite lemma_ target parts "" goal rewriting
-  return best (concluding.filter fun use => use.fit >= 3 && use.loose <= 1) 24
+  -- Ways to say a hypothesis: `a * a = b * b` is `a = b`.
+  let mut others : Array Use := #[]
+  read := 0
+  for fact in goal.facts do
+    if fact.turned then continue
+    let some said := headOf? fact.node | continue
+    let side := if said == ``Eq then headOf? fact.node.appFn!.appArg! else some Name.anonymous
+    let parts := (partsOf fact.node).2
+    for (name, type) in ((side.map fun side => library.equivalent.getD (said, side) []).getD []).reverse do
+      if read >= mostRead then break
+      read := read + 1
+      if let some lemma_ ← lemmaOf name type then others ← rewrite lemma_ fact.node parts fact.name goal others
+  let isAtHand (use : Use) : Bool := use.met > 0 && use.unmet == 0 && use.loose == 0
+  return best (concluding.filter fun use => use.fit >= 3 && use.loose <= 1 || isAtHand use) 24
     ++ best (rewriting.filter fun use => !use.back && use.loose == 0) 24
+    ++ best (others.filter fun use => use.whole && !use.back && use.fit >= 3 && use.unmet == 0 && use.loose == 0) 6
 where
   lemmaOf (name : Name) (type : Expr) : S (Option Lemma) := do
     if let some known := (← get).lemmas[name]? then return known
@@ -2624,7 +2673,7 @@ def shortened (env : Environment) (namespace_ : Name) (taken : Array String) (te
 def Use.json (use : Use) (name : String) : Json := object [
   ("name", name), ("use", use.use), ("args", texts use.args), ("fit", toJson use.fit), ("met", toJson use.met), ("unmet", toJson use.unmet),
   ("loose", toJson use.loose), ("local", use.isLocal), ("back", use.back), ("at", use.at_), ("nth", toJson use.nth), ("whole", use.whole),
-  ("wrap", use.wrap), ("gives", use.gives), ("grows", use.grows)]
+  ("wrap", use.wrap), ("gives", use.gives), ("grows", use.grows), ("law", use.law)]
 
 def unfolded (type : Expr) (node : Option Expr) : S (Option Expr) := do
   let some pattern := node | return none

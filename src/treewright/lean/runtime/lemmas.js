@@ -23,26 +23,36 @@ function createLemmas(heap, calls, names, environment, statements, given) {
 
   const mayBeLemma = (info) => tag(info) === AXIOM || tag(info) === THEOREM || tag(info) === CONSTRUCTOR;
 
-  /** The heads of a borrowed conclusion and of its sides; '' where there is none. */
-  function heads(type) {
-    const end = statements.resultOf(type);
+  /** The function and the arguments of a borrowed application, the last first. */
+  function spine(e) {
     const args = [];
-    let e = end;
     for (; tag(e) === EXPR.app || tag(e) === EXPR.mdata; e = field(e, tag(e) === EXPR.app ? 0 : 1)) {
       if (tag(e) === EXPR.app) args.push(field(e, 1));
     }
-    if (tag(e) !== EXPR.const) return ['', '', ''];
+    return [e, args];
+  }
+
+  /** What a proposition is found by where it is the left side of an `↔`: its head, and of an equation the head of its left side. */
+  function saying(e) {
+    const head = statements.headOf(e);
+    return head === 'Eq' ? `Eq ${statements.headOf(spine(e)[1][1])}` : head;
+  }
+
+  /** The heads of a borrowed conclusion and of its sides; '' where there is none. The left one of an `↔` last, see `saying`. */
+  function heads(type) {
+    const [e, args] = spine(statements.resultOf(type));
+    if (tag(e) !== EXPR.const) return ['', '', '', ''];
     let head = names.show(field(e, 0));
     if (head === 'GE.ge') head = 'LE.le';
     if (head === 'GT.gt') head = 'LT.lt';
     if (head === 'Ne' || head === 'Not') head = 'False';
-    if (!SIDED.has(head)) return [head, '', ''];
-    return [head, statements.headOf(args[1]), statements.headOf(args[0])];
+    if (!SIDED.has(head)) return [head, '', '', ''];
+    return [head, statements.headOf(args[1]), statements.headOf(args[0]), head === 'Iff' ? saying(args[1]) : ''];
   }
 
-  /** Rows of the library by head: { conclusion, left, right }, each a Map from a head to [{ name, type }]. */
+  /** Rows of the library by head: { conclusion, left, right, equivalent }, each a Map from a head to [{ name, type }]. */
   function indexLibrary(env) {
-    const index = { conclusion: new Map(), left: new Map(), right: new Map(), size: 0 };
+    const index = { conclusion: new Map(), left: new Map(), right: new Map(), equivalent: new Map(), size: 0 };
     const constants = statements.createConstants(env);
     const enter = (map, key, row) => { const rows = map.get(key); if (rows) rows.push(row); else map.set(key, [row]); };
     eachImported(env, (name, info, module) => {
@@ -50,13 +60,14 @@ function createLemmas(heap, calls, names, environment, statements, given) {
       const shown = names.show(name);
       if (GENERATED.test(shown) || ELSEWHERE.test(shown)) return;
       const type = environment.typeOf(info);
-      const [head, left, right] = heads(type);
+      const [head, left, right, equivalent] = heads(type);
       if (head === '' || (tag(info) === CONSTRUCTOR && !constants.isPredicate(head))) return;
       const row = { name: shown, type, lemma: undefined };
       index.size++;
       enter(index.conclusion, left ? `${head} ${left}` : head, row);
       if (left) enter(index.left, left, row);
       if (right) enter(index.right, right, row);
+      if (equivalent) enter(index.equivalent, equivalent, row);
     });
     return index;
   }

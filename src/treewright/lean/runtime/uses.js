@@ -2,7 +2,7 @@
 /** How lemmas would be used on a goal: concluding it, rewriting in it, saying more about its hypotheses. */
 const { isVariable, NO_CONSTANT } = require('./outlines.js');
 
-const MOST = { conclude: 24, rewrite: 32, at: 24, forward: 16, library: 24, related: 16 };
+const MOST = { conclude: 24, rewrite: 32, at: 24, forward: 16, library: 24, libraryAt: 6, related: 16 };
 const INSTANCES = 4; // of one rewriting, with other arguments
 const READ_AT_MOST = 1500; // lemmas of the library for one goal
 const COMMON = new Set(['Eq', 'Not', 'Iff', 'And', 'Or', 'False', 'True', 'OfNat.ofNat']); // says nothing of what a lemma is about
@@ -95,6 +95,23 @@ function createUses(statements, lemmas, outline) {
     return lemma.grows;
   }
 
+  /**
+   * `comm ∘`, `assoc ∘` or, for other orders of the same, `turns ∘`, with the operation and its type, for a lemma that
+   * says just that; '' for others.
+   */
+  function lawOf(lemma) {
+    const { head, args: [type, left, right] } = lemma.conclusion;
+    if (head !== 'Eq' || lemma.binders.some((b) => b.premise)) return '';
+    const operands = (n) => (n.head === left.head && n.args.length >= 2 && n.args.slice(0, -2).every((a, i) => a === left.args[i]) ? n.args.slice(-2) : []);
+    const leaves = (n) => { const parts = operands(n); return parts.length ? parts.flatMap(leaves) : [n]; };
+    const [before, after] = [leaves(left), leaves(right)];
+    if (before.length < 2 || before.length !== after.length || new Set(before).size !== before.length) return '';
+    if (before.some((n) => n.variable < 0 || !after.includes(n))) return '';
+    const isNested = before.length === 3 && operands(left)[0].variable < 0;
+    const kind = before.length === 2 ? 'comm' : isNested && before.every((n, i) => n === after[i]) ? 'assoc' : 'turns';
+    return [kind, ...[left, type].filter((n) => !NO_CONSTANT.test(n.head)).map((n) => n.head)].join(' ');
+  }
+
   /** The use of a lemma whose variables stand for `bound`: premises that are at hand bind more of them. */
   function entry(lemma, use, bound, goal, fit, extra = {}) {
     const by = new Map(); // premise -> hypothesis
@@ -117,7 +134,7 @@ function createUses(statements, lemmas, outline) {
     const args = lemma.binders.map((b, i) => (b.info === 0 ? by.get(i) ?? text(bound[i], goal) : null)).filter((a) => a !== null);
     return {
       name: lemma.name, use, args, unmet, loose, fit, met: by.size, local: lemma.local, order: lemma.order,
-      size: lemma.conclusion.size, grows: isGrowing(lemma), ...extra,
+      size: lemma.conclusion.size, grows: isGrowing(lemma), law: (lemma.law ??= lawOf(lemma)), ...extra,
     };
   }
 
@@ -195,16 +212,20 @@ function createUses(statements, lemmas, outline) {
     let read = 0;
     const each = (rows, use) => {
       for (const row of rows ?? []) {
-        if (read++ > READ_AT_MOST) return;
+        if (read++ >= READ_AT_MOST) return;
         const lemma = lemmas.lemmaOf(row, known.constants);
         if (lemma) use(lemma);
       }
     };
     const { target } = goal;
-    const sided = target.head === 'Eq' || target.head === 'Iff';
-    const key = sided ? `${target.head} ${target.args[target.args.length - 2].head}` : target.head;
-    each(index.conclusion.get(key), (lemma) => conclude(lemma, goal, conclusions));
-    if (target.head === 'Eq') each(index.conclusion.get(`Eq ${target.args[2].head}`), (lemma) => conclude(lemma, goal, conclusions));
+    const keysOf = ({ head, args }) => {
+      if (head !== 'Eq' && head !== 'Iff') return [head];
+      const sides = head === 'Eq' ? args.slice(-2) : args.slice(0, 1);
+      return [...new Set([...sides.map((side) => `${head} ${side.head}`), head])]; // the last is `m = n` of two variables
+    };
+    for (const { node, wrap } of goal.targets) {
+      for (const key of keysOf(node)) each(index.conclusion.get(key), (lemma) => concludeOne(lemma, node, wrap, goal, conclusions));
+    }
     each(index.left.get(target.head), (lemma) => { if (lemma.conclusion.head === 'Iff') conclude(lemma, goal, conclusions); });
     const seen = new Set();
     patterns.eachPart(target, (part) => {
@@ -212,7 +233,18 @@ function createUses(statements, lemmas, outline) {
       seen.add(part.head);
       each(index.left.get(part.head), (lemma) => rewrite(lemma, target, '', goal, rewritings));
     });
-    return [...best(conclusions.filter((u) => u.fit >= 3 && u.loose <= 1), MOST.library), ...best(rewritings.filter((u) => !u.back && u.loose === 0), MOST.library)];
+    read = 0;
+    const others = []; // ways to say a hypothesis: `a * a = b * b` is `a = b`
+    for (const fact of goal.facts) {
+      const { head, args } = fact.node;
+      if (!fact.turned) each(index.equivalent.get(head === 'Eq' ? `Eq ${args[1].head}` : head), (lemma) => rewrite(lemma, fact.node, fact.name, goal, others));
+    }
+    const isAtHand = (u) => u.met > 0 && u.unmet === 0 && u.loose === 0;
+    return [
+      ...best(conclusions.filter((u) => (u.fit >= 3 && u.loose <= 1) || isAtHand(u)), MOST.library),
+      ...best(rewritings.filter((u) => !u.back && u.loose === 0), MOST.library),
+      ...best(others.filter((u) => u.whole && !u.back && u.fit >= 3 && u.unmet === 0 && u.loose === 0), MOST.libraryAt),
+    ];
   }
 
   return { ownUses, relatedTo, fromLibrary };

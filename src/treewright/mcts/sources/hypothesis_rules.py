@@ -45,6 +45,8 @@ def uses(context: Context) -> Iterator[Ranked]:
         if kind == "forall" and shape(fact.result).kind in ("eq", "iff"):
             yield 2.5, f"rw [{name}]"
             yield 1.5, f"simp [{name}]"
+        if kind == "forall" and context.target == "False":
+            yield from _descent(fact, context)
     if context.nameless:
         fresh = Fresh.of(context.goal)
         names = [fresh.name(h.name.removesuffix("✝") or "x") for h in context.nameless]
@@ -152,6 +154,34 @@ def _application(fact: Known, context: Context) -> Iterator[Ranked]:
     kind = fact.outline.binders[0].type if fact.outline.binders else ""
     for value in [v for v in context.data if v.type == kind][:3]:
         yield 1.5, f"have {fresh.name('h')} := {name} {value.name}"
+
+
+def _descent(fact: Known, context: Context) -> Iterator[Ranked]:
+    """`f (n + 1) < f n` for every `n` cannot be where `f` gives natural numbers."""
+    for function in context.functions:
+        if function.result != "Nat" or function.outline.kind != "implies":
+            continue
+        domain, x = unwrap(function.outline.parts[0]), fact.outline.binders[0].name
+        said = fact.result.replace(" > ", " < ", 1)
+        less, _, more = said.partition(" < ")
+        if ">" in fact.result:
+            less, more = more, less
+        if more != f"{function.name} {x}" or not less.startswith(f"{function.name} "):
+            continue
+        start = (
+            "0"
+            if domain == "Nat"
+            else next((value.name for value in context.data if value.type == domain), None)
+        )
+        if start is not None:
+            fresh = Fresh(words_of(context))
+            h, m, ih = fresh.name("h"), fresh.name("m"), fresh.name("ih")
+            says = f"∀ {m} {x}, {function.name} {x} < {m} → False"
+            yield (
+                4.0,
+                f"suffices {h} : {says} from {h} _ {start} (Nat.lt_succ_self _)\nintro {m}\n"
+                f"induction {m} with | zero => ?_ | succ {m} {ih} => ?_",
+            )
 
 
 def _induction(value: Known, context: Context, weight: float) -> Iterator[Ranked]:

@@ -5,15 +5,15 @@ Weights are on the scale of the core rules: an introduction has 12, `simp` 7, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from treewright.lean.escapes import find_escapes
-from treewright.lean.inputs import is_identifier
 from treewright.lean.knowledge import Alternative, Knowledge, Use, Variable
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import NOTHING, Suggestions
 from treewright.mcts.sources.context import RECURSIVE, SPLITTABLE
 from treewright.mcts.sources.core import best_first
+from treewright.mcts.sources.lemma_sets import long_shots, named, sets
 from treewright.mcts.sources.naming import Fresh
 from treewright.mcts.sources.shape import words
 from treewright.mcts.sources.target_rules import Ranked
@@ -21,11 +21,6 @@ from treewright.mcts.sources.target_rules import Ranked
 _MOST = 48
 _SCALE = 40.0
 """What the weights of the core rules for a goal roughly add up to."""
-_BRIEF_GRIND = "grind (gen := 4) (ematch := 3) (instances := 100)"
-"""With limits of its own: a set of lemmas that does not help would take it seconds."""
-_MOST_IN_A_SET = 12
-_MOST_FOR_GRIND = 5
-"""To be read, a lemma costs `grind` up to 70 ms, whatever comes of it: as much as many a tactic."""
 _OUTLINES = frozenset(
     {"Eq", "HEq", "And", "Or", "Iff", "Exists", "Not", "False", "True", "Nat.le", "Nonempty"}
 )
@@ -42,7 +37,7 @@ class KnownTactics:
     ) -> Suggestions:
         if round_number > 1:
             return NOTHING
-        rules = (_single_uses, _sets, _taking_apart) if round_number == 0 else (_long_shots,)
+        rules = (_single_uses, sets, _taking_apart) if round_number == 0 else (long_shots,)
         ranked = best_first(pair for rule in rules for pair in rule(goals[0], knowledge))
         chosen = [(w, t) for w, t in ranked[:_MOST] if not find_escapes(t)]
         return Suggestions(
@@ -57,15 +52,10 @@ class KnownTactics:
 def _single_uses(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
     fresh = Fresh.of(goal)
     for share, uses in ((1.0, knowledge.uses), (0.35, knowledge.library)):
-        for place, use in enumerate(_named(uses)):
+        for place, use in enumerate(named(uses)):
             falling = share * (1.0 if place < 8 else 0.7)
             for weight, tactic in _tactics(use, fresh):
                 yield weight * falling, tactic
-
-
-def _named(uses: Iterable[Use]) -> Iterator[Use]:
-    """Those whose names text can have."""
-    return (use for use in uses if all(is_identifier(part) for part in (use.name, use.at) if part))
 
 
 def _tactics(use: Use, fresh: Fresh) -> Iterator[Ranked]:
@@ -78,7 +68,8 @@ def _tactics(use: Use, fresh: Fresh) -> Iterator[Ranked]:
         case "exact" | "symm" | "mp" | "mpr" if use.wrap != "%":
             proof = f"{_grouped(term)}.symm" if use.use == "symm" else term
             if use.use in ("exact", "symm"):
-                yield 6.5 * vague, f"exact {use.wrap.replace('%', proof)}"
+                weight = 6.5 if use.local or use.met else 2.0
+                yield weight * vague, f"exact {use.wrap.replace('%', proof)}"
         case "exact" if not use.unmet:
             yield (11.0 if not use.loose else 5.0) * vague, f"exact {term}"
             if use.loose or "_" in use.args:
@@ -125,7 +116,9 @@ def _rewritings(use: Use, leaves: float) -> Iterator[Ranked]:
     weight = (4.5 if not use.back else 1.6) * leaves * (1.0 if use.fit >= 2 else 0.6)
     if use.nth:
         weight *= 0.55
-    if use.at:
+    if use.at and use.whole and not use.local:
+        yield 7.0, f"rw [{arrow}{name}] at {use.at}"  # the library says the hypothesis otherwise
+    elif use.at:
         yield weight * 0.5, f"rw [{arrow}{name}] at {use.at}"
     else:
         yield weight, f"rw [{arrow}{name}]"
@@ -149,67 +142,6 @@ def _open(args: Sequence[str]) -> tuple[str, ...]:
 
 def _grouped(term: str) -> str:
     return f"({term})" if " " in term else term
-
-
-# -- several at once ------------------------------------------------------------------------
-
-
-def _sets(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
-    """`simp`, `simp_all` and `grind` with the lemmas and definitions that fit."""
-    uses = list(_named(knowledge.uses))
-    hypotheses = {h.name for h in goal.hypotheses}
-    rules = _unique(u.name for u in uses if u.use == "rw" and not u.back and not u.loose)
-    lemmas = [name for name in rules if name not in hypotheses]
-    general = [name for name in rules if name in hypotheses]
-    definitions = [name for name in knowledge.definitions if is_identifier(name)][:4]
-    if definitions:
-        yield 4.0, f"simp [{_listed(definitions)}]"
-        yield 3.0, f"simp_all [{_listed(definitions)}]"
-        yield 1.6, f"unfold {definitions[0]}"
-    if lemmas:
-        yield 4.0, f"simp [{_listed(lemmas)}]"
-        yield 3.4, f"simp_all [{_listed(lemmas)}]"
-    if general and (lemmas or definitions):
-        yield 4.2, f"simp [{_listed(definitions + lemmas + general)}]"
-    elif lemmas and definitions:
-        yield 3.6, f"simp [{_listed(definitions + lemmas)}]"
-    concluding = _unique(u.name for u in uses if u.use in ("exact", "symm", "forward") and u.local)
-    helping = [
-        name
-        for name in _unique([*lemmas, *concluding])
-        # Lean's own about constructors are known to `simp` and `grind`.
-        if name not in hypotheses and not name.endswith((".inj", ".injEq"))
-    ]
-    if helping or definitions:
-        few = [*definitions, *helping][:_MOST_FOR_GRIND]
-        yield 3.8, f"{_BRIEF_GRIND} [{_listed(few)}]"
-        if len(few) < len(definitions) + len(helping):
-            yield 1.5, f"{_BRIEF_GRIND} [{_listed(definitions + helping)}]"
-    related = [name for name in knowledge.related if is_identifier(name) and name not in helping]
-    if related:
-        yield 1.4, f"{_BRIEF_GRIND} [{_listed(definitions + helping[:5] + related)}]"
-
-
-def _long_shots(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
-    """With all that was found, the library's too."""
-    own = _unique(u.name for u in _named(knowledge.uses))
-    hypotheses = {h.name for h in goal.hypotheses}
-    own = [name for name in own if name not in hypotheses]
-    definitions = [name for name in knowledge.definitions if is_identifier(name)]
-    library = _unique(u.name for u in _named(knowledge.library))[:_MOST_IN_A_SET]
-    if own or definitions:
-        yield 0.8, f"grind [{_listed([*definitions, *own])}]"
-        yield 0.5, f"simp_all +arith [{_listed([*definitions, *own])}]"
-    if library:
-        yield 0.6, f"grind [{_listed([*definitions, *own, *library])}]"
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_IN_A_SET])
 
 
 # -- variables ------------------------------------------------------------------------------

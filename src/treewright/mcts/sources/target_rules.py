@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from treewright.mcts.sources.context import Context, Known
 from treewright.mcts.sources.naming import Fresh, introduced
-from treewright.mcts.sources.shape import shape, unwrap
+from treewright.mcts.sources.shape import Shape, shape, unwrap
 
 Ranked = tuple[float, str]
 _MOST_WITNESSES = 12
@@ -122,8 +122,10 @@ def _at_hand(context: Context, body: str) -> list[str]:
         found = [*_remainders(body, variable, numeric), *found]
     found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
+    found += _bounds(context, outline)
     if "Bool" in heads or "true" in body or "false" in body:
         found += ["true", "false"]
+    found += _longer(context)
     if "List" in heads or "[" in body or "++" in body:
         found += ["[]", *(f"[{value.name}]" for value in context.data if value.head != "List")]
     found += [f"some {value.name}" for value in context.data if "some" in body]
@@ -153,6 +155,21 @@ def _remainders(body: str, variable: str, numeric: list[str]) -> Iterator[str]:
     if rest := re.search(rf"(?<!\w){re.escape(variable)} % (\d+) = (\d+)", body):
         by, left = int(rest.group(1)), int(rest.group(2))
         yield from (f"{by} * {name} + {by + left}" for name in numeric)
+
+
+def _bounds(context: Context, body: Shape) -> Iterator[str]:
+    """For `∃ n, ∀ b, f b ≤ n` where `b` is a truth value: something not below any `f b`."""
+    if body.kind == "forall" and shape(body.parts[-1]).kind == "order":
+        for function in context.functions:
+            if function.type == "Bool → Nat":
+                yield f"{function.name} true + {function.name} false"
+
+
+def _longer(context: Context) -> Iterator[str]:
+    """A list at hand with a value at hand in front of it."""
+    for xs in (value for value in context.data if value.head == "List"):
+        of = unwrap(xs.type.removeprefix("List "))
+        yield from (f"{x.name} :: {xs.name}" for x in context.data if unwrap(x.type) == of)
 
 
 def _propositions(context: Context) -> list[str]:
