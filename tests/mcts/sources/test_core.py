@@ -61,6 +61,49 @@ def test_what_is_not_below_all_values_of_a_function_is_a_witness() -> None:
     )
 
 
+def test_remainders_of_products_are_worked_out_by_those_of_the_variables() -> None:
+    split = (
+        "have h : n % 3 = 0 ∨ n % 3 = 1 ∨ n % 3 = 2 := by omega\n"
+        "rcases h with h | h | h <;> simp [Nat.mul_mod, h]"
+    )
+    assert split in proposed("n * n % 3 ≠ 2", ("n", "Nat"))
+    assert not any("rcases" in t for t in proposed("n % 3 ≠ 4", ("n", "Nat"))), "omega does that"
+    assert not any("rcases" in t for t in proposed("n * n % 97 ≠ 5", ("n", "Nat"))), "too many"
+    found = proposed("2 ∣ a * b", ("a", "Int"), ("b", "Int"), ("h", "a % 2 = 0"))
+    assert "simp [Int.dvd_iff_emod_eq_zero, Int.mul_emod, h]" in found
+    assert any(
+        t.endswith("first | omega | simp [Int.dvd_iff_emod_eq_zero, Int.mul_emod, h1, h2]")
+        for t in found
+    )
+
+
+def test_whether_all_are_so_is_a_case_distinction() -> None:
+    found = proposed("∃ x, p x → ∀ (y : α), p y", ("α", "Type"), ("p", "α → Prop"))
+    assert "by_cases h : ∀ (y : α), p y" in found
+    given = proposed("∃ x, p x → ∀ (y : α), p y", ("p", "α → Prop"), ("h", "¬∀ (y : α), p y"))
+    assert "simp at h" in given
+    assert not any(t.startswith("by_cases") for t in given)
+    later = proposed("∃ x, p x", ("p", "α → Prop"), round_number=1)
+    assert "refine Classical.byContradiction fun h => ?_" in later
+
+
+def test_what_is_known_to_be_there_is_a_witness() -> None:
+    assert "refine ⟨default, ?_⟩" in proposed("∃ x, p x", ("inst", "Inhabited α"))
+    assert "obtain ⟨a⟩ := h" in proposed("∃ x, p x", ("h", "Nonempty α"))
+
+
+@pytest.mark.parametrize(
+    ("target", "witness"),
+    [
+        ("∃ f, ∀ (a b : Bool), f a b = true ↔ a ≠ b", "fun a b => a != b"),
+        ("∃ f, ∀ (n : Nat), f n > n", "fun x => x + 1"),
+        ("∃ f, ∀ (n : Nat), f (f n) = n", "fun x => x"),
+    ],
+)
+def test_what_is_applied_is_a_function(target: str, witness: str) -> None:
+    assert f"refine ⟨{witness}, ?_⟩" in proposed(target)
+
+
 def test_a_longer_list_is_a_witness() -> None:
     given = (("x", "α"), ("xs", "List α"), ("n", "Nat"))
     found = proposed("∃ ys, P ys", ("α", "Type"), *given)

@@ -9,15 +9,17 @@ from collections.abc import Iterable, Sequence
 
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import NOTHING, Suggestions
+from treewright.mcts.sources.classical_rules import by_contradiction, classical
 from treewright.mcts.sources.context import first
 from treewright.mcts.sources.hypothesis_rules import analysis, eliminations, long_shots, uses
+from treewright.mcts.sources.residue_rules import residues
 from treewright.mcts.sources.target_rules import Ranked, closers, last_resorts, structure
 
 _MOST = 40
-_FIRST = (structure, eliminations, closers, uses, analysis)
+_FIRST = (structure, eliminations, closers, uses, analysis, residues, classical)
 # Long shots have little of the prior even where nothing else is left to try.
 _LATER_SHARE = 0.15
-_LATER = (long_shots, last_resorts)
+_LATER = (long_shots, last_resorts, by_contradiction)
 
 
 class CoreTactics:

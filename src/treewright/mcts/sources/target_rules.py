@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from treewright.mcts.sources.context import Context, Known
 from treewright.mcts.sources.naming import Fresh, introduced
-from treewright.mcts.sources.shape import Shape, shape, unwrap
+from treewright.mcts.sources.shape import Shape, arguments, shape, unwrap
 
 Ranked = tuple[float, str]
 _MOST_WITNESSES = 12
@@ -19,6 +19,19 @@ _CHOSEN_BLINDLY = (
     "0", "1", "[]", "true", "True", "False", "id", "fun x => x", "fun x => x + 1", "fun b => !b",
     "fun p => ¬p", "fun a b => a != b",
 )  # fmt: skip
+
+
+# By the number of arguments; for truth values, and for numbers and other things.
+_FUNCTIONS = {
+    1: (
+        ("fun b => !b", "fun b => b", "fun _ => true", "fun _ => false"),
+        ("fun x => x", "fun x => x + 1", "fun _ => 0", "fun x => 2 * x", "fun p => ¬p"),
+    ),
+    2: (
+        ("fun a b => a != b", "fun a b => a == b", "fun a b => a && b", "fun a b => a || b"),
+        ("fun a b => a + b", "fun a b => a * b", "fun a _ => a", "fun _ b => b"),
+    ),
+}
 
 
 def closers(context: Context) -> Iterator[Ranked]:
@@ -120,6 +133,9 @@ def _at_hand(context: Context, body: str) -> list[str]:
     found += [f"{name} / 2" for name in numeric if "2 *" in body]
     if variable is not None:
         found = [*_remainders(body, variable, numeric), *found]
+        found = [*_functions(context, body, variable), *found]
+    if any(h.head == "Inhabited" for h in context.hypotheses):
+        found.append("default")
     found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
     found += _bounds(context, outline)
@@ -155,6 +171,16 @@ def _remainders(body: str, variable: str, numeric: list[str]) -> Iterator[str]:
     if rest := re.search(rf"(?<!\w){re.escape(variable)} % (\d+) = (\d+)", body):
         by, left = int(rest.group(1)), int(rest.group(2))
         yield from (f"{by} * {name} + {by + left}" for name in numeric)
+
+
+def _functions(context: Context, body: str, variable: str) -> list[str]:
+    """Where the witness is applied to something: functions at hand, then simple ones."""
+    uses = re.findall(rf"(?<![\w.]){re.escape(variable)}((?: (?:[\w.]+|\([^()]*\)))+)", body)
+    if not uses:
+        return []
+    first, later = _FUNCTIONS.get(max(len(arguments(use)) for use in uses), ((), ()))
+    truths = "true" in body or "false" in body or "Bool" in body
+    return [*(f.name for f in context.functions), *(first + later if truths else later + first)]
 
 
 def _bounds(context: Context, body: Shape) -> Iterator[str]:
