@@ -230,9 +230,9 @@ def test_the_library_concludes_from_what_is_at_hand(session: HostSession) -> Non
 
 
 def test_the_library_says_hypotheses_otherwise(session: HostSession) -> None:
-    found = library(session, "∀ a b : Nat, a * a = b * b → a = b", "intro a b h")
-    assert found["Nat.mul_self_inj", "rw"].at == "h"
-    assert found["Nat.mul_self_inj", "rw"].whole
+    found = library(session, "∀ a b c : Nat, a + c = b + c → a = b", "intro a b c h")
+    use = found["Nat.add_right_cancel_iff", "rw"]
+    assert (use.at, use.whole, use.back) == ("h", True, False)
 
 
 def test_the_library_knows_witnesses(session: HostSession) -> None:
