@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, StopReason
+from treewright.tree.records.model import ASKED_ONLY, UNSET, IdeaRecord, Manifest, Node, StopReason
 from treewright.tree.records.steering import (
     DEFAULT_ELITES,
     DEFAULT_PATIENCE,
@@ -184,8 +184,13 @@ _BRINGS_BACK = ("inject", "boost", "reopen")
 
 
 def _is_dry(manifest: Manifest, node: Node, depth: int) -> bool:
-    """Whether there was no idea for it when it was last asked, up to that round."""
-    asked = [r.depth for r in manifest.depths[:depth] if node.node_id in r.frontier]
+    """Whether there was no idea for it when it was last asked, up to that round. In runs of an
+    earlier rule all of a frontier counts as asked."""
+    rounds = manifest.depths[:depth]
+    if manifest.scoring_rule >= ASKED_ONLY:
+        asked = [r.depth for r in rounds if r.asked is not UNSET and node.node_id in r.asked]
+    else:
+        asked = [r.depth for r in rounds if node.node_id in r.frontier]
     return bool(asked) and not any(idea.depth == asked[-1] for idea in node.ideas)
 
 

@@ -14,6 +14,8 @@ an earlier version decided can still be checked:
    metrics' losses outweigh it, in shares that no unit changes. Differences that rounding
    explains are none. A mean that got worse is said, also where it is not significant.
 3. The same, with squares that are the same on every machine.
+4. Other code with the same results counts once (`sameness`).
+5. A node that the budget left unasked keeps its place among the elites (`rounds`).
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ INCOMPLETE_BASELINE = "incomplete_baseline"
 CONSTRAINT_VIOLATED = "constraint_violated"
 NOT_DETERMINISTIC = "not_deterministic"
 
-RULE = 4
+RULE = 5
 """The scoring rule of new runs."""
 _LARGEST_PART = 1e300
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})

@@ -18,6 +18,8 @@ from treewright.llm.usage import Usage
 from treewright.tree.records.steering import Steering
 
 FORMAT_VERSION = 1
+ASKED_ONLY = 5
+"""The scoring rule from which on a node that the budget left unasked is not without ideas."""
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown", "held", "violated"]
 """The last two are a constraint's."""
@@ -316,6 +318,9 @@ class DepthRecord(msgspec.Struct):
     started_at: str | None = None
     finished_at: str | None = None
     rejected_worktrees_kept: bool = False
+    asked: list[str] | Unset = UNSET
+    """Nodes of the frontier that were asked for ideas, from that rule on; the budget may end
+    before all were."""
 
 
 class SnapshotMark(msgspec.Struct):
