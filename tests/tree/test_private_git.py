@@ -113,9 +113,10 @@ def worktree(toy: ToyRepository, tmp_path: Path) -> Path:
     return trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
 
 
-def test_submodules_that_the_tests_fetched_are_there_for_the_sweep(
+def test_each_command_fetches_the_submodules_it_needs_and_the_next_has_none_of_it(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
+    """What the tests have left in the place of a submodule is not the commit."""
     library = ToyRepository.create(tmp_path / "library")
     toy.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
             str(library.path), "lib")  # fmt: skip
@@ -124,10 +125,15 @@ def test_submodules_that_the_tests_fetched_are_there_for_the_sweep(
     place = trees.add_candidate("e1", commit)
     fetch = "git -c protocol.file.allow=always submodule --quiet update --init"
     for _ in ("tests", "sweep"):
+        assert list((place / "lib").iterdir()) == []
         with private_repository(place):
             subprocess.run(f"{fetch} && git -C lib log -1 -q", shell=True, cwd=place, check=True)
+            fetched = (place / "lib" / "params.txt").read_text()
+            assert fetched == (library.path / "params.txt").read_text()
+            (place / "lib" / "params.txt").write_text("A 99.0\n")
+            (place / "lib" / "answers.py").write_text("x")
         place = trees.pristine_candidate("e1", commit)
-    assert (place / "lib" / "params.txt").exists()
+    assert list((place / "lib").iterdir()) == []
     trees.remove_candidate("e1")
     assert list(toy.path.glob(".git/worktrees/*")) == []
 

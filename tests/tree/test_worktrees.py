@@ -106,6 +106,25 @@ def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> 
     assert list((path / "lib" / "part").iterdir()) == []
 
 
+def test_emptying_the_place_of_a_submodule_goes_through_no_link(
+    place: Place, tmp_path: Path
+) -> None:
+    """The tests may put a link where the way to it leads."""
+    place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
+    place.toy.git("commit", "-q", "-m", "a submodule")
+    place.head = place.toy.git("rev-parse", "HEAD").strip()
+    path = place.candidate()
+    mine = tmp_path / "mine"
+    (mine / "part").mkdir(parents=True)
+    (mine / "part" / "letter").write_text("x")
+    shutil.rmtree(path / "lib")
+    (path / "lib").symlink_to(mine)
+    place.trees.pristine_candidate("e1", place.head)
+    assert (mine / "part" / "letter").exists()
+    assert not (path / "lib").is_symlink()
+    assert list((path / "lib" / "part").iterdir()) == []
+
+
 def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) -> None:
     path = place.candidate()
     made = path / "made"
@@ -119,7 +138,6 @@ def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) ->
 
 
 def test_what_an_agent_left_in_its_repository_is_gone_when_it_is_measured(place: Place) -> None:
-    """Submodules that the tests checked out stay there for the sweep; an agent's do not."""
     path = place.candidate()
     with private_repository(path):
         private, _ = places(path)

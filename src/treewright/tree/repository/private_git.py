@@ -118,7 +118,7 @@ def _config(included: Path, sha256: bool) -> str:
 
 def _clear(private: Path) -> None:
     """Removes all but the repositories of submodules: their checkouts in the worktree lead
-    here, and stay from the tests to the sweep."""
+    here, and stay from one agent's turn to the next."""
     if (private / _MODULES).is_dir():
         for entry in private.iterdir():
             if entry.name != _MODULES:

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
@@ -90,10 +90,7 @@ class Worktrees:
         git(path, "clean", "-ffdxq")
         done = resolve(path, "HEAD")
         self._write_what_git_overlooks(path, done.commit)
-        for submodule in listing(self.repo, done.commit).submodules:
-            untrusted.remove_tree(path / submodule)
-            (path / submodule).mkdir(parents=True)
-        forget(path)
+        self._empty_submodules(path, done.commit)
         return done
 
     def pristine_candidate(self, eval_id: str, commit: str) -> Path:
@@ -102,12 +99,25 @@ class Worktrees:
         if not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
         take_back(path)
+        self._empty_submodules(path, commit)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
         self._write_what_git_overlooks(path, commit)
-        if not listing(self.repo, commit).submodules:
-            forget(path)
         return path
+
+    def _empty_submodules(self, path: Path, commit: str) -> None:
+        """Git neither adds nor removes what lies in their places: who needs them fetches them. On
+        the way there no link is followed."""
+        for submodule in listing(self.repo, commit).submodules:
+            place = path
+            for name in PurePosixPath(submodule).parts:
+                place /= name
+                if place.is_symlink() or not place.is_dir():
+                    untrusted.remove_tree(place)
+                    place.mkdir()
+            untrusted.remove_tree(place)
+            place.mkdir()
+        forget(path)
 
     def _write_what_git_overlooks(self, path: Path, commit: str) -> None:
         """Where attributes convert files, one with other bytes may be the commit's for git: with
