@@ -16,6 +16,7 @@ from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.faults import Paused
+from treewright.tree.running.metering import Meter
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
 from treewright.tree.validation import validate
@@ -84,6 +85,52 @@ def test_several_at_once_share_no_less_than_one_needs(toy: ToyRepository) -> Non
     found = run(toy, None, 3, caps={"cost_usd": {"all": 0.045}}, **SHAPE)
     assert found.stop_reason == "cap_reached"
     assert found.spent.cost_usd == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("policy", [None, "best-first"])
+@pytest.mark.parametrize(
+    ("kind", "limit"), [("cost_usd", 0.015), ("tokens", 150), ("tokens planner", 150)]
+)
+def test_before_a_cost_is_known_one_runs_alone(
+    toy: ToyRepository, kind: str, limit: float, policy: str | None
+) -> None:
+    """What an agent costs is told when it is done: several at once would break the cap together."""
+    paid(toy)
+    kind, _, role = kind.partition(" ")
+    shape = {**SHAPE, "max_total_idea_evals": 8}
+    found = run(toy, policy, 4, caps={kind: {role or "all": limit}}, **shape)
+    assert found.stop_reason == "cap_reached"
+    assert found.spent.cost_usd == pytest.approx(0.01)
+
+
+def test_an_agent_may_cost_again_what_one_has_cost(toy: ToyRepository) -> None:
+    """Three cost a cent each, the fourth three, and so would the fifth: what is left is enough for
+    one like the average, and not for one like the most expensive."""
+    paid(toy)
+    costs = [*[CENT] * 3, *[{**CENT, "cost_usd": 0.03}] * 5]
+    replies = [
+        {"role": "planner", "text": "do it", "usage": cost, "when": f"A {1.1 + place / 10:.1f}"}
+        for place, cost in enumerate(costs)
+    ]
+    toy.write("script.json", json.dumps(replies))
+    toy.commit("one that costs three times as much")
+    found = run(toy, caps={"cost_usd": {"all": 0.08}}, **SHAPE)
+    assert found.stop_reason == "cap_reached"
+    assert found.spent.cost_usd <= 0.08
+    assert 0.08 - found.spent.cost_usd < 0.03
+
+
+def test_agents_that_tell_no_cost_do_not_wait_for_one(toy: ToyRepository) -> None:
+    """One that was scored and has told none will tell none: there is nothing to wait for."""
+    paid(toy)
+    toy.write("script.json", json.dumps([{"role": "planner", "text": "do it"}]))
+    toy.commit("a planner that tells nothing")
+    meter = Meter(unknown=frozenset({"planner"}))
+    found = run(toy, None, 2, caps={"cost_usd": {"all": 0.01}}, **SHAPE)
+    assert found.stop_reason == "max_depth_reached"
+    for eval_id in ("e000001", "e000002"):
+        assert meter.may_start(found)
+        meter.allow(found, eval_id, 2)
 
 
 def test_without_a_barrier_too(toy: ToyRepository) -> None:

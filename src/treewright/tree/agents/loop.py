@@ -91,6 +91,7 @@ class _Loop:
         self._checkout = Checkout.of(worktree)
         self._usage = Usage()
         self._roles: dict[str, Usage] = {}
+        self._largest: dict[str, Usage] = {}
         self.allowance: Allowance | None = None
         self.variables: dict[str, str] = {}
         self.isolation: Isolation | None = None
@@ -221,14 +222,16 @@ class _Loop:
     def _count(self, role: Role, usage: Usage) -> None:
         if usage != Usage():
             self._roles[role] = self._roles.get(role, Usage()) + usage
+            self._largest[role] = _larger(self._largest.get(role, Usage()), usage)
 
     def _check_allowance(self, role: Role, config: BackendConfig, prompt: str) -> None:
-        """Of a chat endpoint it is known how much a call may cost at most; of others that it
-        costs something."""
+        """Of a chat endpoint it is known how much a call may cost at most; of others what the
+        role's most expensive call for this candidate has cost."""
         if self.allowance is None:
             return
         is_chat = isinstance(config, OpenaiBackend)
-        call = most_of_call(config.endpoint, prompt) if is_chat else Usage()
+        before = self._largest.get(role, Usage())
+        call = most_of_call(config.endpoint, prompt) if is_chat else before
         refusal = self.allowance.refusal(self._roles, role, call)
         if refusal is not None:
             raise AgentFailure(CAP_REACHED, refusal)
@@ -244,3 +247,12 @@ class _Loop:
 
 def _replacement(config: BackendConfig) -> str | None:
     return config.prompt if isinstance(config, CommandBackend | OpenaiBackend) else None
+
+
+def _larger(one: Usage, other: Usage) -> Usage:
+    """As expensive as the more expensive of the two, by every kind."""
+    return Usage(
+        max(one.prompt_tokens, other.prompt_tokens),
+        max(one.completion_tokens, other.completion_tokens),
+        max(one.cost_usd, other.cost_usd),
+    )

@@ -1,9 +1,10 @@
 """Keeping a run within its caps: allowances for what is under way, and when to stop.
 
 Work is handed out as long as what is left, after the allowances of all that is under way, is
-enough for an evaluation as they were so far. Where it is not, what is under way ends first: what it
-has not used is there again. An evaluation that its share was too little for is tried once more
-alone, with all that is left.
+enough for an evaluation as they were so far: as they are on average where it is known before a call
+what it may cost, else as the most expensive one. Where it is not enough, what is under way ends
+first: what it has not used is there again. While nothing is known, there is one at a time. An
+evaluation that its share was too little for is tried once more alone, with all that is left.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
+from treewright.tree.config import CommandBackend, Config, ScriptedBackend
 from treewright.tree.deciding.caps import (
     ALL,
+    FLAGS,
     IDEAS,
     Allowance,
     Caps,
@@ -23,7 +26,7 @@ from treewright.tree.deciding.caps import (
     spent,
     used_of,
 )
-from treewright.tree.records.model import EvalOutcome, Manifest, Unset
+from treewright.tree.records.model import EvalOutcome, Evaluation, Manifest, Unset
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -33,6 +36,8 @@ class Meter:
     """Of one invocation. `max_hours` is its own; the caps are the run's."""
 
     max_hours: float | None = None
+    unknown: frozenset[str] = frozenset()
+    """Roles of which nobody knows what a call costs before it is made."""
     why: str = ""
     """What was reached, in words."""
     is_out_of_time: bool = False
@@ -47,6 +52,9 @@ class Meter:
     _is_over: bool = False
     _ended: int | None = None
     """How many evaluations have an outcome."""
+    _largest: dict[tuple[str, str], float] = field(default_factory=dict)
+    """What one evaluation has cost at most, by kind and role."""
+    _is_scored: bool = False
 
     def word(self, manifest: Manifest) -> Literal["go", "wait", "end"]:
         """Whether a further evaluation may start now."""
@@ -60,7 +68,8 @@ class Meter:
         """Whether another one may start beside those that are under way."""
         if not self._out:
             return True
-        return not self._one_at_a_time and not self._first_reached(manifest)
+        alone = self._one_at_a_time or self._knows_nothing(manifest)
+        return not alone and not self._first_reached(manifest)
 
     def allow(self, manifest: Manifest, eval_id: str, capacity: int) -> Allowance | None:
         """The allowance of an evaluation that is about to start; None where nothing is capped."""
@@ -68,13 +77,14 @@ class Meter:
         caps = caps_of(manifest)
         if not caps:
             return None
-        sharing = 1 if self._one_at_a_time else max(1, capacity - len(self._out))
+        alone = self._one_at_a_time or self._knows_nothing(manifest)
+        sharing = 1 if alone else max(1, capacity - len(self._out))
         if sharing == 1 and not self._out:
             self._whole.add(eval_id)
         limits: Caps = {}
         for kind, role, left in self._left(manifest, caps):
-            typical = self._typical(manifest, kind, role)
-            enough_for = int(left // typical) if typical > 0 else sharing
+            needed = self._needed(manifest, kind, role)
+            enough_for = int(left // needed) if needed > 0 else sharing
             limits.setdefault(kind, {})[role] = max(0.0, left) / max(1, min(sharing, enough_for))
         allowance = self._out[eval_id] = Allowance(limits)
         return allowance
@@ -95,8 +105,7 @@ class Meter:
             return "what is left under the caps is not enough for an evaluation"
         caps = caps_of(manifest)
         for kind, role, left in self._left(manifest, caps) if caps else ():
-            typical = self._typical(manifest, kind, role)
-            if left <= 0 or left < typical:
+            if left <= 0 or left < self._needed(manifest, kind, role):
                 used = amount(spent(manifest, role), kind)
                 return f"{describe(kind, role)} is reached: {used:.6g} spent, {left:.6g} left"
         return ""
@@ -121,7 +130,45 @@ class Meter:
             self._out.pop(eval_id, None)
             self._unrecorded.pop(eval_id, None)
             if self._ended is not None:
-                self._ended += manifest.evaluations[eval_id].finished_at is not None
+                self._count(manifest.evaluations[eval_id])
+
+    def _knows_nothing(self, manifest: Manifest) -> bool:
+        """Whether a role of unknown cost is capped, and nothing has told what it costs. One that
+        was scored without telling will not tell."""
+        self._look(manifest)
+        return not self._is_scored and any(
+            self._is_unknown(role) and self._needed(manifest, kind, role) <= 0
+            for kind, role, _ in each(caps_of(manifest))
+        )
+
+    def _is_unknown(self, role: str) -> bool:
+        return bool(self.unknown) if role == ALL else role in self.unknown
+
+    def _needed(self, manifest: Manifest, kind: str, role: str) -> float:
+        """What must be left for another evaluation, or expansion."""
+        typical = self._typical(manifest, kind, role)
+        if not self._is_unknown(role):
+            return typical
+        return max(typical, self._largest.get((kind, role), 0.0))
+
+    def _look(self, manifest: Manifest) -> int:
+        """How many evaluations have an outcome; all are looked at once."""
+        if self._ended is None:
+            self._ended = 0
+            for evaluation in manifest.evaluations.values():
+                self._count(evaluation)
+        return self._ended
+
+    def _count(self, evaluation: Evaluation) -> None:
+        if evaluation.finished_at is None or self._ended is None:
+            return
+        self._ended += 1
+        self._is_scored |= evaluation.status == "completed"
+        roles = {} if isinstance(evaluation.roles, Unset) else evaluation.roles
+        for role, usage in {**roles, ALL: evaluation.usage}.items():
+            for kind in FLAGS:
+                largest = self._largest.get((kind, role), 0.0)
+                self._largest[kind, role] = max(largest, amount(usage, kind))
 
     def _typical(self, manifest: Manifest, kind: str, role: str) -> float:
         """What one evaluation, or one expansion, has cost on average."""
@@ -130,10 +177,7 @@ class Meter:
             return used / max(1, len(manifest.expanded))
         if role == ALL:
             used -= amount(spent(manifest, IDEAS), kind)
-        if self._ended is None:
-            ended = (e.finished_at is not None for e in manifest.evaluations.values())
-            self._ended = sum(ended)
-        return used / max(1, self._ended)
+        return used / max(1, self._look(manifest))
 
     def _time_is_up(self) -> str:
         if self.max_hours is None:
@@ -143,6 +187,14 @@ class Meter:
         if not self.is_out_of_time:
             return ""
         return f"--max-hours {self.max_hours:g} is reached, or would be before another one ends"
+
+
+def roles_of_unknown_cost(config: Config) -> frozenset[str]:
+    """Command-line agents say what they have cost when they are done; of a chat endpoint it is
+    known before how much a call may cost at most."""
+    agents = config.agents
+    roles = {"planner": agents.planner, "coder": agents.coder, "reviewer": agents.reviewer}
+    return frozenset(r for r, b in roles.items() if isinstance(b, CommandBackend | ScriptedBackend))
 
 
 def caps_of(manifest: Manifest) -> Caps:
