@@ -29,7 +29,7 @@ from treewright.kernel.executors import dask
 from treewright.tree.evaluating import remote
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store
-from treewright.tree.records.model import Manifest
+from treewright.tree.records.model import UNSET, Manifest
 from treewright.tree.running.housekeeping import Retention, process_owner
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
@@ -258,18 +258,25 @@ def test_caps_hold_there_and_can_be_raised(machines, toy) -> None:
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_the_same_code_is_not_swept_twice_there(machines, toy) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_same_code_is_not_swept_twice_there(machines, toy, workers: int) -> None:
+    """Nor at the same moment: the other one waits for what is recorded."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     toy.write("ideas/0.md", set_parameter("A", 2.0))
     toy.write("ideas/1.md", set_parameter("A", 2.0).replace("A reason.", "Another reason."))
     toy.commit("an idea in other words")
-    done = run(toy, machines.address, "--max-depth", "1")
+    flags = ("--max-parallel-evals", str(workers), "--max-depth", "1", "--ideas-per-node", "2")
+    done = run(toy, machines.address, *flags)
     assert done.returncode == 0, done.stderr
     found = store.load(toy.run_dir("run")).evaluations
-    assert found["e000002"].results_from == "e000001"
-    assert found["e000002"].results_csv is not None
-    assert not (toy.run_dir("run") / found["e000002"].experiment_dir / "sweep.log").exists()
+    sources = {eval_id: each.results_from for eval_id, each in found.items()}
+    used = {"e000001": UNSET, "e000002": "e000001"}
+    assert sources == used or (workers > 1 and sources == {"e000001": "e000002", "e000002": UNSET})
+    assert all(each.results_csv is not None for each in found.values())
+    for eval_id, source in sources.items():
+        log = toy.run_dir("run") / found[eval_id].experiment_dir / "sweep.log"
+        assert log.exists() == (source is UNSET)
     assert validate(toy.run_dir("run"), toy.path) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -308,6 +309,54 @@ def test_reading_leaves_out_rows_that_are_outside() -> None:
     assert (found.sound_ids, json.dumps(found.problems.examples)) == (
         {0}, '["out_of_range: score of config_id 1 is 1.5"]',
     )  # fmt: skip
+
+
+MEETING = """
+import os, pathlib, sys, time
+here = pathlib.Path(os.environ["MEETING"])
+(here / str(os.getpid())).touch()
+deadline = time.monotonic() + 600
+while len(list(here.iterdir())) < 2 and time.monotonic() < deadline:
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("is_bad", [False, True])
+def test_of_the_same_code_at_the_same_moment_one_is_swept(
+    tmp_path: Path, treewright, is_bad: bool
+) -> None:
+    """Two planners meet before either is done, so both candidates are there at the same moment. One
+    whose sweep fails leaves nothing to use: each of them is swept."""
+    mine = 'echo >> "$COUNT"' + ("; exit 1" if is_bad else "")
+    sweep = f"if grep -q 2.6 score.txt; then {mine}; fi\n{SWEEP}"
+    toy = one_number(
+        tmp_path / "r", "deterministic = true", sweep=sweep,
+        a_better=("score.txt", "2.5", "2.6"), b_better=("score.txt", "2.5", "2.6"),
+    )  # fmt: skip
+    toy.write("meet.py", MEETING)
+    config = (toy.path / "treewright.toml").read_text()
+    command = json.dumps([sys.executable, str(toy.path / "meet.py")])
+    planner = f'\n[agents.planner]\nbackend = "command"\ncommand = {command}\n'
+    toy.write("treewright.toml", config + planner)
+    toy.commit("planners that meet")
+    count, meeting = tmp_path / "count", tmp_path / "meeting"
+    meeting.mkdir()
+    done = search(
+        toy, treewright, "--max-parallel-evals", "2", COUNT=str(count), MEETING=str(meeting)
+    )
+    assert done.returncode == 0, done.stderr
+    recorded = (toy.run_dir("run") / "events.jsonl").read_text()
+    swept = len(count.read_text())
+    if is_bad:
+        assert swept == 2
+        assert '"results_from"' not in recorded
+        assert {fates(toy)[name][0] for name in ("a_better", "b_better")} == {"evaluation_failed"}
+    else:
+        assert swept == 1
+        assert recorded.count('"results_from":"e0000') == 1
+        assert fates(toy)["a_better"][0] == "promoted"
+        assert fates(toy)["b_better"][0] == "duplicate_code"
+    assert validate(toy.run_dir("run"), toy.path) == []
 
 
 def test_the_same_code_is_not_swept_twice(tmp_path: Path, treewright) -> None:

@@ -53,6 +53,11 @@ class Deadline(Cancellation):
         self._outer = cancel
         self._at = None if seconds is None else time.monotonic() + seconds
 
+    def give(self, seconds: float) -> None:
+        """So much longer: for time in which nothing could be done."""
+        if self._at is not None:
+            self._at += seconds
+
     @property
     def passed(self) -> bool:
         """Whether it is the time that is up, and nobody cancelled."""

@@ -196,10 +196,14 @@ class _Evaluation:
         )
 
     def _known_results(self) -> bytes | None:
-        """Of the same code, swept before. Not where the parent has to be swept beside it."""
+        """Of the same code, swept before or at this moment. Not where the parent has to be swept
+        beside it. Waiting for another one is not counted as this one's time."""
         if self._known is None or self._request.config.repeats > 1:
             return None
-        found = self._known.find(self._committed.tree)
+        tree, began = self._committed.tree, time.monotonic()
+        self._known.wait_for_turn(tree, self._request.eval_id, self._cancel)
+        self._cancel.give(time.monotonic() - began)
+        found = self._known.find(tree)
         if found is None:
             return None
         self._results_from, data = found

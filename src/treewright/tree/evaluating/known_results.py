@@ -2,11 +2,13 @@
 
 Within a run the sweep, its configs and its seed are the same for everybody, so the tree is the
 whole key. Only what is recorded, sound and complete is used again, and who does says whose it is.
+Of several at the same time one is measured, the others wait for what is recorded of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,7 +22,14 @@ from treewright.tree.records.model import UNSET, Evaluation, Manifest
 _MOST_SENT_BYTES = 256 << 10
 
 
+_TICK_SECONDS = 0.1
+
+
 class Known(Protocol):
+    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
+        """Returns once no other evaluation is measuring that code, or when cancelled."""
+        ...
+
     def find(self, tree: str) -> tuple[str, bytes] | None:
         """Whose results there are for that code, and their bytes; None means: measure it."""
         ...
@@ -30,6 +39,9 @@ class SentResults(msgspec.Struct, frozen=True):
     """What a worker on another machine is told of them."""
 
     by_tree: dict[str, tuple[str, bytes]] = {}
+
+    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
+        """Nothing is known here of what others do."""
 
     def find(self, tree: str) -> tuple[str, bytes] | None:
         return self.by_tree.get(tree)
@@ -41,6 +53,9 @@ class KnownResults:
 
     deciding: DecidingFiles
     _by_tree: dict[str, tuple[str, Artifact]] = field(default_factory=dict)
+    _measuring: dict[str, str] = field(default_factory=dict)
+    _waiting: dict[str, dict[str, Callable[[], None]]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, manifest: Manifest, deciding: DecidingFiles) -> KnownResults:
@@ -61,6 +76,42 @@ class KnownResults:
             own = evaluation.results_from is UNSET and evaluation.error is None
             if complete and own and results and evaluation.candidate_tree:
                 self._by_tree.setdefault(evaluation.candidate_tree, (evaluation.eval_id, results))
+
+    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
+        has_turn = threading.Event()
+        self.claim(tree, eval_id, has_turn.set)
+        while not has_turn.wait(_TICK_SECONDS) and not cancel.is_set():
+            pass
+
+    def claim(self, tree: str, eval_id: str, ready: Callable[[], None]) -> None:
+        """Calls `ready` when it is that evaluation's turn: at once if there are results or nobody
+        else measures that code, else when who does is over."""
+        with self._lock:
+            is_known = tree in self._by_tree
+            if not is_known and self._measuring.setdefault(tree, eval_id) != eval_id:
+                self._waiting.setdefault(tree, {})[eval_id] = ready
+                return
+        ready()
+
+    def over(self, eval_id: str) -> None:
+        """An evaluation has come to an end, whatever it is, and that is recorded. Where it has left
+        no results, the next one measures: the one that was queued first."""
+        with self._lock:
+            for line in self._waiting.values():
+                line.pop(eval_id, None)
+            tree = next((tree for tree, who in self._measuring.items() if who == eval_id), None)
+            if tree is None:
+                return
+            del self._measuring[tree]
+            line = self._waiting.pop(tree, {})
+            if tree in self._by_tree or not line:
+                released = list(line.values())
+            else:
+                first = min(line)
+                released = [line.pop(first)]
+                self._measuring[tree], self._waiting[tree] = first, line
+        for ready in released:
+            ready()
 
     def sent(self) -> SentResults:
         """The newest of them, as many as may go with a request."""

@@ -29,6 +29,7 @@ from treewright.kernel.executors.dask import DaskExecutor, check_workers, clear,
 from treewright.tree.evaluating import work as local
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults, SentResults
+from treewright.tree.evaluating.remote_turns import Turns
 from treewright.tree.evaluating.remote_worker import (
     SENT,
     RemoteResult,
@@ -39,6 +40,7 @@ from treewright.tree.evaluating.remote_worker import (
     mark,
     start_ref,
 )
+from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
 from treewright.tree.records import layout, usage_log
 from treewright.tree.repository.git import GitError, git, try_git
@@ -69,7 +71,7 @@ class Packer:
         self._cancel_event = cancel_event
         self._keep = keep
         known = work.known if isinstance(work, local.Worker) else None
-        self._known = known if isinstance(known, KnownResults) else None
+        self.known = known if isinstance(known, KnownResults) else None
         self._bundles: dict[str, Any] = {}
 
     def pack(self, request: Request) -> tuple[bytes, Any]:
@@ -80,7 +82,8 @@ class Packer:
             remote_url=self._remote_url,
             cancel_event=self._cancel_event,
             shallow=_shallow_boundary(Path(request.repo)),
-            known=self._known.sent() if self._known is not None else SentResults(),
+            known=self.known.sent() if self.known is not None else SentResults(),
+            asks=self.known is not None and bool(self._cancel_event),
         )
         return msgspec.msgpack.encode(task), b"" if self._dry_run else self._bundle(request)
 
@@ -125,6 +128,8 @@ class RemoteExecutor:
         )
         self._fence = cancel
         self._cancel_event = cancel_event
+        known = self._packer.known
+        self._turns = Turns(client, cancel_event, known) if known is not None else None
 
     def submit(self, request: Request) -> None:
         task, bundle = self._packer.pack(request)
@@ -137,6 +142,7 @@ class RemoteExecutor:
         request = done.request
         if isinstance(done.error, WorkerLost):
             self._packer.clear()  # the only copy of a bundle may have been on that worker
+            self._end_turn(request)
             return Done(request, None, EvaluationLost(str(done.error), self._answers(request)))
         self._forget(request)
         return received(request, done.outcome, done.error, done.worker, self._fence)
@@ -147,9 +153,16 @@ class RemoteExecutor:
 
     def close(self) -> None:
         self._engine.close()
+        if self._turns is not None:
+            self._turns.close()
 
     def _forget(self, request: Request) -> None:
         clear(self._client, mark(self._cancel_event, request))
+        self._end_turn(request)
+
+    def _end_turn(self, request: Request) -> None:
+        if self._turns is not None and isinstance(request, EvalRequest):
+            self._turns.forget(mark(self._cancel_event, request))
 
     def _answers(self, request: Request) -> list[usage_log.Answer]:
         """What the worker of a request that was lost had told of; it is best to know."""

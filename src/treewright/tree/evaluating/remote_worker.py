@@ -22,7 +22,8 @@ import msgspec
 from treewright.kernel import process, untrusted
 from treewright.kernel.executors.dask_worker import begin_once, check_version, name_here, watching
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.known_results import SentResults
+from treewright.tree.evaluating.known_results import Known, SentResults
+from treewright.tree.evaluating.remote_turns import AskedResults
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Request, Worker
 from treewright.tree.records import layout, usage_log
@@ -44,6 +45,8 @@ class RemoteTask(msgspec.Struct, frozen=True):
     shallow: str = ""
     """The commits behind which a shallow repository knows nothing, one a line."""
     known: SentResults = SentResults()
+    asks: bool = False
+    """Whether there is somebody to ask whose turn it is to measure."""
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
@@ -114,7 +117,10 @@ def evaluate_in(
     run_dir.mkdir(parents=True)
     if not task.dry_run:
         _check_out(repo, task, bundle, cancel)
-    outcome = Worker(cancel, known=task.known, dry_run=task.dry_run)(request)
+    known: Known = task.known
+    if task.asks:
+        known = AskedResults(task.known, task.cancel_event, mark(task.cancel_event, request))
+    outcome = Worker(cancel, known=known, dry_run=task.dry_run)(request)
     if isinstance(request, HeldoutRequest):
         assert isinstance(outcome, HeldoutOutcome)
         logs = run_dir / request.log_dir

@@ -60,6 +60,10 @@ class Assigner(Protocol):
         """An evaluation is over, and whose failure it was is judged once others are through."""
         ...
 
+    def over(self, eval_id: str) -> None:
+        """An evaluation has ended and what came of it is recorded, if anything."""
+        ...
+
     def where(self) -> str:
         """The place of the search, for the line that says why it paused."""
         ...

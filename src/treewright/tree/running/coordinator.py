@@ -288,6 +288,9 @@ class Coordinator(ABC):
         self._known.add([self.manifest.evaluations[eval_id]])
         return ()
 
+    def over(self, eval_id: str) -> None:
+        self._known.over(eval_id)
+
     def sweep_works(self) -> bool:
         """Whether the sweep still does what it did when the run began."""
         if self.manifest.dry_run or self._swept_at == self._period():

@@ -198,7 +198,9 @@ class Dispatcher:
         self._queue.ended(request.eval_id)
         self._suspects.discard(request.eval_id)
         assert outcome is None or isinstance(outcome, EvalOutcome)
-        return self._settle_evaluated(request, outcome, done)
+        failed = self._settle_evaluated(request, outcome, done)
+        self.assigner.over(request.eval_id)
+        return failed
 
     def _settle_evaluated(
         self, request: EvalRequest, outcome: EvalOutcome | None, done: Done[Request, Outcome]
