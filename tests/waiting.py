@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from treewright.kernel import proctree
@@ -25,3 +27,9 @@ def until(condition: Callable[[], T], seconds: float = 120.0, what: str = "") ->
 def gone(pid: int) -> bool:
     """Whether no process runs under this id (a zombie does not run)."""
     return not proctree.is_alive(pid, proctree.start_time(pid))
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time of a process so far: what it did, however busy the machine is."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

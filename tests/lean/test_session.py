@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lean.conftest import state
+from tests.waiting import cpu_seconds, until
 from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanError, LeanSession, MissingModule
 from treewright.lean.types import (
@@ -238,10 +239,10 @@ def test_declarations(lean: HostSession) -> None:
 
 def test_a_time_limit_keeps_the_session(lean: HostSession) -> None:
     start = state(lean.start("∀ n : Nat, n = n"))
-    before = time.monotonic()
+    before = cpu_seconds(lean.pid)
     result = lean.run_tactic(start, SLOW, timeout=0.5)
     assert isinstance(result, Timeout)
-    assert time.monotonic() - before < 20  # not the minutes it would take
+    assert cpu_seconds(lean.pid) - before < 20  # not the minutes it would take
     assert lean.alive
     assert state(lean.run_tactic(start, "intro n")).goals
 
@@ -253,17 +254,17 @@ def test_cancelling_keeps_the_session(lean: HostSession) -> None:
 
     def work() -> None:
         begun.set()
-        results.append(lean.run_tactic(start, SLOW, timeout=30))
+        results.append(lean.run_tactic(start, SLOW, timeout=600))
 
     thread = threading.Thread(target=work)
     thread.start()
     begun.wait()
-    cancelled = time.monotonic()
+    before = cpu_seconds(lean.pid)
     while thread.is_alive():
         lean.cancel()
         thread.join(0.01)
     assert isinstance(results[0], Cancelled)
-    assert time.monotonic() - cancelled < 20  # not its limit of 30 s
+    assert cpu_seconds(lean.pid) - before < 20  # not until its limit of 600 s
     assert state(lean.run_tactic(start, "intro n")).goals
 
 
@@ -375,13 +376,13 @@ def test_closing_from_another_thread_ends_a_running_step(home: LeanHome) -> None
     start = state(session.start("∀ n : Nat, n = n"))
     results: list[object] = []
     thread = threading.Thread(
-        target=lambda: results.append(session.run_tactic(start, SLOW, timeout=60))
+        target=lambda: results.append(session.run_tactic(start, SLOW, timeout=600))
     )
     thread.start()
     while session._process._running_id is None:
         time.sleep(0.001)
     session.close()
-    thread.join(10)
+    thread.join(120)  # its limit is ten minutes
     assert not thread.is_alive()
     assert isinstance(results[0], SessionLost)
     session.close()
@@ -418,10 +419,7 @@ def test_killing_the_program_ends_its_sessions(home: LeanHome) -> None:
         assert child.stdout is not None
         pid = int(child.stdout.readline())
         child.kill()
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{pid}").exists()
+    until(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the session's process")
 
 
 def test_big_numbers_in_names_and_statements(lean: HostSession) -> None:
