@@ -8,7 +8,8 @@ before it (a git command that only looks was between them) is the same trial, an
 continued once. All are forks of a process that has everything imported, so a trial
 costs what its work costs.
 
-What comes before a run is killed, such as the run that it extends, is given before `--then`.
+What comes before a run is killed, such as the run that it extends, is given before `--then`; with
+`--one-depth` that is a search of one depth, as without `--until-done`.
 
 Prints one JSON line for the undisturbed run, one a death, and one for the last of the
 forked, which ran through.
@@ -37,6 +38,7 @@ from treewright.tree.repository import git as git_module
 from treewright.tree.running import coordinator, generating
 
 RUN_ID = "run"
+ONE_DEPTH = "--one-depth"
 
 
 class OneAtATime:
@@ -78,8 +80,8 @@ def contents(directory: Path) -> bytes:
     return found.digest()
 
 
-def die_at_every(step: int, first: int, repo: Path, kept: Path) -> None:
-    """From now on this process dies at the first of its fault points, its child at the next."""
+def die_at_every(step: int, repo: Path, kept: Path) -> None:
+    """From now on this process dies at its fault point number `step`, its child as much later."""
     seen = 0
     left_before = b""
     real_fsync, real_run = os.fsync, git_module.subprocess.run
@@ -92,7 +94,7 @@ def die_at_every(step: int, first: int, repo: Path, kept: Path) -> None:
             return
         left_before = left
         seen += 1
-        if seen % step == first % step:
+        if seen % step == 0:
             real_run(["cp", "-a", str(repo), str(kept / str(seen))], check=True)
             if os.fork():
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -154,11 +156,13 @@ def _parts(flags: list[str]) -> list[list[str]]:
 def _command(part: list[str], repo: Path) -> list[str]:
     if part[:1] == ["steer"]:
         return [*part, "--repo", str(repo)]
-    return ["tree", *part, "--tree-run-id", RUN_ID, "--until-done", "--repo", str(repo)]
+    to_the_end = [flag for flag in part if flag != ONE_DEPTH]
+    until = ["--until-done"] if to_the_end == part else []
+    return ["tree", *to_the_end, "--tree-run-id", RUN_ID, *until, "--repo", str(repo)]
 
 
 def main() -> None:
-    template, work, first, step, *flags = sys.argv[1:]
+    template, work, step, *flags = sys.argv[1:]
     place = Path(work)
     repo, kept, log = place / "target repo", place / "kept", place / "stderr"
     kept.mkdir(parents=True)
@@ -182,7 +186,7 @@ def main() -> None:
     gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
     report("undisturbed", undisturbed, repo)
     start_over()
-    through = invoke(command, log, lambda: die_at_every(int(step), int(first), repo, kept))
+    through = invoke(command, log, lambda: die_at_every(int(step), repo, kept))
     report("through", through, repo)
     for death in sorted(kept.iterdir(), key=lambda path: int(path.name)):
         death.rename(repo)
@@ -191,4 +195,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     assert subprocess is git_module.subprocess
-    main()
+    sys.exit(main())

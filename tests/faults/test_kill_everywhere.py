@@ -4,20 +4,26 @@ command: the tree of an uninterrupted run, nothing repeated, nothing left behind
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.decisions import decisions, repeated_evaluations
 from tests.toy import CONFIG, SWEEP, ToyRepository
 from treewright.tree.validation import validate
 
 IDEA = str(Path(__file__).parents[2] / "README.md")
+# A run of two depths as two: whoever was killed in the first has to come to its end, which is held
+# against an undisturbed one, and the second is killed everywhere behind such an end.
+REAL = ["--ideas-per-node", "2", "--beam-width", "1", "--sweep-config-limit", "8",
+        "--confirm-configs", "4"]  # fmt: skip
 SHAPES = {
-    "real": ["--ideas-per-node", "2", "--beam-width", "1", "--max-depth", "2",
-             "--sweep-config-limit", "8", "--confirm-configs", "4"],
+    "first depth": [*REAL, "--max-depth", "1"],
+    "second depth": [*REAL, "--max-depth", "2", "--one-depth", "--then", *REAL, "--max-depth", "2"],
     "dry": ["--ideas-per-node", "2", "--beam-width", "2", "--max-depth", "2",
             "--sweep-config-limit", "8", "--dry-run"],
     "steady": ["--policy", "best-first", "--ideas-per-node", "2", "--max-depth", "2",
@@ -56,29 +62,22 @@ SHAPES = {
                        "--then", "steer", "run", "boost", "n0000", "--times", "2",
                        "--then"],
 }  # fmt: skip
-PARTS = {**dict.fromkeys(SHAPES, 1), "real": 2, "steady": 2, "guarded": 3}
-"""Into how many tests a shape's points are divided, so that they can run side by side."""
-ONLY_FIRST = ("guarded",)
-"""Shapes without events of their own, whose files and processes alone differ from those of another:
-every third point is enough."""
+STEPS = {**dict.fromkeys(SHAPES, 1), "guarded": 3}
+"""A shape without events of its own, whose files and processes alone differ from those of another,
+is killed at every third point."""
 
 
-@pytest.mark.parametrize(
-    ("shape", "part"),
-    [
-        (shape, part)
-        for shape, parts in PARTS.items()
-        for part in range(1 if shape in ONLY_FIRST else parts)
-    ],
-)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_killed_anywhere_the_same_command_finishes_the_same_tree(
-    toy: ToyRepository, tmp_path: Path, shape: str, part: int
+    toy: ToyRepository, tmp_path: Path, shape: str
 ) -> None:
     PREPARED.get(shape, lambda _: None)(toy)
-    trials = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.driver", str(toy.path), str(tmp_path / "work"),
-         str(part), str(PARTS[shape]), *SHAPES[shape]],
-        cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    trials = program.start_module(
+        "tests.faults.driver",
+        [str(toy.path), str(tmp_path / "work"), str(STEPS[shape]), *SHAPES[shape]],
+        cwd=Path(__file__).parents[2],
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     expected = None
     deaths = []
@@ -106,7 +105,7 @@ def test_killed_anywhere_the_same_command_finishes_the_same_tree(
             trials.stdin.flush()
     assert trials.returncode == 0
     assert len(deaths) > 5, "the run has more fault points than that"
-    assert deaths == list(range(deaths[0], deaths[-1] + 1, PARTS[shape]))
+    assert deaths == list(range(deaths[0], deaths[-1] + 1, STEPS[shape]))
 
 
 SEAL = """\
