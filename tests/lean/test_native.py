@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,10 @@ import pytest
 from treewright.kernel.errors import UsageError
 from treewright.lean import backend
 from treewright.lean.certificate import kernel_warnings
-from treewright.lean.host import Host
+from treewright.lean.host import Host, Launch
 from treewright.lean.native import comparator, compiled, toolchain
 from treewright.lean.native.host import NativeHost
+from treewright.lean.process import STARTUP_SECONDS, LeanProcess
 from treewright.lean.session import LeanError
 from treewright.lean.types import Goal
 from treewright.lean.workspace.secret import user_secret
@@ -286,6 +288,27 @@ def test_all_parts_of_a_module_count(inside: NativeHost, part: str) -> None:
     assert inside.changed(["Foo"]) == ""
     believed.write_bytes(b"other proofs")
     assert inside.changed(["Foo"]) == str(believed)
+
+
+def test_compiling_the_program_is_no_part_of_the_time_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a minute, and on a busy machine several: then the first call found no Lean."""
+    ahead = [0.0]
+    clock = time.monotonic
+    monkeypatch.setattr("treewright.lean.process.time.monotonic", lambda: clock() + ahead[0])
+    says = 'echo "{\\"ready\\":true}" >&"$TREEWRIGHT_REPLY_FD"; cat'
+
+    class Compiling(NativeHost):
+        def launch(self) -> Launch:
+            ahead[0] += 10 * STARTUP_SECONDS
+            return Launch(["/bin/bash", "-c", says], str(tmp_path), {})
+
+    process = LeanProcess(Compiling(toolchain.Toolchain(tmp_path, (4, 20, 0), "")))
+    try:
+        assert process.alive
+    finally:
+        process.kill("done")
 
 
 @pytest.fixture

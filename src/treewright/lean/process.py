@@ -24,7 +24,7 @@ import msgspec
 from treewright.kernel import jsontext, proctree
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.adopted import Adopted
-from treewright.lean.host import Host, Lending, Started
+from treewright.lean.host import Host, Launch, Lending, Started
 from treewright.lean.protocol import Reply, message
 from treewright.lean.session import LeanError
 
@@ -69,7 +69,9 @@ class LeanProcess:
             if taken is not None:
                 self._adopt(taken)
             else:
-                self._spawn(host)
+                launch = host.launch()  # may compile a program first: that is no part of the start
+                started = time.monotonic()
+                self._spawn(launch)
                 self._await_ready(started + startup_seconds)
         except BaseException:
             self.kill("did not start")
@@ -77,8 +79,7 @@ class LeanProcess:
         self.startup_seconds = time.monotonic() - started
         _living.add(self)
 
-    def _spawn(self, host: Host) -> None:
-        launch = host.launch()
+    def _spawn(self, launch: Launch) -> None:
         cancel_read, self._cancel_fd = os.pipe()
         self._stack.callback(os.close, self._cancel_fd)
         os.set_blocking(cancel_read, False)
