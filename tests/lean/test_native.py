@@ -330,8 +330,10 @@ def test_a_judges_program_that_was_changed_in_the_cache_is_not_started(
     monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
     tool, log = counting
     place = compiled.compiled_host(tool)
+    assert "compiling the native host for Lean 4.20.0" in caplog.text  # nobody waits in silence
     assert compiled.compiled_host(tool) == place
     assert log.read_text() == "once\n"
+    assert caplog.text.count("compiling") == 1
     poisons = {
         "TreewrightHost.olean": "evil",
         "main.lean": "def main : IO Unit := pure ()\n",

@@ -77,6 +77,10 @@ def compiled_host(toolchain: Toolchain) -> Path:
             if target.exists():
                 _log.warning("%s is not what was put there; it is compiled again", target)
                 shutil.rmtree(target)
+            _log.warning(
+                "treewright: compiling the native host for Lean %s (once, about a minute)",
+                toolchain.name,
+            )
             _keep(toolchain, target, key)
     return target
 
