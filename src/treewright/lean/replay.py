@@ -347,7 +347,7 @@ class Replayer:
             original=digest(original),
             candidate=digest(candidate),
             home=self._home.digest(),
-            targets=ruling.names,
+            targets=tuple(sorted(ruling.names)),  # the same, named by the caller or found
             axioms=ruling.axioms,
             allowed_axioms=tuple(sorted(self._axioms)),
             filled=ruling.filled,

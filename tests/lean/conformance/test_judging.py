@@ -54,7 +54,9 @@ def test_own_recursion_matching_and_structures(check: Replayer) -> None:
     verdict = check.text(original, candidate)
     assert verdict.proved, verdict
     assert verdict.certificate is not None
-    assert set(verdict.certificate.targets) == {"swaps", "len_cons"}
+    assert verdict.certificate.targets == ("len_cons", "swaps")
+    named = check.text(original, candidate, ["swaps", "len_cons"])
+    assert named.certificate == verdict.certificate
 
 
 def test_a_definition_that_was_open_may_be_filled(check: Replayer) -> None:
