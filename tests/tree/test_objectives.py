@@ -311,6 +311,49 @@ def test_reading_leaves_out_rows_that_are_outside() -> None:
     )  # fmt: skip
 
 
+def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
+    tmp_path: Path, treewright
+) -> None:
+    toy = one_number(
+        tmp_path / "r", "deterministic = true",
+        sweep=f'if grep -q 2.6 score.txt; then echo >> "$COUNT"; fi\n{SWEEP}',
+        a_better=("score.txt", "2.5", "2.6"),
+    )  # fmt: skip
+    count = tmp_path / "count"
+    count.touch()
+
+    config = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", config.replace("[sweep]", "[sweep]\nreuse_results = true"))
+    toy.commit("results of earlier runs count")
+
+    def go(name: str, swept: int, *flags: str) -> str | None:
+        done = search(toy, treewright, "--tree-run-id", name, *flags, COUNT=str(count))
+        assert done.returncode == 0, done.stderr
+        assert len(count.read_text()) == swept
+        assert validate(toy.run_dir(name), toy.path) == []
+        source = store.load(toy.run_dir(name)).evaluations["e000001"].results_from
+        return source if isinstance(source, str) else None
+
+    assert go("first", 1) is None
+    assert go("second", 1) == "first/e000001"
+    assert go("third", 2, "--sweep-config-limit", "1") is None, "not the same configs"
+    recorded = store.load(toy.run_dir("first")).evaluations["e000001"].results_csv
+    assert recorded is not None
+    (toy.run_dir("first") / recorded.path).write_text("config_id,status,score,memory\n0,ok,9,1\n")
+    assert validate(toy.run_dir("second"), toy.path) == [], "it has a copy"
+    assert go("fourth", 3) is None, "what is not as it was recorded is not used"
+    events = toy.run_dir("second") / "events.jsonl"
+    recorded_lines = events.read_text()
+    (toy.run_dir("second") / "manifest.json").unlink()
+    for forged, message in (
+        (("first/e000001", "first/e000009"), "results_from names e000009, which is not there"),
+        (('"reuse_results":true', '"reuse_results":false'), "and reuse_results is not set"),
+    ):
+        events.write_text(recorded_lines.replace(*forged))
+        found = [finding.message for finding in validate(toy.run_dir("second"), toy.path)]
+        assert any(each.endswith(message) for each in found)
+
+
 MEETING = """
 import os, pathlib, sys, time
 here = pathlib.Path(os.environ["MEETING"])

@@ -46,7 +46,8 @@ class SweepConfig(Table, Confined, frozen=True):
     """The command that measures a commit. See docs/sweep-contract.md.
 
     `checkout` is where it runs: among the files of the candidate, or of the root. With `sealed`,
-    results count only with a seal that whoever read the command's stdin first can make.
+    results count only with a seal that whoever read the command's stdin first can make. With
+    `reuse_results` those of the same code from earlier runs count.
     """
 
     command: Text
@@ -54,6 +55,7 @@ class SweepConfig(Table, Confined, frozen=True):
     timeout_seconds: Positive = 3600.0
     checkout: Literal["candidate", "root"] = "candidate"
     sealed: bool = False
+    reuse_results: bool = False
 
     def __post_init__(self) -> None:
         if self.checkout == "root" and self.results_csv is not None:

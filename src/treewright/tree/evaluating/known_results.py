@@ -17,7 +17,8 @@ import msgspec
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import StorageError
 from treewright.tree.deciding.kept_files import DecidingFiles
-from treewright.tree.records.model import UNSET, Evaluation, Manifest
+from treewright.tree.evaluating.earlier_results import EarlierResults, measured
+from treewright.tree.records.model import Evaluation, Manifest
 
 _MOST_SENT_BYTES = 256 << 10
 
@@ -52,15 +53,21 @@ class KnownResults:
     """By git tree: whose results they are, and where. One instance serves a run's workers."""
 
     deciding: DecidingFiles
+    earlier: EarlierResults = field(default_factory=EarlierResults)
     _by_tree: dict[str, tuple[str, Artifact]] = field(default_factory=dict)
     _measuring: dict[str, str] = field(default_factory=dict)
     _waiting: dict[str, dict[str, Callable[[], None]]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, manifest: Manifest, deciding: DecidingFiles) -> KnownResults:
+    def of(
+        cls,
+        manifest: Manifest,
+        deciding: DecidingFiles,
+        earlier: EarlierResults | None = None,
+    ) -> KnownResults:
         """The root's baseline, unless it may be another commit's, and what was evaluated since."""
-        known = cls(deciding)
+        known = cls(deciding, earlier or EarlierResults())
         for node in manifest.nodes.values():
             baseline = node.artifacts.baseline
             if node.parent_node_id is None and baseline and manifest.baseline_doubt is None:
@@ -71,10 +78,8 @@ class KnownResults:
     def add(self, evaluations: Iterable[Evaluation]) -> None:
         """Takes note of those that were measured themselves, without anything missing."""
         for evaluation in evaluations:
-            found, results = evaluation.parent_relative, evaluation.results_csv
-            complete = found is not None and found.rows_used == found.rows_expected
-            own = evaluation.results_from is UNSET and evaluation.error is None
-            if complete and own and results and evaluation.candidate_tree:
+            results = measured(evaluation)
+            if results and evaluation.candidate_tree:
                 self._by_tree.setdefault(evaluation.candidate_tree, (evaluation.eval_id, results))
 
     def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
@@ -87,7 +92,7 @@ class KnownResults:
         """Calls `ready` when it is that evaluation's turn: at once if there are results or nobody
         else measures that code, else when who does is over."""
         with self._lock:
-            is_known = tree in self._by_tree
+            is_known = self._has(tree)
             if not is_known and self._measuring.setdefault(tree, eval_id) != eval_id:
                 self._waiting.setdefault(tree, {})[eval_id] = ready
                 return
@@ -104,7 +109,7 @@ class KnownResults:
                 return
             del self._measuring[tree]
             line = self._waiting.pop(tree, {})
-            if tree in self._by_tree or not line:
+            if self._has(tree) or not line:
                 released = list(line.values())
             else:
                 first = min(line)
@@ -112,6 +117,9 @@ class KnownResults:
                 self._measuring[tree], self._waiting[tree] = first, line
         for ready in released:
             ready()
+
+    def _has(self, tree: str) -> bool:
+        return tree in self._by_tree or tree in self.earlier.by_tree
 
     def sent(self) -> SentResults:
         """The newest of them, as many as may go with a request."""
@@ -128,7 +136,7 @@ class KnownResults:
     def find(self, tree: str) -> tuple[str, bytes] | None:
         known = self._by_tree.get(tree)
         if known is None:
-            return None
+            return self.earlier.find(tree)
         source, artifact = known
         try:
             return source, self.deciding.read(artifact).data

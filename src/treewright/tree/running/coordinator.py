@@ -19,6 +19,7 @@ from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.config import Config
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import work
+from treewright.tree.evaluating.earlier_results import EarlierResults
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.evaluating.preflight import Preflight
@@ -90,7 +91,10 @@ class Coordinator(ABC):
         root = self.manifest.nodes[ROOT_NODE].artifacts.baseline
         assert root is not None
         self._expected = expected_ids(self.manifest, self.config, self._deciding.read(root).data)
-        self._known = KnownResults.of(self.manifest, self._deciding)
+        earlier = EarlierResults()
+        if self.config.sweep.reuse_results and not self.manifest.dry_run:
+            earlier = EarlierResults.of(self.store.run_dir.parent, self.manifest)
+        self._known = KnownResults.of(self.manifest, self._deciding, earlier)
         self._worktrees = Worktrees(self.repo, self.store.run_dir, self.manifest.tree_run_id)
         self._fence = Fence(self.cancel, self.store.lease.check)
         self._inbox = Inbox(self.store.run_dir)

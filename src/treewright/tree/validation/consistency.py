@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
 from treewright.tree.deciding.rounds import rules_of
 from treewright.tree.deciding.steady import exhausted_now
-from treewright.tree.records import layout
+from treewright.tree.records import layout, store
 from treewright.tree.records.model import (
     UNSET,
     Evaluation,
@@ -34,6 +35,8 @@ def check_evaluations(subject: Subject) -> Iterator[Finding]:
     for evaluation in manifest.evaluations.values():
         for message in _status_problems(evaluation, manifest):
             yield Finding("evaluation_state", evaluation.eval_id, message)
+        for message in _reuse_problems(evaluation, manifest, subject.run_dir.parent):
+            yield Finding("evaluation_state", evaluation.eval_id, message)
         for message in _idea_problems(evaluation, manifest):
             yield Finding("evaluation_idea", evaluation.eval_id, message)
 
@@ -52,7 +55,6 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
     if done and evaluation.attempt < 1:
         yield f"status is {status} after {evaluation.attempt} attempts"
     yield from _decision_problems(evaluation, manifest, done)
-    yield from _reuse_problems(evaluation, manifest)
     results = evaluation.results_csv.path if evaluation.results_csv else None
     if evaluation.candidate_results_csv_path != results:
         yield "candidate_results_csv_path is not the path of its results artifact"
@@ -63,11 +65,19 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
         yield f"summary_path is {evaluation.summary_path}"
 
 
-def _reuse_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
-    """Results that were used again are those of the same code, and the same bytes."""
+def _reuse_problems(evaluation: Evaluation, manifest: Manifest, runs: Path) -> Iterator[str]:
+    """Results that were used again are those of the same code, and the same bytes. An earlier run
+    that is no longer there cannot be asked; its results are."""
     source = evaluation.results_from
     if isinstance(source, Unset):
         return
+    run_id, _, name = source.rpartition("/")
+    if run_id:
+        if not manifest.agent_config.get("sweep", {}).get("reuse_results"):
+            yield f"results_from is {source}, of another run, and reuse_results is not set"
+        if Path(run_id).name != run_id or not store.exists(runs / run_id):
+            return
+        manifest, source = store.load(runs / run_id), name
     if source in manifest.nodes:
         node = manifest.nodes[source]
         tree, results = node.tree, node.artifacts.baseline

@@ -1,0 +1,85 @@
+"""Results of code that an earlier run of the repository has swept, where the user wants them.
+
+The key is the code, the sweep and the configs: a run counts whose sweep, tests, metrics, limits,
+seed and configs are the same. Nothing is written there, and what is used is copied: a run shows all
+it rests on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import untrusted
+from treewright.kernel.artifacts import Artifact
+from treewright.kernel.errors import TreewrightError
+from treewright.tree.config import Config
+from treewright.tree.records import layout, store
+from treewright.tree.records.model import UNSET, Evaluation, Manifest
+
+_SAME = ("tests", "metrics", "limits", "slots", "isolation", "hidden_paths", "heldout_paths")
+"""Keys of the configuration on which results rest, beside the sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierResults:
+    """By git tree: `RUN/EVALUATION`, the run's directory, the file."""
+
+    by_tree: dict[str, tuple[str, Path, Artifact]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Path, manifest: Manifest) -> EarlierResults:
+        """Of all runs that are there but this one, the newest first."""
+        found: dict[str, tuple[str, Path, Artifact]] = {}
+        earlier = [each for each in _others(runs, manifest) if _is_alike(each[1], manifest)]
+        for run_dir, each in sorted(earlier, key=lambda pair: pair[1].created_at, reverse=True):
+            for evaluation in each.evaluations.values():
+                results = measured(evaluation)
+                if results is not None and evaluation.candidate_tree:
+                    source = f"{each.tree_run_id}/{evaluation.eval_id}"
+                    found.setdefault(evaluation.candidate_tree, (source, run_dir, results))
+        return cls(found)
+
+    def find(self, tree: str) -> tuple[str, bytes] | None:
+        if tree not in self.by_tree:
+            return None
+        source, run_dir, artifact = self.by_tree[tree]
+        with contextlib.suppress(OSError):
+            data = untrusted.read(run_dir / artifact.path, artifact.bytes, run_dir)
+            if hashlib.sha256(data).hexdigest() == artifact.sha256:
+                return source, data
+        return None
+
+
+def measured(evaluation: Evaluation) -> Artifact | None:
+    """Its results, if it was measured itself without anything missing."""
+    found = evaluation.parent_relative
+    complete = found is not None and found.rows_used == found.rows_expected
+    own = evaluation.results_from is UNSET and evaluation.error is None
+    return evaluation.results_csv if complete and own else None
+
+
+def _others(runs: Path, manifest: Manifest) -> Iterator[tuple[Path, Manifest]]:
+    for run_dir in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if run_dir.name != manifest.tree_run_id and (run_dir / layout.EVENTS).is_file():
+            with contextlib.suppress(TreewrightError, OSError):
+                yield run_dir, store.load(run_dir)
+
+
+def _is_alike(other: Manifest, manifest: Manifest) -> bool:
+    if other.dry_run or other.sweep_config_limit != manifest.sweep_config_limit:
+        return False
+    with contextlib.suppress(msgspec.ValidationError):
+        return _rests_on(other) == _rests_on(manifest)
+    return False
+
+
+def _rests_on(manifest: Manifest) -> tuple[object, ...]:
+    config = msgspec.convert(manifest.agent_config, type=Config)
+    sweep = msgspec.structs.replace(config.sweep, reuse_results=False)
+    return sweep, manifest.seed, *(getattr(config, name) for name in _SAME)
