@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.toy import ToyRepository, set_parameter
+from treewright.cli.progress import describe_skipped
 from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
@@ -190,6 +191,9 @@ def test_what_is_banned_is_not_tried(toy: ToyRepository, policy: str | None) -> 
     }
     assert titles
     assert not any(title.startswith(("# Set A", "# Set B")) for title in titles)
+    dedupe = found.nodes["n0000"].dedupe
+    assert dedupe is not None
+    assert describe_skipped(dedupe.skipped[:1]) == ", 1 banned", "and no duplicate"
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])

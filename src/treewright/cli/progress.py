@@ -26,7 +26,7 @@ from treewright.kernel.rendering.terminal import visible
 from treewright.tree.deciding.scoring import OF_METRICS
 from treewright.tree.records import events as ev
 from treewright.tree.records import steering
-from treewright.tree.records.model import EvalOutcome, Manifest
+from treewright.tree.records.model import BANNED, EvalOutcome, Manifest, SkippedIdea
 from treewright.tree.report.facts import read_title
 from treewright.tree.running.choosing import describe
 
@@ -126,9 +126,8 @@ class SearchProgress:
                     f"depth {shape.max_depth}" + (", dry run" if shape.dry_run else "")
                 )
             case ev.NodeExpanded():
-                skipped = f", {_many(event.skipped, 'duplicate')} skipped" if event.skipped else ""
-                ideas = _many(event.ideas, "idea")
-                self.say(f"depth {event.depth}: {event.node_id}: {ideas}{skipped}")
+                said = f"{_many(event.ideas, 'idea')}{describe_skipped(event.skipped)}"
+                self.say(f"depth {event.depth}: {event.node_id}: {said}")
             case ev.Queued():
                 self._queued(event)
             case ev.Started():
@@ -230,6 +229,13 @@ class SearchProgress:
             self.say("  (--extend --patience 2 goes on with more ideas for the same nodes)")
         self._queued_evals = self._finished_evals = 0
         self._bars.reset(self._depth, visible=False)
+
+
+def describe_skipped(skipped: Sequence[SkippedIdea]) -> str:
+    banned = [each for each in skipped if each.duplicate_of.startswith(BANNED)]
+    said = f", {len(banned)} banned" if banned else ""
+    known = len(skipped) - len(banned)
+    return (f", {_many(range(known), 'duplicate')} skipped" if known else "") + said
 
 
 def _many(things: Sized, name: str) -> str:

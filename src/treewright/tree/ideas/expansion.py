@@ -25,6 +25,7 @@ from treewright.tree.ideas.telling import AGENT_CHARS, tell
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, steering, summary, usage_log
 from treewright.tree.records.model import (
+    BANNED,
     UNSET,
     FileDigest,
     IdeaRecord,
@@ -93,7 +94,7 @@ class Expander:
                     continue
                 duplicate_of = seen.get(key) or _chosen_before(chosen, key)
                 if pattern := next((p for p in banned if steering.matches(p, idea.text)), None):
-                    skipped.append(SkippedIdea(idea.origin, key, f"banned: {pattern}"))
+                    skipped.append(SkippedIdea(idea.origin, key, f"{BANNED}{pattern}"))
                 elif duplicate_of is not None and self._dedupes(manifest):
                     skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
                 elif len(chosen) < most:

@@ -225,8 +225,12 @@ class IdeaRecord(msgspec.Struct, frozen=True):
     expansion: int | Unset = UNSET
 
 
+BANNED = "banned: "
+"""Before the pattern, where an idea was skipped by somebody's word."""
+
+
 class SkippedIdea(msgspec.Struct, frozen=True):
-    """An idea that was not tried because its text had been."""
+    """An idea that was not tried because its text had been, or is banned."""
 
     origin: str
     sha256: str
