@@ -17,36 +17,46 @@ from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import applied, new_command
 from treewright.tree.running import inbox, live_order
+from treewright.tree.running.generating import Generation
 from treewright.tree.running.inbox import Letter
 from treewright.tree.running.live_order import LiveOrder
 from treewright.tree.validation import validate
 
 LONG = 120
 """Seconds after which nobody comes any more."""
+SLOW = "n0001"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """One worker, and a source that has no ideas for the first new node until two further
-    evaluations are through: it would have none for ever if these waited for it."""
+    evaluations are through: it would have none for ever if these waited for it. All others count
+    as quick, and the slow one has its ideas before the third choice, also on a busy machine."""
     toy = ToyRepository.create(tmp_path_factory.mktemp("live") / "repo")
-    real, asked, settled = DirectorySource.propose, threading.Event(), []
+    real, real_is_done = DirectorySource.propose, Generation.is_done
+    asked: list[threading.Thread] = []
+    settled: list[object] = []
     enough = threading.Event()
 
     def slow(self, context, taken):
-        if context.node_id == "n0001":
-            asked.set()
+        if context.node_id == SLOW:
+            asked.append(threading.current_thread())
             assert enough.wait(LONG)
         return real(self, context, taken)
 
+    def is_done(self: Generation, wait: float | None = 0.0) -> bool:
+        return real_is_done(self, LONG if wait and self.node_id != SLOW else wait)
+
     def watch(event: object) -> None:
-        if type(event).__name__ == "Settled" and asked.is_set():
+        if type(event).__name__ == "Settled" and asked:
             settled.append(event)
             if len(settled) == 2:
                 enough.set()
+                asked[0].join(LONG)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DirectorySource, "propose", slow)
+        patch.setattr(Generation, "is_done", is_done)
         shape = replace(DRY, ideas_per_node=5)
         steady(toy.path, "run", "best-first", shape, order="live", observer=watch)
     return FinishedRun(toy, Path("/nonexistent"))
