@@ -93,16 +93,17 @@ def measure(
         simulations += found.simulations
         spent += found.seconds
         inside += found.lean_seconds
-        shown = "" if goal.held_out else f": {goal.text}"
+        aside = goal.held_out and options.bank != BANK  # rules were tuned on all of the bank
+        shown = "" if aside else f": {goal.text}"
         took = f"{found.simulations} simulations, {found.seconds:.1f} s"
         if options.verbose or not done:
             print(f"{mode}: {'' if done else 'not '}proved: {goal.id} ({took}){shown}", flush=True)
-        if options.verbose and done and not goal.held_out:
+        if options.verbose and done and not aside:
             print("    " + (found.script or "").replace("\n", "\n    "), flush=True)
     seconds = time.perf_counter() - begun
     for kind, total in count.items():
         print(f"{mode:12} {kind:14} {solved[kind]:3} of {total:3}")
-    for aside in (False, True):
+    for aside in (False, True) if options.bank != BANK else ():
         which = "held out" if aside else "tuned on"
         total = sum(goal.held_out == aside for goal in goals)
         print(f"{mode:12} {which:14} {halves[aside]:3} of {total:3}")
