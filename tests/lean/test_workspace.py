@@ -59,6 +59,19 @@ def test_a_package_below_lake_packages_is_found(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
+def test_packages_without_sources_are_one_line_and_who_imports_one_is_told_which(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "lakefile.toml", 'name = "p"\n')
+    names = ["mathlib", "batteries", "Qq"]
+    packages = [{"name": name, "type": "git"} for name in names]
+    write(tmp_path / "lake-manifest.json", json.dumps({"packages": packages}))
+    found = workspace(tmp_path)
+    assert found.notes == ("3 packages of the manifest are not there: mathlib, batteries, Qq",)
+    where = tmp_path / ".lake" / "packages" / "batteries"
+    assert f"(the package batteries is not in {where})" in found.missing("Batteries.Data.List")
+
+
 @pytest.mark.parametrize(
     ("extra", "module", "owned"),
     [

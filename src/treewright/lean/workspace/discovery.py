@@ -31,11 +31,13 @@ def is_library(module: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The root package first. `notes` say what could not be read."""
+    """The root package first. `notes` say what could not be read, `absent` which packages of the
+    manifest have no sources here, and where they would be."""
 
     root: Path
     packages: tuple[Package, ...]
     notes: tuple[str, ...] = ()
+    absent: tuple[tuple[str, Path], ...] = ()
 
     @property
     def name(self) -> str:
@@ -72,7 +74,8 @@ class Workspace:
     def missing(self, module: str) -> str:
         """Why there is no such module, in words."""
         first = module.split(".", 1)[0]
-        absent = [note for note in self.notes if f"package {first.lower()} " in note.lower()]
+        said = [*map(_not_there, self.absent), *self.notes]
+        absent = [note for note in said if f"package {first.lower()} " in note.lower()]
         where = f" ({absent[0]})" if absent else ""
         return f"{module} is neither of Lean's own library nor of the project {self.name}{where}"
 
@@ -87,12 +90,13 @@ def open_workspace(
     own = read_package(root)
     packages = [own]
     notes = list(own.notes)
+    absent: list[tuple[str, Path]] = []
     for name, directory, file in _manifest(root, notes):
         if not allowed(directory):
             notes.append(f"the package {name} may not be read where it is")
             continue
         if not directory.is_dir():
-            notes.append(f"the package {name} is not in {directory}")
+            absent.append((name, directory))
             continue
         try:
             package = read_package(directory, file)
@@ -101,7 +105,17 @@ def open_workspace(
             continue
         packages.append(package)
         notes += package.notes
-    return Workspace(root, tuple(packages), tuple(notes))
+    if len(absent) == 1:
+        notes.append(_not_there(absent[0]))
+    elif absent:  # a project with Mathlib has nine of them
+        names = ", ".join(name for name, _ in absent)
+        notes.append(f"{len(absent)} packages of the manifest are not there: {names}")
+    return Workspace(root, tuple(packages), tuple(notes), tuple(absent))
+
+
+def _not_there(package: tuple[str, Path]) -> str:
+    name, place = package
+    return f"the package {name} is not in {place}"
 
 
 def _manifest(root: Path, notes: list[str]) -> Iterator[tuple[str, Path, str]]:
