@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.toy import ToyRepository, idea
 from tests.tree.making import results
+from treewright import __version__
 from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
 from treewright.tree.config import MetricConfig
@@ -18,6 +20,7 @@ from treewright.tree.deciding import gate, objectives, repeated, scoring
 from treewright.tree.deciding.results import Part, parse_results
 from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.records import store
+from treewright.tree.records.model import UNSET
 from treewright.tree.validation import validate
 
 EXACT = MetricConfig(name="score", direction="maximize", primary=True, deterministic=True)
@@ -29,6 +32,7 @@ for i in $(seq 0 $((${CONFIGS:-1} - 1))); do
   echo "$i,ok,$(cat score.txt),$(cat memory.txt)" >> "$TREEWRIGHT_RESULTS_CSV"
 done
 """
+REUSING = "[sweep]\nreuse_results = true"
 CONFIG = """\
 baseline_csv = "baseline.csv"
 protected_paths = ["sweep.sh"]
@@ -323,7 +327,7 @@ def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
     count.touch()
 
     config = (toy.path / "treewright.toml").read_text()
-    toy.write("treewright.toml", config.replace("[sweep]", "[sweep]\nreuse_results = true"))
+    toy.write("treewright.toml", config.replace("[sweep]", REUSING))
     toy.commit("results of earlier runs count")
 
     def go(name: str, swept: int, *flags: str) -> str | None:
@@ -337,11 +341,19 @@ def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
     assert go("first", 1) is None
     assert go("second", 1) == "first/e000001"
     assert go("third", 2, "--sweep-config-limit", "1") is None, "not the same configs"
+    events, version = toy.run_dir("first") / "events.jsonl", f'"treewright":"{__version__}"'
+    as_it_was = events.read_text()
+    assert version in as_it_was
+    events.write_text(as_it_was.replace(version, '"treewright":"0.0.1"'))
+    (toy.run_dir("first") / "manifest.json").unlink()
+    assert go("other_version", 3) is None, "another version may have guarded less"
+    events.write_text(as_it_was)
+    shutil.rmtree(toy.run_dir("other_version"))
     recorded = store.load(toy.run_dir("first")).evaluations["e000001"].results_csv
     assert recorded is not None
     (toy.run_dir("first") / recorded.path).write_text("config_id,status,score,memory\n0,ok,9,1\n")
     assert validate(toy.run_dir("second"), toy.path) == [], "it has a copy"
-    assert go("fourth", 3) is None, "what is not as it was recorded is not used"
+    assert go("fourth", 4) is None, "what is not as it was recorded is not used"
     events = toy.run_dir("second") / "events.jsonl"
     recorded_lines = events.read_text()
     (toy.run_dir("second") / "manifest.json").unlink()
@@ -352,6 +364,70 @@ def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
         events.write_text(recorded_lines.replace(*forged))
         found = [finding.message for finding in validate(toy.run_dir("second"), toy.path)]
         assert any(each.endswith(message) for each in found)
+
+
+CHEATING_SWEEP = """\
+#!/bin/sh
+sh candidate.sh
+echo "config_id,status,score,memory" > "$TREEWRIGHT_RESULTS_CSV"
+echo "0,ok,$(cat judge.txt),1" >> "$TREEWRIGHT_RESULTS_CSV"
+"""
+
+
+def test_results_from_before_a_path_was_protected_are_not_used_again(
+    tmp_path: Path, treewright
+) -> None:
+    """Who adds a path because a candidate's code wrote there does not get its numbers again."""
+    toy = one_number(
+        tmp_path / "r", "deterministic = true", sweep=CHEATING_SWEEP,
+        a_cheat=("candidate.sh", "true", "echo 9 > judge.txt"),
+    )  # fmt: skip
+    toy.write("candidate.sh", "true\n")
+    toy.write("judge.txt", "2.5\n")
+    toy.commit("a judge that nobody guards")
+    before = (toy.path / "treewright.toml").read_text().replace("[sweep]", REUSING)
+    after = before.replace('["sweep.sh"]', '["sweep.sh", "judge.txt"]')
+    for name, text, fate in (("first", before, "promoted"), ("second", after, "evaluation_failed")):
+        config = tmp_path / f"{name}.toml"
+        config.write_text(text)
+        done = search(toy, treewright, "--tree-run-id", name, "--config", str(config))
+        assert done.returncode == 0, done.stderr
+        found = store.load(toy.run_dir(name)).evaluations["e000001"]
+        assert found.decision is not None
+        assert (found.decision.fate, found.results_from) == (fate, UNSET)
+
+
+def test_results_of_another_roots_sweep_are_not_used_again(tmp_path: Path, treewright) -> None:
+    """With `checkout = "root"` it is the root's files that measure: the same candidate of another
+    root is measured by others."""
+    toy = one_number(
+        tmp_path / "r", "deterministic = true",
+        sweep=SWEEP.replace("$(cat score.txt)", '$(sh judge.sh "$TREEWRIGHT_CANDIDATE/score.txt")'),
+        a_better=("score.txt", "2.5", "2.6"),
+    )  # fmt: skip
+    generous, strict = 'sed s/2.6/9/ "$1"\n', 'sed s/2.6/1/ "$1"\n'
+    patch = (
+        f"--- a/judge.sh\n+++ b/judge.sh\n@@ -1 +1 @@\n-{generous}+{strict}"
+        "--- a/score.txt\n+++ b/score.txt\n@@ -1 +1 @@\n-2.5\n+2.6\n"
+    )
+    toy.write("ideas/b_both.md", idea("b_both", patch))
+    text = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", text.replace("[sweep]", f'{REUSING}\ncheckout = "root"'))
+    toy.write("judge.sh", generous)
+    toy.commit("a generous judge")
+    done = search(toy, treewright, "--tree-run-id", "first")
+    assert done.returncode == 0, done.stderr
+    toy.write("judge.sh", strict)
+    toy.commit("a strict judge")
+    done = search(toy, treewright, "--tree-run-id", "second")
+    assert done.returncode == 0, done.stderr
+    first, second = (store.load(toy.run_dir(name)).evaluations for name in ("first", "second"))
+    assert first["e000002"].candidate_tree == second["e000001"].candidate_tree
+    assert first["e000002"].decision is not None
+    assert first["e000002"].decision.gate.passed
+    assert second["e000001"].results_from is UNSET
+    assert second["e000001"].decision is not None
+    assert not second["e000001"].decision.gate.passed
 
 
 MEETING = """

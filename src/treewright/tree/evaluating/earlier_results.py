@@ -1,8 +1,9 @@
 """Results of code that an earlier run of the repository has swept, where the user wants them.
 
 The key is the code, the sweep and the configs: a run counts whose sweep, tests, metrics, limits,
-seed and configs are the same. Nothing is written there, and what is used is copied: a run shows all
-it rests on.
+seed and configs are the same, and which was guarded in the same way: what a path that was not yet
+protected let a candidate do is not believed later. Nothing is written there, and what is used is
+copied: a run shows all it rests on.
 """
 
 from __future__ import annotations
@@ -82,4 +83,6 @@ def _is_alike(other: Manifest, manifest: Manifest) -> bool:
 def _rests_on(manifest: Manifest) -> tuple[object, ...]:
     config = msgspec.convert(manifest.agent_config, type=Config)
     sweep = msgspec.structs.replace(config.sweep, reuse_results=False)
-    return sweep, manifest.seed, *(getattr(config, name) for name in _SAME)
+    measured_by = manifest.root_commit if sweep.checkout == "root" else ""
+    guards = sorted(set(manifest.protected_paths)), manifest.environment.treewright
+    return sweep, manifest.seed, measured_by, guards, *(getattr(config, n) for n in _SAME)
