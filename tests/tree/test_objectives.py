@@ -354,6 +354,10 @@ def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
     (toy.run_dir("first") / recorded.path).write_text("config_id,status,score,memory\n0,ok,9,1\n")
     assert validate(toy.run_dir("second"), toy.path) == [], "it has a copy"
     assert go("fourth", 4) is None, "what is not as it was recorded is not used"
+    events.write_text("nobody can read this\n")
+    (toy.run_dir("first") / "manifest.json").unlink(missing_ok=True)
+    assert validate(toy.run_dir("second"), toy.path) == [], "that is no fault of this one"
+    events.write_text(as_it_was)
     events = toy.run_dir("second") / "events.jsonl"
     recorded_lines = events.read_text()
     (toy.run_dir("second") / "manifest.json").unlink()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from treewright.kernel.errors import TreewrightError
 from treewright.tree.deciding.rounds import rules_of
 from treewright.tree.deciding.steady import exhausted_now
 from treewright.tree.records import layout, store
@@ -32,10 +35,11 @@ _TASK_STATE = {
 def check_evaluations(subject: Subject) -> Iterator[Finding]:
     """Each evaluation's status, outcome and decision fit together."""
     manifest = subject.manifest
+    run_named = functools.cache(functools.partial(_run_named, subject.run_dir.parent))
     for evaluation in manifest.evaluations.values():
         for message in _status_problems(evaluation, manifest):
             yield Finding("evaluation_state", evaluation.eval_id, message)
-        for message in _reuse_problems(evaluation, manifest, subject.run_dir.parent):
+        for message in _reuse_problems(evaluation, manifest, run_named):
             yield Finding("evaluation_state", evaluation.eval_id, message)
         for message in _idea_problems(evaluation, manifest):
             yield Finding("evaluation_idea", evaluation.eval_id, message)
@@ -65,7 +69,18 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
         yield f"summary_path is {evaluation.summary_path}"
 
 
-def _reuse_problems(evaluation: Evaluation, manifest: Manifest, runs: Path) -> Iterator[str]:
+def _run_named(runs: Path, run_id: str) -> Manifest | None:
+    """Another run of the repository; None if it is not there, or not to be read any more."""
+    if Path(run_id).name != run_id:
+        return None
+    with contextlib.suppress(TreewrightError, OSError):
+        return store.load(runs / run_id)
+    return None
+
+
+def _reuse_problems(
+    evaluation: Evaluation, manifest: Manifest, run_named: Callable[[str], Manifest | None]
+) -> Iterator[str]:
     """Results that were used again are those of the same code, and the same bytes. An earlier run
     that is no longer there cannot be asked; its results are."""
     source = evaluation.results_from
@@ -75,9 +90,10 @@ def _reuse_problems(evaluation: Evaluation, manifest: Manifest, runs: Path) -> I
     if run_id:
         if not manifest.agent_config.get("sweep", {}).get("reuse_results"):
             yield f"results_from is {source}, of another run, and reuse_results is not set"
-        if Path(run_id).name != run_id or not store.exists(runs / run_id):
+        earlier = run_named(run_id)
+        if earlier is None:
             return
-        manifest, source = store.load(runs / run_id), name
+        manifest, source = earlier, name
     if source in manifest.nodes:
         node = manifest.nodes[source]
         tree, results = node.tree, node.artifacts.baseline
