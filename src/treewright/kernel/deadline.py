@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 class Cancellation(threading.Event):
@@ -53,10 +54,15 @@ class Deadline(Cancellation):
         self._outer = cancel
         self._at = None if seconds is None else time.monotonic() + seconds
 
-    def give(self, seconds: float) -> None:
-        """So much longer: for time in which nothing could be done."""
-        if self._at is not None:
-            self._at += seconds
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[threading.Event]:
+        """Time in which nothing can be done does not count; what cancels still does."""
+        began = time.monotonic()
+        try:
+            yield self._outer
+        finally:
+            if self._at is not None:
+                self._at += time.monotonic() - began
 
     @property
     def passed(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from treewright.kernel.artifacts import Artifact
+from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating.earlier_results import EarlierResults, measured
@@ -27,8 +28,9 @@ _TICK_SECONDS = 0.1
 
 
 class Known(Protocol):
-    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
-        """Returns once no other evaluation is measuring that code, or when cancelled."""
+    def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
+        """Returns once no other evaluation is measuring that code, or when cancelled. The time
+        until then is not the evaluation's."""
         ...
 
     def find(self, tree: str) -> tuple[str, bytes] | None:
@@ -41,7 +43,7 @@ class SentResults(msgspec.Struct, frozen=True):
 
     by_tree: dict[str, tuple[str, bytes]] = {}
 
-    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
+    def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
         """Nothing is known here of what others do."""
 
     def find(self, tree: str) -> tuple[str, bytes] | None:
@@ -82,11 +84,12 @@ class KnownResults:
             if results and evaluation.candidate_tree:
                 self._by_tree.setdefault(evaluation.candidate_tree, (evaluation.eval_id, results))
 
-    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
+    def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
         has_turn = threading.Event()
         self.claim(tree, eval_id, has_turn.set)
-        while not has_turn.wait(_TICK_SECONDS) and not cancel.is_set():
-            pass
+        with deadline.paused() as cancel:
+            while not has_turn.wait(_TICK_SECONDS) and not cancel.is_set():
+                pass
 
     def claim(self, tree: str, eval_id: str, ready: Callable[[], None]) -> None:
         """Calls `ready` when it is that evaluation's turn: at once if there are results or nobody

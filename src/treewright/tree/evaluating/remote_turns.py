@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from treewright.kernel.deadline import Deadline
 from treewright.tree.evaluating.known_results import KnownResults, SentResults
 
 _WAIT = "1s"
@@ -48,7 +49,7 @@ class AskedResults:
         self._mark = mark
         self._told: tuple[str, bytes] | None = None
 
-    def wait_for_turn(self, tree: str, eval_id: str, cancel: threading.Event) -> None:
+    def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
         import distributed
 
         if self._sent.find(tree) is not None:
@@ -56,11 +57,12 @@ class AskedResults:
         claim = Claim(self._mark, eval_id, tree)
         distributed.get_worker().log_event(self._topic, msgspec.to_builtins(claim))
         word = _word(distributed.get_client(), self._mark)
-        while not cancel.is_set():
-            with contextlib.suppress(TimeoutError):
-                source, data = word.get(timeout=_WAIT)
-                self._told = (source, data) if source else None
-                return
+        with deadline.paused() as cancel:
+            while not cancel.is_set():
+                with contextlib.suppress(TimeoutError):
+                    source, data = word.get(timeout=_WAIT)
+                    self._told = (source, data) if source else None
+                    return
 
     def find(self, tree: str) -> tuple[str, bytes] | None:
         return self._sent.find(tree) or self._told

@@ -1,0 +1,50 @@
+"""Who measures code that several evaluations have at the same moment."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from treewright.kernel.deadline import Deadline
+from treewright.tree.deciding.kept_files import DecidingFiles
+from treewright.tree.evaluating.known_results import KnownResults
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> KnownResults:
+    found = KnownResults(DecidingFiles(tmp_path, tmp_path, "run", dry_run=True))
+    found.claim("tree", "e000001", lambda: None)
+    return found
+
+
+def waiting(known: KnownResults, deadline: Deadline) -> threading.Thread:
+    thread = threading.Thread(
+        target=known.wait_for_turn, args=("tree", "e000002", deadline), daemon=True
+    )
+    thread.start()
+    return thread
+
+
+def test_a_time_limit_does_not_end_the_wait_for_another_one(known: KnownResults) -> None:
+    """Behind two that fail one after the other it takes longer than an evaluation may."""
+    deadline = Deadline(threading.Event(), 0.2)
+    thread = waiting(known, deadline)
+    while not deadline.passed:
+        time.sleep(0.01)
+    thread.join(0.5)
+    assert thread.is_alive(), "it would measure beside the other one"
+    known.over("e000001")
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not deadline.passed, "what it waited for is not its own time"
+
+
+def test_a_cancellation_ends_it(known: KnownResults) -> None:
+    cancel = threading.Event()
+    thread = waiting(known, Deadline(cancel, 600.0))
+    cancel.set()
+    thread.join(60)
+    assert not thread.is_alive()
