@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.readonly import read_only
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree.repository import listing, protection, worktrees
@@ -123,6 +124,18 @@ def test_emptying_the_place_of_a_submodule_goes_through_no_link(
     assert (mine / "part" / "letter").exists()
     assert not (path / "lib").is_symlink()
     assert list((path / "lib" / "part").iterdir()) == []
+
+
+def test_a_place_of_a_submodule_that_cannot_be_emptied_is_a_damaged_worktree(place: Place) -> None:
+    """The tests can take away the right to write there. As a fault of ours it paused the run, and
+    again whenever it went on."""
+    place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
+    place.toy.git("commit", "-q", "-m", "a submodule")
+    place.head = place.toy.git("rev-parse", "HEAD").strip()
+    path = place.candidate()
+    (path / "lib" / "part" / "left").write_text("x")
+    with read_only(path / "lib"), pytest.raises(GitError, match="cannot empty lib/part: "):
+        place.trees.pristine_candidate("e1", place.head)
 
 
 def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) -> None:

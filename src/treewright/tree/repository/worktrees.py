@@ -106,17 +106,13 @@ class Worktrees:
         return path
 
     def _empty_submodules(self, path: Path, commit: str) -> None:
-        """Git neither adds nor removes what lies in their places: who needs them fetches them. On
-        the way there no link is followed."""
+        """Git neither adds nor removes what lies in their places: who needs them fetches them.
+        Where that cannot be done, what ran there has seen to it, as where git cannot."""
         for submodule in listing(self.repo, commit).submodules:
-            place = path
-            for name in PurePosixPath(submodule).parts:
-                place /= name
-                if place.is_symlink() or not place.is_dir():
-                    untrusted.remove_tree(place)
-                    place.mkdir()
-            untrusted.remove_tree(place)
-            place.mkdir()
+            try:
+                _empty(path, PurePosixPath(submodule).parts)
+            except OSError as error:
+                raise GitError(f"cannot empty {submodule}: {error.strerror}") from error
         forget(path)
 
     def _write_what_git_overlooks(self, path: Path, commit: str) -> None:
@@ -223,6 +219,17 @@ class Worktrees:
         if done.returncode != 0 or path.exists():
             untrusted.remove_tree(path)
             git(self.repo, "worktree", "prune")
+
+
+def _empty(place: Path, way: Iterable[str]) -> None:
+    """An empty directory at the end of a way that goes through no link."""
+    for name in way:
+        place /= name
+        if place.is_symlink() or not place.is_dir():
+            untrusted.remove_tree(place)
+            place.mkdir()
+    untrusted.remove_tree(place)
+    place.mkdir()
 
 
 def node_ref(run_id: str, node_id: str) -> str:
