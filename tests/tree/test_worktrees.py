@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.readonly import read_only
+from tests.readonly import bound_by_permissions, read_only
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree.repository import listing, protection, worktrees
@@ -126,15 +127,40 @@ def test_emptying_the_place_of_a_submodule_goes_through_no_link(
     assert list((path / "lib" / "part").iterdir()) == []
 
 
-def test_a_place_of_a_submodule_that_cannot_be_emptied_is_a_damaged_worktree(place: Place) -> None:
-    """The tests can take away the right to write there. As a fault of ours it paused the run, and
-    again whenever it went on."""
+PRISTINE = """
+import sys
+from pathlib import Path
+from treewright.tree.repository.worktrees import Worktrees
+repo, run_dir, commit = sys.argv[1:]
+Worktrees(Path(repo), Path(run_dir), "run").pristine_candidate("e1", commit)
+"""
+
+
+def test_code_that_takes_away_the_right_to_write_beside_a_submodule_stops_nothing(
+    place: Place,
+) -> None:
+    """Emptying its place failed then, each time anew: the run stood still."""
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
     place.toy.git("commit", "-q", "-m", "a submodule")
     place.head = place.toy.git("rev-parse", "HEAD").strip()
     path = place.candidate()
     (path / "lib" / "part" / "left").write_text("x")
-    with read_only(path / "lib"), pytest.raises(GitError, match="cannot empty lib/part: "):
+    (path / "lib").chmod(0o555)
+    arguments = [str(place.toy.path), str(place.trees.run_dir), place.head]
+    command = [sys.executable, "-c", PRISTINE, *arguments]
+    subprocess.run(bound_by_permissions(command), check=True)
+    assert list((path / "lib" / "part").iterdir()) == []
+    assert git(path, "rev-parse", "HEAD").strip() == place.head
+
+
+def test_where_nothing_helps_it_is_a_damaged_worktree(place: Place) -> None:
+    """A GitError is put down to the candidate, another one would be a fault of ours."""
+    place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
+    place.toy.git("commit", "-q", "-m", "a submodule")
+    place.head = place.toy.git("rev-parse", "HEAD").strip()
+    path = place.candidate()
+    (path / "lib" / "part" / "left").write_text("x")
+    with read_only(path / "lib"), pytest.raises(GitError):
         place.trees.pristine_candidate("e1", place.head)
 
 

@@ -99,7 +99,10 @@ class Worktrees:
         if not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
         take_back(path)
-        self._empty_submodules(path, commit)
+        try:
+            self._empty_submodules(path, commit)
+        except GitError:  # what ran there has taken away the right to write
+            return self.add_candidate(eval_id, commit)
         git(path, "reset", "--hard", "--quiet", commit)
         git(path, "clean", "-ffdxq")
         self._write_what_git_overlooks(path, commit)
