@@ -136,20 +136,26 @@ Worktrees(Path(repo), Path(run_dir), "run").pristine_candidate("e1", commit)
 """
 
 
-def test_code_that_takes_away_the_right_to_write_beside_a_submodule_stops_nothing(
-    place: Place,
+@pytest.mark.parametrize("directory", ["lib", "kept"])
+def test_code_that_takes_away_the_right_to_write_stops_nothing(
+    place: Place, directory: str
 ) -> None:
-    """Emptying its place failed then, each time anew: the run stood still."""
+    """Beside a submodule, or beside a file: putting it right failed then, each time anew, and the
+    run stood still."""
+    place.toy.write("kept/file", "as it was")
+    place.toy.commit("a directory")
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
     place.toy.git("commit", "-q", "-m", "a submodule")
     place.head = place.toy.git("rev-parse", "HEAD").strip()
     path = place.candidate()
     (path / "lib" / "part" / "left").write_text("x")
-    (path / "lib").chmod(0o555)
+    (path / "kept" / "file").write_text("another")
+    (path / directory).chmod(0o555)
     arguments = [str(place.toy.path), str(place.trees.run_dir), place.head]
     command = [sys.executable, "-c", PRISTINE, *arguments]
     subprocess.run(bound_by_permissions(command), check=True)
     assert list((path / "lib" / "part").iterdir()) == []
+    assert (path / "kept" / "file").read_text() == "as it was"
     assert git(path, "rev-parse", "HEAD").strip() == place.head
 
 

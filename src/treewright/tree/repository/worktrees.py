@@ -101,11 +101,11 @@ class Worktrees:
         take_back(path)
         try:
             self._empty_submodules(path, commit)
-        except GitError:  # what ran there has taken away the right to write
+            git(path, "reset", "--hard", "--quiet", commit)
+            git(path, "clean", "-ffdxq")
+            self._write_what_git_overlooks(path, commit)
+        except GitError:  # what ran there has taken away the right to write, or worse
             return self.add_candidate(eval_id, commit)
-        git(path, "reset", "--hard", "--quiet", commit)
-        git(path, "clean", "-ffdxq")
-        self._write_what_git_overlooks(path, commit)
         return path
 
     def _empty_submodules(self, path: Path, commit: str) -> None:
