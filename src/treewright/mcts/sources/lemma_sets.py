@@ -62,7 +62,7 @@ def sets(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
     related = [name for name in knowledge.related if is_identifier(name) and name not in helping]
     if related:
         first = [name for name in helping[:_MOST_FOR_GRIND] if name not in turning]
-        yield 1.4, f"{_BRIEF_GRIND} [{_listed([*definitions, *first, *related])}]"
+        yield 2.6, f"{_BRIEF_GRIND} [{_listed([*definitions, *first, *related])}]"
 
 
 def _rearranging(goal: GoalView, uses: Sequence[Use]) -> Iterator[Ranked]:
