@@ -118,7 +118,7 @@ def test_cancelling_a_task_frees_its_session_at_once(pool: LeanPool) -> None:
                 opened = await session.start("∀ n : Nat, n = n")
                 assert isinstance(opened, ProofState)
                 started.set()
-                await session.run_tactic(opened, SLOW, timeout=600)
+                await session.run_tactic(opened, SLOW, timeout=60)
 
         task = asyncio.create_task(loser())
         await started.wait()
@@ -134,7 +134,7 @@ def test_cancelling_a_task_frees_its_session_at_once(pool: LeanPool) -> None:
 
     lost = pool.stats.lost
     times = sorted(asyncio.run(scenario()) for _ in range(3))
-    assert times[0] < 60, times  # a tenth of the limit; docs/benchmarks.md has the figure
+    assert times[0] < 5, times  # the tactic would take minutes; docs/benchmarks.md has the figure
     assert pool.stats.lost == lost
 
 
