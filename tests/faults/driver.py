@@ -9,7 +9,8 @@ continued once. All are forks of a process that has everything imported, so a tr
 costs what its work costs.
 
 What comes before a run is killed, such as the run that it extends, is given before `--then`; with
-`--one-depth` that is a search of one depth, as without `--until-done`.
+`--one-depth` that is a search of one depth, as without `--until-done`, with `--tree-run-id` that
+of another run.
 
 Prints one JSON line for the undisturbed run, one a death, and one for the last of the
 forked, which ran through.
@@ -158,7 +159,8 @@ def _command(part: list[str], repo: Path) -> list[str]:
         return [*part, "--repo", str(repo)]
     to_the_end = [flag for flag in part if flag != ONE_DEPTH]
     until = ["--until-done"] if to_the_end == part else []
-    return ["tree", *to_the_end, "--tree-run-id", RUN_ID, *until, "--repo", str(repo)]
+    run_id = [] if "--tree-run-id" in part else ["--tree-run-id", RUN_ID]
+    return ["tree", *to_the_end, *run_id, *until, "--repo", str(repo)]
 
 
 def main() -> None:

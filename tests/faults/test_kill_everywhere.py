@@ -21,6 +21,7 @@ IDEA = str(Path(__file__).parents[2] / "README.md")
 # against an undisturbed one, and the second is killed everywhere behind such an end.
 REAL = ["--ideas-per-node", "2", "--beam-width", "1", "--sweep-config-limit", "8",
         "--confirm-configs", "4"]  # fmt: skip
+ONE = ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8", "--no-preflight"]
 SHAPES = {
     "first depth": [*REAL, "--max-depth", "1"],
     "second depth": [*REAL, "--max-depth", "2", "--one-depth", "--then", *REAL, "--max-depth", "2"],
@@ -31,10 +32,12 @@ SHAPES = {
                "--sweep-config-limit", "8", "--confirm-configs", "4", "--no-preflight"],
     "exact": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "1",
               "--no-preflight"],
-    "guarded": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8",
-                "--no-preflight"],
-    "capped": ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8",
-               "--no-preflight", "--max-tokens", "1"],
+    "guarded": ONE,
+    "reused": [*ONE, "--tree-run-id", "earlier", "--then", *ONE],
+    "unasked": ["--ideas-per-node", "3", "--beam-width", "2", "--elites", "2", "--max-depth", "4",
+                "--sweep-config-limit", "8", "--dry-run", "--max-total-idea-evals", "5",
+                "--then", "--extend", "--max-total-idea-evals", "6"],
+    "capped": [*ONE, "--max-tokens", "1"],
     "extended": ["--ideas-per-node", "2", "--max-depth", "1", "--sweep-config-limit", "8",
                  "--dry-run", "--then", "--extend", "--max-depth", "2", "--patience", "3",
                  "--beam-width", "2", "--elites", "1"],
@@ -62,7 +65,7 @@ SHAPES = {
                        "--then", "steer", "run", "boost", "n0000", "--times", "2",
                        "--then"],
 }  # fmt: skip
-STEPS = {**dict.fromkeys(SHAPES, 1), "guarded": 3}
+STEPS = {**dict.fromkeys(SHAPES, 1), "guarded": 3, "reused": 3}
 """A shape without events of its own, whose files and processes alone differ from those of another,
 is killed at every third point."""
 
@@ -95,6 +98,7 @@ def test_killed_anywhere_the_same_command_finishes_the_same_tree(
                 expected = decisions(run_dir)
                 history = (run_dir / "events.jsonl").read_text()
                 assert all(f'"{each}"' in history for each in HAPPENED.get(shape, ())), history
+                assert shape != "unasked" or _left_unasked(expected), expected["depths"]
             assert decisions(run_dir) == expected, where
             assert validate(run_dir, repo.path) == [], where
             assert repeated_evaluations(run_dir) == [], where
@@ -153,7 +157,14 @@ def ask_a_model(toy: ToyRepository) -> None:
     toy.commit("a planner")
 
 
+def reuse(toy: ToyRepository) -> None:
+    """What an earlier run has measured is not measured again."""
+    toy.write("treewright.toml", CONFIG.replace("[sweep]", "[sweep]\nreuse_results = true"))
+    toy.commit("results of earlier runs")
+
+
 PREPARED = {
+    "reused": reuse,
     "exact": measure_exactly,
     "guarded": guard,
     "steady": repeat_an_idea,
@@ -162,9 +173,16 @@ PREPARED = {
 HAPPENED = {
     "steered": {"pause", "resume", "stop", "reopen", "ban", "inject", "boost", "budget"},
     "steady": {"results_from"},
+    "reused": {"results_from", "earlier/e000001"},
     "capped": {"cap_reached"},
 }
 """What a shape is there for: it must be in the history of the run that nothing disturbed."""
+
+
+def _left_unasked(expected: dict) -> list[str]:
+    """Nodes of a depth whose turn did not come before the budget ended."""
+    depths = expected["depths"]
+    return [node for depth in depths for node in set(depth["frontier"]) - set(depth["asked"])]
 
 
 def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
@@ -173,11 +191,12 @@ def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
     run_dir = repo.run_dir("run")
     nodes = set() if expected["dry_run"] else set(expected["nodes"])
     listed = repo.git("worktree", "list", "--porcelain").split("\n\n")
-    worktrees = {block.splitlines()[0].rpartition("/")[2] for block in listed if block.strip()}
+    checkouts = [Path(block.splitlines()[0].partition(" ")[2]) for block in listed if block.strip()]
+    worktrees = {path.name for path in checkouts if path.is_relative_to(run_dir)}
     branches = repo.git(
-        "for-each-ref", "--format=%(refname:short)", "refs/heads/treewright"
+        "for-each-ref", "--format=%(refname:short)", "refs/heads/treewright/run"
     ).split()
-    found = (worktrees - {repo.path.name}) ^ nodes
+    found = worktrees ^ nodes
     found |= {branch.rpartition("/")[2] for branch in branches} ^ nodes
     found |= {path.name for path in (run_dir / "cand").glob("*")}
     found |= {str(path) for path in run_dir.rglob(".tw-tmp-*")}

@@ -92,6 +92,15 @@ def add_paid_planner(toy: ToyRepository) -> None:
     toy.commit("a planner that costs something")
 
 
+def have_twins(toy: ToyRepository) -> None:
+    """Two ideas for the same code."""
+    for path in (toy.path / "ideas").iterdir():
+        path.unlink()
+    toy.write("ideas/0.md", set_parameter("A", 2.0))
+    toy.write("ideas/1.md", set_parameter("A", 2.0).replace("A reason.", "Another reason."))
+    toy.commit("an idea in other words")
+
+
 def expected(toy: ToyRepository, gate: Path | None = None) -> dict:
     """Decisions of the serial run, made while nobody has to wait."""
     if gate is not None:
@@ -261,11 +270,7 @@ def test_caps_hold_there_and_can_be_raised(machines, toy) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_same_code_is_not_swept_twice_there(machines, toy, workers: int) -> None:
     """Nor at the same moment: the other one waits for what is recorded."""
-    for path in (toy.path / "ideas").iterdir():
-        path.unlink()
-    toy.write("ideas/0.md", set_parameter("A", 2.0))
-    toy.write("ideas/1.md", set_parameter("A", 2.0).replace("A reason.", "Another reason."))
-    toy.commit("an idea in other words")
+    have_twins(toy)
     flags = ("--max-parallel-evals", str(workers), "--max-depth", "1", "--ideas-per-node", "2")
     done = run(toy, machines.address, *flags)
     assert done.returncode == 0, done.stderr
@@ -277,6 +282,45 @@ def test_the_same_code_is_not_swept_twice_there(machines, toy, workers: int) -> 
     for eval_id, source in sources.items():
         log = toy.run_dir("run") / found[eval_id].experiment_dir / "sweep.log"
         assert log.exists() == (source is UNSET)
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_the_turn_of_a_killed_worker_is_the_others(private, gated, gate) -> None:
+    """Two workers have the same code, one of them measures it and is killed."""
+    have_twins(gated)
+    flags = ("--max-parallel-evals", "2", "--max-depth", "1", "--ideas-per-node", "2")
+    with program.start(
+        command(gated, private.address, *flags),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as coordinator:  # fmt: skip
+        eventually(lambda: len(started(gated)) == 2 and waiting(gate), "one of two sweeps")
+        (measuring,) = waiting(gate)
+        of = {worker.pid: name for name, worker in private.workers.items()}
+        private.end(of[parent(measuring)])
+        eventually(lambda: len(waiting(gate)) == 2, "the other one's sweep")
+        (gate / "hold").unlink()
+        _, stderr = coordinator.communicate(timeout=90)
+    assert coordinator.returncode == 0, stderr
+    found = store.load(gated.run_dir("run")).evaluations
+    sources = [each.results_from for each in found.values()]
+    assert sorted(sources, key=str) in (["e000001", UNSET], ["e000002", UNSET])
+    assert len(waiting(gate)) == 2, "what it has left was used, and not measured a third time"
+    assert validate(gated.run_dir("run"), gated.path) == []
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_what_an_earlier_run_has_measured_there(machines, toy, is_wanted: bool) -> None:
+    text = (toy.path / "treewright.toml").read_text()
+    if is_wanted:
+        toy.write("treewright.toml", text.replace("[sweep]", "[sweep]\nreuse_results = true"))
+        toy.commit("results of earlier runs")
+    flags = ("--max-parallel-evals", "2", "--max-depth", "1", "--ideas-per-node", "1")
+    for name in ("earlier", "run"):
+        done = run(toy, machines.address, *flags, "--tree-run-id", name)
+        assert done.returncode == 0, done.stderr
+    (found,) = store.load(toy.run_dir("run")).evaluations.values()
+    assert found.results_from == ("earlier/e000001" if is_wanted else UNSET)
+    assert (toy.run_dir("run") / found.experiment_dir / "sweep.log").exists() != is_wanted
     assert validate(toy.run_dir("run"), toy.path) == []
 
 

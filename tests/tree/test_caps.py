@@ -6,8 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.toy import CONFIG, ToyRepository, set_parameter
+from tests.tree import making
 from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
 from treewright.tree.deciding import caps
@@ -16,7 +19,7 @@ from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.faults import Paused
-from treewright.tree.running.metering import Meter
+from treewright.tree.running.metering import Meter, Prior
 from treewright.tree.running.parallel import Parallelism
 from treewright.tree.running.runner import RunRequest, open_run
 from treewright.tree.validation import validate
@@ -103,9 +106,10 @@ def test_before_a_cost_is_known_one_runs_alone(
     assert found.spent.cost_usd == pytest.approx(0.01)
 
 
-def test_an_agent_may_cost_again_what_one_has_cost(toy: ToyRepository) -> None:
+@pytest.mark.parametrize("workers", [1, 4])
+def test_an_agent_may_cost_again_what_one_has_cost(toy: ToyRepository, workers: int) -> None:
     """Three cost a cent each, the fourth three, and so would the fifth: what is left is enough for
-    one like the average, and not for one like the most expensive."""
+    one like the average, and not for one like the most expensive. Nor for two at once."""
     paid(toy)
     costs = [*[CENT] * 3, *[{**CENT, "cost_usd": 0.03}] * 5]
     replies = [
@@ -114,10 +118,77 @@ def test_an_agent_may_cost_again_what_one_has_cost(toy: ToyRepository) -> None:
     ]
     toy.write("script.json", json.dumps(replies))
     toy.commit("one that costs three times as much")
-    found = run(toy, caps={"cost_usd": {"all": 0.08}}, **SHAPE)
+    found = run(toy, None, workers, caps={"cost_usd": {"all": 0.08}}, **SHAPE)
     assert found.stop_reason == "cap_reached"
     assert found.spent.cost_usd <= 0.08
     assert 0.08 - found.spent.cost_usd < 0.03
+
+
+AGENT = """
+if grep -q "A 1.1" ; then cost=0.001 tokens=10 ; else
+cost=$TREEWRIGHT_MAX_COST_USD tokens=$TREEWRIGHT_MAX_TOKENS ; fi
+[ "$1" = "$TREEWRIGHT_MAX_COST_USD" ] || exit 1
+echo '{"type": "result", "result": "do it", "total_cost_usd": '$cost',
+ "usage": {"input_tokens": '$tokens'}}'
+"""
+
+
+@pytest.mark.parametrize("policy", [None, "best-first"])
+@pytest.mark.parametrize(
+    ("kind", "limit"), [("cost_usd", 0.1), ("cost_usd planner", 0.1), ("tokens", 1000)]
+)
+def test_a_cap_is_exact_where_it_is_said_what_a_call_uses_at_most(
+    toy: ToyRepository, kind: str, limit: float, policy: str | None
+) -> None:
+    """The first costs next to nothing, and then four at once thirty times as much each."""
+    paid(toy)
+    toy.write("agent.sh", AGENT)
+    said = 'reads = "claude"\nmax_cost_usd = 0.03\nmax_tokens = 300\n'
+    command = 'backend = "command"\ncommand = ["sh", "agent.sh", "{max_cost_usd}"]\n'
+    toy.write("treewright.toml", f"{CONFIG}\n[agents.planner]\n{command}{said}")
+    toy.commit("an agent that says what it costs at most")
+    kind, _, role = kind.partition(" ")
+    shape = {**SHAPE, "max_total_idea_evals": 8}
+    found = run(toy, policy, 4, caps={kind: {role or "all": limit}}, **shape)
+    assert found.stop_reason == "cap_reached"
+    assert len([e for e in found.evaluations.values() if e.status == "completed"]) == 4
+    assert found.spent.cost_usd == pytest.approx(0.091)
+
+
+@given(
+    capacity=st.integers(1, 8),
+    cap=st.integers(1, 400),
+    times=st.lists(st.floats(0.01, 4.0), min_size=60, max_size=60),
+    ends=st.lists(st.integers(0, 7), min_size=200, max_size=200),
+)
+def test_several_at_once_never_break_a_cap_unless_one_costs_four_times_all_before(
+    capacity: int, cap: int, times: list[float], ends: list[int]
+) -> None:
+    """Agents of which nobody knows what they cost: only one that ran alone can have gone over."""
+    manifest = making.manifest(caps={"cost_usd": {"all": float(cap)}})
+    everybody = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
+    meter = Meter(prior=Prior(unknown=everybody))
+    costs, under_way = list(times), list[tuple[str, float]]()
+    largest, alone = 0.0, False
+    for choice in ends:
+        word = meter.word(manifest)
+        if word == "end" or not costs:
+            break
+        if word == "go" and len(under_way) < capacity:
+            started = making.evaluation(len(manifest.evaluations))
+            started.status, eval_id = "running", started.eval_id
+            manifest.evaluations[eval_id] = started
+            alone = not under_way
+            meter.allow(manifest, eval_id, capacity)
+            under_way.append((eval_id, costs.pop() * (largest or 1.0)))
+            continue
+        eval_id, cost = under_way.pop(choice % len(under_way))
+        usage = Usage(cost_usd=cost)
+        ended = manifest.evaluations[eval_id]
+        ended.status, ended.finished_at, ended.usage = "completed", "now", usage
+        manifest.spent.cost_usd += cost
+        largest = max(largest, cost)
+        assert alone or manifest.spent.cost_usd <= cap * (1 + 1e-9)
 
 
 def test_agents_that_tell_no_cost_do_not_wait_for_one(toy: ToyRepository) -> None:
@@ -125,7 +196,7 @@ def test_agents_that_tell_no_cost_do_not_wait_for_one(toy: ToyRepository) -> Non
     paid(toy)
     toy.write("script.json", json.dumps([{"role": "planner", "text": "do it"}]))
     toy.commit("a planner that tells nothing")
-    meter = Meter(unknown=frozenset({"planner"}))
+    meter = Meter(prior=Prior(frozenset({("cost_usd", "planner"), ("cost_usd", "all")})))
     found = run(toy, None, 2, caps={"cost_usd": {"all": 0.01}}, **SHAPE)
     assert found.stop_reason == "max_depth_reached"
     for eval_id in ("e000001", "e000002"):

@@ -17,6 +17,7 @@ from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.kernel.explaining import explain
 from treewright.llm.endpoint import Endpoint
+from treewright.llm.usage import Usage
 
 DEFAULT_NAME = "treewright.toml"
 FILL_IN = "FILL_IN"
@@ -177,22 +178,37 @@ class PatchBackend(Table, frozen=True, tag_field="backend", tag="patch"):
     """Applies the patch that the idea itself carries. For the coder."""
 
 
+PresetName = Literal["claude", "codex", "gemini", "aider"]
+
+
 class CommandBackend(Table, Confined, frozen=True, tag_field="backend", tag="command"):
     """Any command-line agent, run in the worktree.
 
     `preset` is one of claude, codex, gemini, aider; `command` (a list of arguments)
     replaces it. `{prompt_file}` in an argument stands for the prompt's path; without
-    it the prompt is on stdin.
+    it the prompt is on stdin. `reads` is the preset whose output a command has.
+    `max_cost_usd` and `max_tokens` are what one call uses at most: it is told to the agent,
+    and a call is not made where a cap has less left.
     """
 
-    preset: Literal["claude", "codex", "gemini", "aider"] | None = None
+    preset: PresetName | None = None
     command: Annotated[list[Text], msgspec.Meta(min_length=1)] | None = None
+    reads: PresetName | None = None
+    max_cost_usd: Positive | None = None
+    max_tokens: Count | None = None
     timeout_seconds: Positive = 1800.0
     prompt: str | None = None
 
     def __post_init__(self) -> None:
         if (self.preset is None) == (self.command is None):
             raise ValueError("give either preset or command")
+        if self.preset is not None and self.reads is not None:
+            raise ValueError("`reads` is for a `command`; a preset reads its own output")
+
+    @property
+    def most(self) -> Usage:
+        """What one call uses at most; nothing where that is not said."""
+        return Usage(self.max_tokens or 0, 0, self.max_cost_usd or 0.0)
 
 
 class OpenaiBackend(Table, frozen=True, tag_field="backend", tag="openai"):

@@ -34,12 +34,9 @@ class CommandAgent:
         log = request.log_dir / f"{stem}.log"
         template = arguments(self._config, request.role)
         private = str(request.log_dir.resolve()) if request.isolation is None else SCRATCH
-        replaced = [
-            argument.replace("{prompt_file}", str(prompt_file.resolve())).replace(
-                "{log_dir}", private
-            )
-            for argument in template
-        ]
+        values = {"{prompt_file}": str(prompt_file.resolve()), "{log_dir}": private}
+        values |= {f"{{{name}}}": text for name, text in limits(self._config).items()}
+        replaced = [_filled(argument, values) for argument in template]
         if find_executable(replaced[0], request.worktree) is None:
             raise AgentFailure("agent_missing", missing(replaced[0], self._preset))
         on_stdin = not any("{prompt_file}" in argument for argument in template)
@@ -71,7 +68,8 @@ class CommandAgent:
         return reply
 
     def _environment(self, request: RoleRequest) -> dict[str, str]:
-        whole = environment(request)
+        told = {f"TREEWRIGHT_{n.upper()}": text for n, text in limits(self._config).items()}
+        whole = environment(request) | told
         if request.isolation is None:
             return whole
         return request.isolation.environment(whole, self._config, agent_keys())
@@ -85,7 +83,8 @@ class CommandAgent:
 
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
         name = Path(arguments(self._config, role)[0]).name
-        read = self._preset.read if self._preset else cli_output.plain
+        reads = self._config.preset or self._config.reads
+        read = PRESETS[reads].read if reads else cli_output.plain
         try:
             said = read(output)
             reply = RoleReply(said.text, unpriced_unless_told(said.usage))
@@ -126,7 +125,20 @@ def arguments(config: CommandBackend, role: Role) -> list[str]:
     if config.preset is None:
         return list(config.command or ())
     preset = PRESETS[config.preset]
-    return list(preset.editing if role == "coder" else preset.reading)
+    limit = () if config.max_cost_usd is None else preset.cost_limit
+    return [*(preset.editing if role == "coder" else preset.reading), *limit]
+
+
+def limits(config: CommandBackend) -> dict[str, str]:
+    """What a call may use at most, as far as the configuration says it."""
+    given = {"max_cost_usd": config.max_cost_usd, "max_tokens": config.max_tokens}
+    return {name: f"{most:.15g}" for name, most in given.items() if most is not None}
+
+
+def _filled(argument: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        argument = argument.replace(name, value)
+    return argument
 
 
 def environment(request: RoleRequest) -> dict[str, str]:

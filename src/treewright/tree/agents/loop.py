@@ -226,12 +226,15 @@ class _Loop:
 
     def _check_allowance(self, role: Role, config: BackendConfig, prompt: str) -> None:
         """Of a chat endpoint it is known how much a call may cost at most; of others what the
-        role's most expensive call for this candidate has cost."""
+        configuration says, or the role's most expensive call for this candidate has cost."""
         if self.allowance is None:
             return
-        is_chat = isinstance(config, OpenaiBackend)
-        before = self._largest.get(role, Usage())
-        call = most_of_call(config.endpoint, prompt) if is_chat else before
+        if isinstance(config, OpenaiBackend):
+            call = most_of_call(config.endpoint, prompt)
+        else:
+            call = self._largest.get(role, Usage())
+            if isinstance(config, CommandBackend):
+                call = _larger(call, config.most)
         refusal = self.allowance.refusal(self._roles, role, call)
         if refusal is not None:
             raise AgentFailure(CAP_REACHED, refusal)

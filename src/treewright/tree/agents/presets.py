@@ -32,14 +32,16 @@ def agent_keys() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`{prompt_file}` and `{log_dir}` in an argument are replaced; without the former the
-    prompt goes to stdin."""
+    """`{prompt_file}`, `{log_dir}`, `{max_cost_usd}` and `{max_tokens}` in an argument are
+    replaced; without the first the prompt goes to stdin."""
 
     title: str
     install: str
     editing: tuple[str, ...]
     reading: tuple[str, ...]
     read: Callable[[str], RoleReply]
+    cost_limit: tuple[str, ...] = ()
+    """What is added where the configuration says what a call may cost."""
     debris: tuple[str, ...] = ()
     """Names that the agent leaves in the worktree's root; untracked ones are removed."""
 
@@ -78,6 +80,7 @@ PRESETS: dict[str, Preset] = {
         editing=(*_CLAUDE, "--permission-mode", "acceptEdits"),
         reading=(*_CLAUDE, "--disallowedTools", "Edit,MultiEdit,Write,NotebookEdit,Bash"),
         read=cli_output.claude,
+        cost_limit=("--max-budget-usd", "{max_cost_usd}"),
     ),
     "codex": Preset(
         title="Codex CLI",

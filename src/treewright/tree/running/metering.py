@@ -3,16 +3,22 @@
 Work is handed out as long as what is left, after the allowances of all that is under way, is
 enough for an evaluation as they were so far: as they are on average where it is known before a call
 what it may cost, else as the most expensive one. Where it is not enough, what is under way ends
-first: what it has not used is there again. While nothing is known, there is one at a time. An
-evaluation that its share was too little for is tried once more alone, with all that is left.
+first: what it has not used is there again. An evaluation that its share was too little for is
+tried once more alone, with all that is left.
+
+Of some agents nobody knows what a call may cost: an allowance cannot hold them back. While nothing
+is known of them, there is one at a time; afterwards several, as long as each has four times what
+the most expensive one has cost.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from treewright.llm.usage import Usage
 from treewright.tree.config import CommandBackend, Config, ScriptedBackend
 from treewright.tree.deciding.caps import (
     ALL,
@@ -29,6 +35,18 @@ from treewright.tree.deciding.caps import (
 from treewright.tree.records.model import EvalOutcome, Evaluation, Manifest, Unset
 
 _SECONDS_PER_HOUR = 3600.0
+_MARGIN = 4.0
+"""How much more than the most expensive one each of several may cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is known of a call before it is made, by kind and role."""
+
+    unknown: frozenset[tuple[str, str]] = frozenset()
+    """Of these nobody knows what they may cost."""
+    most: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """What the configuration says that a call of a command-line agent uses at most."""
 
 
 @dataclass(slots=True)
@@ -36,8 +54,7 @@ class Meter:
     """Of one invocation. `max_hours` is its own; the caps are the run's."""
 
     max_hours: float | None = None
-    unknown: frozenset[str] = frozenset()
-    """Roles of which nobody knows what a call costs before it is made."""
+    prior: Prior = Prior()
     why: str = ""
     """What was reached, in words."""
     is_out_of_time: bool = False
@@ -69,7 +86,7 @@ class Meter:
         if not self._out:
             return True
         alone = self._one_at_a_time or self._knows_nothing(manifest)
-        return not alone and not self._first_reached(manifest)
+        return not alone and not self._first_reached(manifest, _MARGIN)
 
     def allow(self, manifest: Manifest, eval_id: str, capacity: int) -> Allowance | None:
         """The allowance of an evaluation that is about to start; None where nothing is capped."""
@@ -84,6 +101,8 @@ class Meter:
         limits: Caps = {}
         for kind, role, left in self._left(manifest, caps):
             needed = self._needed(manifest, kind, role)
+            if self._is_unknown(kind, role):
+                needed *= _MARGIN
             enough_for = int(left // needed) if needed > 0 else sharing
             limits.setdefault(kind, {})[role] = max(0.0, left) / max(1, min(sharing, enough_for))
         allowance = self._out[eval_id] = Allowance(limits)
@@ -100,12 +119,14 @@ class Meter:
         if allowance is not None:
             self._unrecorded[eval_id] = used_of(outcome, allowance.limits)
 
-    def _first_reached(self, manifest: Manifest) -> str:
+    def _first_reached(self, manifest: Manifest, margin: float = 1.0) -> str:
+        """Which cap has too little left for another one; of unknown cost, for so many."""
         if self._is_over:
             return "what is left under the caps is not enough for an evaluation"
         caps = caps_of(manifest)
         for kind, role, left in self._left(manifest, caps) if caps else ():
-            if left <= 0 or left < self._needed(manifest, kind, role):
+            times = margin if self._is_unknown(kind, role) else 1.0
+            if left <= 0 or left < times * self._needed(manifest, kind, role):
                 used = amount(spent(manifest, role), kind)
                 return f"{describe(kind, role)} is reached: {used:.6g} spent, {left:.6g} left"
         return ""
@@ -137,19 +158,20 @@ class Meter:
         was scored without telling will not tell."""
         self._look(manifest)
         return not self._is_scored and any(
-            self._is_unknown(role) and self._needed(manifest, kind, role) <= 0
+            self._is_unknown(kind, role) and self._needed(manifest, kind, role) <= 0
             for kind, role, _ in each(caps_of(manifest))
         )
 
-    def _is_unknown(self, role: str) -> bool:
-        return bool(self.unknown) if role == ALL else role in self.unknown
+    def _is_unknown(self, kind: str, role: str) -> bool:
+        return (kind, role) in self.prior.unknown
 
     def _needed(self, manifest: Manifest, kind: str, role: str) -> float:
         """What must be left for another evaluation, or expansion."""
-        typical = self._typical(manifest, kind, role)
-        if not self._is_unknown(role):
-            return typical
-        return max(typical, self._largest.get((kind, role), 0.0))
+        needed = self._typical(manifest, kind, role)
+        needed = max(needed, self.prior.most.get((kind, role), 0.0))
+        if not self._is_unknown(kind, role):
+            return needed
+        return max(needed, self._largest.get((kind, role), 0.0))
 
     def _look(self, manifest: Manifest) -> int:
         """How many evaluations have an outcome; all are looked at once."""
@@ -189,12 +211,24 @@ class Meter:
         return f"--max-hours {self.max_hours:g} is reached, or would be before another one ends"
 
 
-def roles_of_unknown_cost(config: Config) -> frozenset[str]:
-    """Command-line agents say what they have cost when they are done; of a chat endpoint it is
-    known before how much a call may cost at most."""
+def prior_of(config: Config) -> Prior:
+    """Command-line agents say what they have cost when they are done, unless the configuration
+    says what they cost at most; of a chat endpoint that is known before each call."""
     agents = config.agents
     roles = {"planner": agents.planner, "coder": agents.coder, "reviewer": agents.reviewer}
-    return frozenset(r for r, b in roles.items() if isinstance(b, CommandBackend | ScriptedBackend))
+    unknown: set[tuple[str, str]] = set()
+    most: dict[tuple[str, str], float] = {}
+    for role, backend in roles.items():
+        if not isinstance(backend, CommandBackend | ScriptedBackend):
+            continue
+        told = Usage() if isinstance(backend, ScriptedBackend) else backend.most
+        for kind in FLAGS:
+            if limit := amount(told, kind):
+                most[kind, role] = limit
+                most[kind, ALL] = max(limit, most.get((kind, ALL), 0.0))
+            else:
+                unknown |= {(kind, role), (kind, ALL)}
+    return Prior(frozenset(unknown), most)
 
 
 def caps_of(manifest: Manifest) -> Caps:

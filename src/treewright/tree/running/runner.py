@@ -42,7 +42,7 @@ from treewright.tree.running.faults import Paused
 from treewright.tree.running.fixed_order import FixedOrder
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.live_order import LiveOrder
-from treewright.tree.running.metering import Meter, caps_of, roles_of_unknown_cost
+from treewright.tree.running.metering import Meter, caps_of, prior_of
 from treewright.tree.running.notices import watching
 from treewright.tree.running.parallel import Parallelism, executors
 
@@ -141,7 +141,7 @@ def open_run(
                         request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel
                     )
                 ),
-                Meter(request.max_hours, roles_of_unknown_cost(config)),
+                Meter(request.max_hours, prior_of(config)),
                 request.parallelism.max_evals,
             )
             coordinator.recover()
