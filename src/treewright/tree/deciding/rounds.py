@@ -12,7 +12,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from treewright.tree.records.model import ASKED_ONLY, UNSET, IdeaRecord, Manifest, Node, StopReason
+from treewright.tree.records.model import (
+    ASKED_ONLY,
+    CUT_SHORT,
+    UNSET,
+    DepthRecord,
+    IdeaRecord,
+    Manifest,
+    Node,
+    StopReason,
+)
 from treewright.tree.records.steering import (
     DEFAULT_ELITES,
     DEFAULT_PATIENCE,
@@ -95,17 +104,29 @@ def last_round(manifest: Manifest) -> Round:
         roots = [node.node_id for node in manifest.nodes.values() if node.parent_node_id is None]
         return Round(0, roots, roots, 0, 0)
     record = manifest.depths[depth - 1]
-    queued = sum(len(each.eval_ids) for each in manifest.depths[:depth])
-    unlucky = unlucky_rounds(each.promoted for each in manifest.depths[:depth])
+    queued = unlucky = 0
+    for each in manifest.depths[:depth]:
+        queued += len(each.eval_ids)
+        unlucky = unlucky_after(manifest, unlucky, each, each.promoted, queued)
     return Round(depth, record.frontier, record.promoted, unlucky, queued)
 
 
-def unlucky_rounds(promoted: Iterable[list[str]]) -> int:
-    """How many of the last rounds, one after the other, promoted nothing."""
-    count = 0
-    for each in promoted:
-        count = 0 if each else count + 1
-    return count
+def unlucky_after(
+    manifest: Manifest, before: int, record: DepthRecord, promoted: list[str], evaluations: int
+) -> int:
+    """How many rounds in a row promoted nothing, with this one, after which the run had so many
+    evaluations. One that the budget cut short says nothing about the nodes it left unasked."""
+    if promoted:
+        return 0
+    limit = rules_of(manifest, record.depth).max_total_idea_evals
+    asked = [] if record.asked is UNSET else record.asked
+    is_cut_short = (
+        manifest.scoring_rule >= CUT_SHORT
+        and limit is not None
+        and evaluations >= limit
+        and not set(record.frontier) <= set(asked)
+    )
+    return before if is_cut_short else before + 1
 
 
 def next_frontier(

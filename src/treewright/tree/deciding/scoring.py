@@ -59,7 +59,7 @@ INCOMPLETE_BASELINE = "incomplete_baseline"
 CONSTRAINT_VIOLATED = "constraint_violated"
 NOT_DETERMINISTIC = "not_deterministic"
 
-RULE = 5
+RULE = 6
 """The scoring rule of new runs."""
 _LARGEST_PART = 1e300
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})

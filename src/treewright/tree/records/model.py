@@ -20,6 +20,8 @@ from treewright.tree.records.steering import Steering
 FORMAT_VERSION = 1
 ASKED_ONLY = 5
 """The scoring rule from which on a node that the budget left unasked is not without ideas."""
+CUT_SHORT = 6
+"""The one from which on a round that the budget cut short does not count against patience."""
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown", "held", "violated"]
 """The last two are a constraint's."""

@@ -170,13 +170,14 @@ class DepthCoordinator(Coordinator):
     def _decided(self, depth: int, decisions: dict[str, Decision], nodes: list[Node]) -> ev.Decided:
         manifest, rules = self.manifest, rounds.rules_now(self.manifest)
         promoted = [node.node_id for node in nodes]
-        before = rounds.last_round(manifest)
+        evaluations, record = manifest.spent.evals, manifest.depths[depth - 1]
+        before = rounds.last_round(manifest).unlucky
         done = rounds.Round(
             depth=depth,
             frontier=manifest.frontier,
             promoted=promoted,
-            unlucky=0 if promoted else before.unlucky + 1,
-            evaluations=manifest.spent.evals,
+            unlucky=rounds.unlucky_after(manifest, before, record, promoted, evaluations),
+            evaluations=evaluations,
         )
         return ev.Decided(
             depth=depth,

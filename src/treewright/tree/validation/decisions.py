@@ -55,7 +55,7 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
         yield from compare_decisions(of_depth, decisions)
         yield from _needless(of_depth, decisions)
         count += len(new_nodes)
-        unlucky = 0 if new_nodes else unlucky + 1
+        unlucky = rounds.unlucky_after(manifest, unlucky, record, new_nodes, queued)
         done = rounds.Round(record.depth, frontier, new_nodes, unlucky, queued)
         before = [r for r in applied(manifest.steering) if r.depth < record.depth]
         banned = banned_nodes(before)
