@@ -16,7 +16,7 @@ from treewright.cli.progress import describe_skipped
 from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
-from treewright.tree.records.steering import Steering, new_command
+from treewright.tree.records.steering import Command, Steering, new_command, words
 from treewright.tree.running import inbox, steering
 from treewright.tree.running.choosing import Choosing
 from treewright.tree.running.creation import Shape
@@ -375,3 +375,19 @@ def test_the_command(treewright, toy: ToyRepository, tmp_path: Path) -> None:
     shown = json.loads(treewright("steer", "run", "show", *at).stdout)
     assert shown["waiting"] == []
     assert shown["applied"][0]["node_id"] == "n0000"
+
+
+def test_what_was_changed_is_said_in_words() -> None:
+    command = Command(
+        command_id="1",
+        action="budget",
+        by="me@here",
+        requested_at="now",
+        settings={"max_depth": 3, "caps": {"cost_usd": {"all": 3.0, "coder": 2.0}}},
+    )
+    before = {"max_depth": 2, "caps": {"cost_usd": {"all": 0.9, "coder": 2.0}}}
+    record = Steering(command=command, depth=1, evaluations=2, before=before)
+    assert words(record) == (
+        "budget max_depth 3 (was 2), max_cost_usd 3 (was 0.9), "
+        "max_cost_usd of the coder 2, by me@here"
+    )

@@ -156,7 +156,7 @@ class SearchProgress:
         """Tells of the run; its evaluations that were queued before are shown as such."""
         self._run_dir = run_dir
         if manifest.stop_reason is not None:
-            self.say(f"run {manifest.tree_run_id} is over: {manifest.stop_reason}")
+            self.say(f"run {manifest.tree_run_id} had stopped: {manifest.stop_reason}")
         for evaluation in manifest.evaluations.values():
             if evaluation.decision is None:
                 self._read_title(evaluation.eval_id, evaluation.idea_path)

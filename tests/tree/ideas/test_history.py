@@ -99,6 +99,7 @@ def test_the_words_have_the_numbers(toy: ToyRepository) -> None:
     assert "- n0001: Set B to 3.0" in told
     assert "- Set B to 0.5 (e000002, on the way here): gate_failed" in told
     assert "why not: The primary metric got worse" in told
+    assert "why not: promoted" not in told
     assert "+B 3.0" in told
 
 

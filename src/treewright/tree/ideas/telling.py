@@ -66,7 +66,7 @@ def _try(found: Try) -> list[str]:
     lines += [
         f"  - {m.name}: {value(m.before)} -> {value(m.after)}, {m.verdict}" for m in found.metrics
     ]
-    if found.why:
+    if found.why and found.fate != "promoted":
         lines.append(f"  - why not: {' '.join(found.why.split())}")
     for name, text in (("said", found.error), ("diff", found.diff)):
         if text:

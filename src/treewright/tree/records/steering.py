@@ -13,7 +13,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -155,14 +155,25 @@ def injected(records: Iterable[Steering]) -> list[str]:
 def what(record: Steering) -> str:
     """What was asked for, without the action itself: of which node, pattern or settings."""
     command = record.command
-    changes = ", ".join(
-        f"{name} {value} (was {record.before[name]})"
-        if name in record.before
-        else f"{name} {value}"
-        for name, value in command.settings.items()
-    )
+    changes = ", ".join(_changes(record))
     parts = [record.node_id or command.node_id, command.pattern, changes]
     return " ".join(part for part in parts if part)
+
+
+def _changes(record: Steering) -> Iterator[str]:
+    """Each setting with its value and what it was; of caps each limit for itself."""
+    for name, value in record.command.settings.items():
+        was = record.before.get(name)
+        if name != "caps":
+            yield f"{name} {value}" + (f" (was {was})" if name in record.before else "")
+            continue
+        for kind, roles in value.items():
+            for role, limit in roles.items():
+                before = (was or {}).get(kind, {}).get(role, limit)
+                of_role = "" if role == "all" else f" of the {role}"
+                yield f"max_{kind}{of_role} {limit:g}" + (
+                    f" (was {before:g})" if before != limit else ""
+                )
 
 
 def words(record: Steering) -> str:
