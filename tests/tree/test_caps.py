@@ -226,6 +226,15 @@ def test_a_failure_whose_verdict_has_to_wait_keeps_nothing_of_the_caps(
         run(toy, policy, caps={"cost_usd": {"all": 0.05}}, max_total_idea_evals=8, **SHAPE)
 
 
+def test_a_cap_below_what_a_call_may_use_says_so() -> None:
+    meter = Meter(prior=Prior(most={("cost_usd", "planner"): 0.03, ("cost_usd", "all"): 0.03}))
+    manifest = making.manifest(caps={"cost_usd": {"all": 0.02}})
+    assert meter.word(manifest) == "end"
+    assert meter.why == (
+        "--max-cost-usd is reached: 0 spent, 0.02 left, and another one may need 0.03"
+    )
+
+
 def test_what_was_spent_is_told_by_cap() -> None:
     outcome = EvalOutcome(usage=Usage(8, 2, 0.03), roles={"coder": Usage(8, 2, 0.02)})
     limits: caps.Caps = {

@@ -126,9 +126,11 @@ class Meter:
         caps = caps_of(manifest)
         for kind, role, left in self._left(manifest, caps) if caps else ():
             times = margin if self._is_unknown(kind, role) else 1.0
-            if left <= 0 or left < times * self._needed(manifest, kind, role):
+            needed = self._needed(manifest, kind, role)
+            if left <= 0 or left < times * needed:
                 used = amount(spent(manifest, role), kind)
-                return f"{describe(kind, role)} is reached: {used:.6g} spent, {left:.6g} left"
+                more = f", and another one may need {needed:.6g}" if 0 < left < needed else ""
+                return f"{describe(kind, role)} is reached: {used:.6g} spent, {left:.6g} left{more}"
         return ""
 
     def _left(self, manifest: Manifest, caps: Caps) -> list[tuple[str, str, float]]:
