@@ -69,7 +69,7 @@ def run_them(place: Path) -> tuple[ToyRepository, dict[str, dict]]:
     count = str(len(BEHAVIOURS) + 1)
     search(
         toy, "--ideas-per-node", count, "--max-depth", "1", "--sweep-config-limit", "6",
-        "--keep-failed-artifacts",
+        "--keep-failed-artifacts", "--max-parallel-evals", "2",
     )  # fmt: skip
     ideas = {
         evaluation["eval_id"]: (toy.run_dir(RUN) / evaluation["idea_path"]).read_text()

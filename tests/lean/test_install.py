@@ -90,7 +90,7 @@ def registry(tarball: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_R
         ranges: list[str] = []  # noqa: RUF012
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     address = f"http://127.0.0.1:{server.server_port}/x.tgz"
     monkeypatch.setattr(install, "_tarball_address", lambda _: address)

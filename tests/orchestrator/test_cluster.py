@@ -18,6 +18,7 @@ from tests.orchestrator.test_durability import children
 from tests.parallel.cluster import Cluster, Isolation, cluster
 from tests.waiting import gone, until
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.executors import dask
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
 from treewright.orchestrator.ledger.store import Ledger
@@ -150,13 +151,16 @@ def test_stubs_on_a_local_cluster_by_the_command(
     assert "Traceback" not in done.stderr
 
 
-def test_where_attempts_cannot_run_is_said_in_one_line(treewright: Callable[..., Any]) -> None:
+def test_where_attempts_cannot_run_is_said_in_one_line(
+    treewright: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, cluster_, line in (
         ("ray", None, "no executor 'ray' for a parallel-backend; there are inline, threads"),
         ("threadpool", "tcp://127.0.0.1:9", "'threadpool' takes no cluster's address; dask does"),
     ):
         with pytest.raises(UsageError, match=line), attempting(name, cluster_, CONFIG):
             pass
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
     nobody = attempting(None, "tcp://127.0.0.1:9", CONFIG)
     with pytest.raises(TreewrightError, match="no dask scheduler answers"), nobody:
         pass

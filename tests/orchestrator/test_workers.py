@@ -78,7 +78,7 @@ class Model:
 @pytest.fixture
 def model() -> Iterator[Model]:
     made = Model()
-    thread = threading.Thread(target=made.server.serve_forever)
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield made
     made.server.shutdown()

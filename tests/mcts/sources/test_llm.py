@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield running
         running.held.set()
@@ -104,6 +104,7 @@ def test_it_is_asked_once_a_goal(server: Server) -> None:
         (200, b'{"choices": []}', "else than a chat completion"),
         (200, b'{"choices": [{"message": {"content": null}}]}', "no tactic"),
     ],
+    ids=["500", "not json", "200,000 brackets", "no choice", "no content"],
 )
 def test_a_bad_answer_is_a_warning_and_no_suggestion(
     server: Server, status: int, answer: bytes, warning: str

@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -45,7 +46,9 @@ _BASELINE = "treewright-cheats-baseline.csv"
 _OUTSIDE = "written-by-a-cheat"
 _COPIED = "copied-by-a-cheat"
 _BRANCHES = {"moves-branches": "planted-by-a-cheat", "writes-to-git": "planted-by-hand"}
-_SECONDS_FOR_SLEEPERS = 20.0
+_SECONDS_FOR_SLEEPERS = (5.0, 20.0)
+_SWEEPS_FOR_SLEEPERS = 20
+"""In so many times what the root's sweep takes, one that sleeps afterwards has come to that."""
 Say = Callable[[str], None]
 
 
@@ -116,6 +119,7 @@ class _Bench:
         self._config = self._for_copy(config)
         self._scripts = fitting.scripts(self._copy, config)
         self._token = secrets.token_hex(16)
+        self._root_seconds = 0.0
 
     def run(self) -> Trial:
         trees = Worktrees(self._copy, self._directory / "trial", "trial")
@@ -177,7 +181,9 @@ class _Bench:
         self._say("sweeping the root commit")
         root = RootSweep(self._config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
+        began = time.monotonic()
         first = root.run(ConfigRange(0, stop))
+        self._root_seconds = time.monotonic() - began
         data = one_after_the_other(
             lambda number: first if number == 1 else root.run(ConfigRange(0, stop), number),
             self._config.repeats,
@@ -218,7 +224,9 @@ class _Bench:
 
     def _hurried(self) -> Config:
         """For those that sleep: a limit that need not be waited for."""
-        seconds = min(self._config.sweep.timeout_seconds, _SECONDS_FOR_SLEEPERS)
+        least, most = _SECONDS_FOR_SLEEPERS
+        enough = max(least, min(most, _SWEEPS_FOR_SLEEPERS * self._root_seconds))
+        seconds = min(self._config.sweep.timeout_seconds, enough)
         hurried = msgspec.structs.replace(self._config.sweep, timeout_seconds=seconds)
         return msgspec.structs.replace(self._config, sweep=hurried)
 
