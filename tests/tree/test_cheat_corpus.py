@@ -93,6 +93,16 @@ def in_process(tmp_path: Path) -> ToyRepository:
     return toy
 
 
+def test_one_that_sleeps_in_the_tests_is_not_waited_for(in_process: ToyRepository) -> None:
+    tests = f"[tests]\ncommand = \"{sys.executable} -c 'import model'\"\ntimeout_seconds = 1800\n"
+    toml = CONFIG.format(python=sys.executable)
+    in_process.write("treewright.toml", f"{toml}\n{tests}")
+    in_process.commit("tests that run the code")
+    trial = tried(in_process.path, "sleeps-to-the-limit")
+    assert outcomes(trial)["sleeps-to-the-limit"] == "stopped"
+    assert "tests ran into their time limit" in why(trial)["sleeps-to-the-limit"]
+
+
 def test_the_whole_corpus_on_a_sweep_that_can_be_fooled(
     in_process: ToyRepository, treewright
 ) -> None:

@@ -223,12 +223,17 @@ class _Bench:
         }
 
     def _hurried(self) -> Config:
-        """For those that sleep: a limit that need not be waited for."""
+        """For those that sleep: limits that need not be waited for. Tests run their code too."""
         least, most = _SECONDS_FOR_SLEEPERS
         enough = max(least, min(most, _SWEEPS_FOR_SLEEPERS * self._root_seconds))
-        seconds = min(self._config.sweep.timeout_seconds, enough)
-        hurried = msgspec.structs.replace(self._config.sweep, timeout_seconds=seconds)
-        return msgspec.structs.replace(self._config, sweep=hurried)
+        hurried = {
+            name: msgspec.structs.replace(
+                command, timeout_seconds=min(command.timeout_seconds, enough)
+            )
+            for name in ("sweep", "tests")
+            if (command := getattr(self._config, name)) is not None
+        }
+        return msgspec.structs.replace(self._config, **hurried)
 
     def _search(
         self, run_id: str, config: Config, patches: dict[str, str]
