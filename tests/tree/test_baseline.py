@@ -34,6 +34,21 @@ def test_a_baseline_of_older_code_is_called_stale_in_log_and_report(toy, treewri
     assert "Stale baseline" in (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
 
 
+def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
+    """As where times were measured in another hour; not where they are measured in turns."""
+    path = toy.path / "baseline.csv"
+    rows = path.read_text().splitlines()
+    config_id, status, loss, rest = rows[1].split(",", 3)
+    rows[1] = f"{config_id},{status},{float(loss) * 1.05},{rest}"
+    path.write_text("\n".join(rows) + "\n")
+    toy.commit("a baseline of a slower hour")
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    (line,) = [each for each in done.stderr.splitlines() if "of the same code" in each]
+    assert line.startswith(f"warning: loss of config 0 was {float(loss) * 1.05:.6g} in baseline")
+    assert "set repeats = 3" in line
+
+
 def test_make_baseline_replaces_a_stale_one(toy, treewright) -> None:
     toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
     toy.commit("better code, old baseline")

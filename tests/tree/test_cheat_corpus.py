@@ -103,6 +103,28 @@ def test_one_that_sleeps_in_the_tests_is_not_waited_for(in_process: ToyRepositor
     assert "tests ran into their time limit" in why(trial)["sleeps-to-the-limit"]
 
 
+def test_luck_is_told_from_forging(in_process: ToyRepository, tmp_path: Path) -> None:
+    """The machine gets quicker once the root was measured: whatever is measured later is better."""
+    drift = (
+        f"before = pathlib.Path({str(tmp_path / 'sweeps')!r})\n"
+        "before.open('a').write('x')\n"
+        "level = 20 if before.stat().st_size == 1 else 10\n"
+    )
+    script = IN_PROCESS.replace("import csv,", "import csv, pathlib,").replace(
+        'return {"loss": sum(', 'return {"loss": level + sum('
+    )
+    in_process.write("sweep.py", script.replace("def measure", f"{drift}\ndef measure"))
+    in_process.commit("a sweep that depends on the machine")
+    trial = tried(in_process.path, "prints-rows", "writes-rows")
+    assert outcomes(trial) == {
+        "honest": "through",
+        "prints-rows": "stopped",
+        "writes-rows": "through",
+    }
+    (honest,) = [each for each in trial.verdicts if each.name == "honest"]
+    assert "set `repeats` for loss" in honest.advice
+
+
 def test_the_whole_corpus_on_a_sweep_that_can_be_fooled(
     in_process: ToyRepository, treewright
 ) -> None:

@@ -26,7 +26,7 @@ from treewright.tree.cheats import fitting
 from treewright.tree.cheats.corpus import HONEST, Cheat, chosen
 from treewright.tree.cheats.facts import Places
 from treewright.tree.cheats.fitting import Fitter, NotFitted, Place, Probes
-from treewright.tree.cheats.verdicts import Verdict, verdict
+from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion
@@ -43,6 +43,7 @@ from treewright.tree.running.root_sweep import RootSweep
 from treewright.tree.running.runner import RunRequest, open_run
 
 _BASELINE = "treewright-cheats-baseline.csv"
+_TURNS = 3
 _OUTSIDE = "written-by-a-cheat"
 _COPIED = "copied-by-a-cheat"
 _BRANCHES = {"moves-branches": "planted-by-a-cheat", "writes-to-git": "planted-by-hand"}
@@ -124,7 +125,8 @@ class _Bench:
     def run(self) -> Trial:
         trees = Worktrees(self._copy, self._directory / "trial", "trial")
         trees.run_dir.mkdir()
-        table = self._sweep_root(trees)
+        self._say("sweeping the root commit")
+        table = self._sweep_root(trees, self._config)
         place = self._find_place(trees, min(map(int, table)))
         places = Places(
             outside=self._directory / _OUTSIDE,
@@ -153,6 +155,7 @@ class _Bench:
         trees.remove_candidate("patches")
         found = self._search("cheats", self._config, self._chosen(patches, slow=False))
         self._check_honest(found[HONEST])
+        found |= self._in_turns(trees, patches, found)
         slow = self._chosen(patches, slow=True)
         if slow:
             found |= self._search("slow", self._hurried(), slow)
@@ -177,19 +180,18 @@ class _Bench:
     def _absolute(self, paths: list[str]) -> list[str]:
         return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
 
-    def _sweep_root(self, trees: Worktrees) -> knowledge.Table:
-        self._say("sweeping the root commit")
-        root = RootSweep(self._config, trees, self._commit)
+    def _sweep_root(self, trees: Worktrees, config: Config) -> knowledge.Table:
+        root = RootSweep(config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
         began = time.monotonic()
         first = root.run(ConfigRange(0, stop))
         self._root_seconds = time.monotonic() - began
         data = one_after_the_other(
             lambda number: first if number == 1 else root.run(ConfigRange(0, stop), number),
-            self._config.repeats,
+            config.repeats,
         )
         (self._copy / _BASELINE).write_bytes(data)
-        return knowledge.usual(first, self._config, stop)
+        return knowledge.usual(first, config, stop)
 
     def _find_place(self, trees: Worktrees, config_id: int) -> Place | None:
         """Sweeps one config of code that leaves marks where it runs."""
@@ -221,6 +223,29 @@ class _Bench:
         return {
             c.name: patches[c.name] for c in self._cheats if c.name in patches and c.slow == slow
         }
+
+    def _in_turns(
+        self, trees: Worktrees, patches: dict[str, str], found: dict[str, Evaluation]
+    ) -> dict[str, Evaluation]:
+        """Where the numbers of the same code differ, what would be promoted may have been lucky: it
+        is measured again, in turns with the root. What forges its numbers does so again."""
+        honest = found[HONEST].parent_relative
+        if honest is None or not honest.primary_gain or self._config.repeats > 1:
+            return {}
+        lucky = {name: patches[name] for name in found if would_be_promoted(found[name])}
+        lucky.pop(HONEST, None)
+        if not lucky:
+            return {}
+        metrics = [
+            metric
+            if metric.deterministic or metric.constraint
+            else msgspec.structs.replace(metric, repeats=_TURNS)
+            for metric in self._config.metrics
+        ]
+        config = msgspec.structs.replace(self._config, metrics=metrics)
+        self._say(f"the same code gives other numbers: {_TURNS} times in turns with the root")
+        self._sweep_root(trees, config)
+        return self._search("in-turns", config, lucky)
 
     def _hurried(self) -> Config:
         """For those that sleep: limits that need not be waited for. Tests run their code too."""

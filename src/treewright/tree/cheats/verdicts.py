@@ -38,11 +38,9 @@ class Verdict(msgspec.Struct, frozen=True):
 def verdict(
     cheat: Cheat, evaluation: Evaluation, traced: bool, config: Config, scripts: list[str]
 ) -> Verdict:
-    decision = evaluation.decision
-    gained = decision is not None and decision.gate.passed and decision.fate != "not_confirmed"
     if cheat.sign != "promoted" and traced:
         why = _TRACES[cheat.sign]
-    elif gained:
+    elif would_be_promoted(evaluation):
         why = "it would be promoted"
     else:
         why = "it left no trace"
@@ -51,6 +49,11 @@ def verdict(
         outcome = "unknown" if _is_fault(cheat, evaluation) else "stopped"
         return Verdict(cheat.name, cheat.does, outcome, why)
     return Verdict(cheat.name, cheat.does, "through", why, advice(cheat, config, scripts))
+
+
+def would_be_promoted(evaluation: Evaluation) -> bool:
+    decision = evaluation.decision
+    return decision is not None and decision.gate.passed and decision.fate != "not_confirmed"
 
 
 def _is_fault(cheat: Cheat, evaluation: Evaluation) -> bool:

@@ -10,6 +10,7 @@ from treewright.kernel import untrusted
 from treewright.kernel.errors import LeaseLost
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
+from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
 from treewright.tree.evaluating.wording import explain_end
@@ -26,8 +27,8 @@ class Preflight:
     owner: str = ""
     cancel: threading.Event | None = None
 
-    def check(self, commit: str, config_id: int) -> None:
-        """Returns if the sweep gives a sound row for `config_id`; a SweepError says why not."""
+    def check(self, commit: str, config_id: int) -> Results:
+        """What the sweep gives for `config_id`; a SweepError says why that is no sound row."""
         log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.PREFLIGHT)
         log_dir.mkdir(parents=True, exist_ok=True)
         still_ours = True
@@ -43,7 +44,7 @@ class Preflight:
             if not done.ok:
                 said = explain_end(done, "the sweep", log_dir / layout.SWEEP_LOG)
                 raise SweepError(f"{said} (tried on the root commit, config_id {config_id})")
-            self._check_results(results, context, config_id)
+            return self._checked(results, context, config_id)
         except LeaseLost:
             still_ours = False  # the next owner may be trying its sweep in the same place
             raise
@@ -52,7 +53,7 @@ class Preflight:
                 self.worktrees.remove_candidate(layout.PREFLIGHT)
                 untrusted.remove_tree(log_dir)
 
-    def _check_results(self, results: Path, context: CommandContext, config_id: int) -> None:
+    def _checked(self, results: Path, context: CommandContext, config_id: int) -> Results:
         try:
             data = sweep.read_results_file(self.config.sweep, results, context)
         except untrusted.NotPlain as problem:
@@ -64,3 +65,4 @@ class Preflight:
                 f"the sweep of the root commit gives no sound row for config_id {config_id}: "
                 f"{example}"
             )
+        return found

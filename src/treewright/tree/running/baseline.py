@@ -26,6 +26,8 @@ from treewright.tree.running.root_sweep import RootSweep
 
 _KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12
+_SAME = 0.01
+"""By this part of itself a number of the same code may differ without a word."""
 
 _log = logging.getLogger("treewright")
 
@@ -70,19 +72,35 @@ class RootBaseline:
         if not self.dry_run and any(metric.deterministic for metric in self.config.metrics):
             data = self._check_same(root, data, source, swept=swept)
         elif not self.dry_run and not swept and self.preflight:
-            self._try_sweep(root_commit, data, owner, cancel)
+            self._try_sweep(root_commit, data, owner, cancel, is_stale=stale is not None)
         kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if stale is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", stale)
         return kept, stale
 
     def _try_sweep(
-        self, root_commit: str, baseline: bytes, owner: str, cancel: threading.Event | None
+        self,
+        root_commit: str,
+        baseline: bytes,
+        owner: str,
+        cancel: threading.Event | None,
+        *,
+        is_stale: bool,
     ) -> None:
         """A sweep that does not work would fail every candidate; better to say it before."""
-        first = min(objectives.read(baseline, self.config.metrics).sound_ids)
+        recorded = objectives.read(baseline, self.config.metrics)
+        first = min(recorded.sound_ids)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        Preflight(self.config, trees, owner, cancel).check(root_commit, first)
+        found = Preflight(self.config, trees, owner, cancel).check(root_commit, first)
+        metric = self.config.primary
+        before, now = recorded.values[metric.name][first], found.values[metric.name][first]
+        if metric.repeats is None and not is_stale and abs(now - before) > _SAME * abs(before):
+            _log.warning(
+                "%s of config %d was %.6g in %s and is %.6g now, of the same code: such a "
+                "difference can pass for a gain; set repeats = 3 for it if it depends on what "
+                "else the machine does",
+                metric.name, first, before, self.config.baseline_csv, now,
+            )  # fmt: skip
 
     def _invented(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN
