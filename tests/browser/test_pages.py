@@ -56,6 +56,7 @@ def test_tree_run(page: Page, server: Server, searched: ToyRepository) -> None:
     expect(detail.locator("h2")).to_contain_text("Set ")
     expect(detail).to_contain_text(f"Promoted to {best}, ranked 1 of its depth")
     expect(detail.locator(".diff .added").first).to_contain_text(re.compile(r"\+[ABCD] \d"))
+    expect(detail.locator(".diff .line").first).to_have_css("white-space", re.compile("^pre"))
     expect(detail.locator(".deltas svg circle").first).to_be_attached()
     expect(detail.locator(".interval").first).to_be_attached()
     expect(page.get_by_role("img", name="Root-relative score over evaluations")).to_be_visible()

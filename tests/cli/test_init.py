@@ -109,7 +109,9 @@ def test_metrics_come_from_measured_columns_of_a_results_file(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("files", "command"),
     [
-        ({"tests/test_a.py": "import unittest\n"}, "-m unittest -q"),
+        ({"tests/test_a.py": "import unittest\n"}, "-m unittest discover -s tests -q"),
+        ({"tests/test_a.py": "import unittest\n", "tests/__init__.py": ""}, "-m unittest -q"),
+        ({"test_a.py": "import unittest\n"}, "-m unittest -q"),
         ({"tests/test_a.py": "import unittest\n", "conftest.py": ""}, "-m pytest -q"),
         ({"package.json": '{"scripts": {"test": "jest"}}'}, "npm test"),
         ({"Cargo.toml": ""}, "cargo test --quiet"),

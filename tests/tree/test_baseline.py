@@ -49,6 +49,62 @@ def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
     assert "set repeats = 3" in line
 
 
+def test_what_the_sweep_said_is_in_the_error(toy, treewright) -> None:
+    """Its log goes with the run that could not start."""
+    sweep = (toy.path / "sweep.sh").read_text()
+    spoiling = 'sed -i s/,ok,/,failed,/ "$TREEWRIGHT_RESULTS_CSV"; echo no gpu'
+    toy.write("sweep.sh", f"{sweep}\n{spoiling}\n")
+    toy.commit("a sweep whose rows are not sound")
+    done = search(toy, treewright)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("config_id 0 has status 'failed'; it said: no gpu")
+    without_baseline(toy)
+    done = search(toy, treewright, "--make-baseline")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("config_id 0 has status 'failed'; it said: no gpu")
+
+
+@pytest.mark.parametrize("flags", [(), ("--make-baseline",)])
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("python3 -m no_such_module", "No module named no_such_module (on the root commit itself"),
+        ("echo Ran 0 tests in 0.0s", "the test command runs no test on the root commit"),
+    ],
+)
+def test_tests_that_do_not_work_are_said_before_anything_is_paid(
+    toy, treewright, command: str, why: str, flags: tuple[str, ...]
+) -> None:
+    config = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", config.replace("sh tests.sh", command))
+    toy.commit("tests that do not work")
+    if flags:
+        without_baseline(toy)
+    done = search(toy, treewright, *flags)
+    assert done.returncode == 1, done.stderr
+    assert why in done.stderr.splitlines()[-1]
+    assert not toy.run_dir("run").exists()
+    assert search(toy, treewright, *flags, "--no-preflight").returncode == 0
+
+
+def test_a_broken_baseline_is_made_again_where_that_is_asked_for(toy, treewright) -> None:
+    toy.write("baseline.csv", "")
+    toy.commit("an empty baseline")
+    assert search(toy, treewright).returncode == 2
+    done = search(toy, treewright, "--make-baseline")
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_run_is_made_without_its_ideas(toy, treewright) -> None:
+    config = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", config.replace('path = "ideas"', 'path = "idaes"'))
+    toy.commit("a wrong path")
+    done = search(toy, treewright)
+    assert done.returncode == 2
+    assert "there is no directory idaes for ideas" in done.stderr
+    assert not toy.run_dir("run").exists()
+
+
 def test_make_baseline_replaces_a_stale_one(toy, treewright) -> None:
     toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
     toy.commit("better code, old baseline")

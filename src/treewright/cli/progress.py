@@ -23,6 +23,7 @@ from rich.progress import (
 from rich.text import Text
 
 from treewright.kernel.rendering.terminal import visible
+from treewright.tree.deciding import rounds
 from treewright.tree.deciding.scoring import OF_METRICS
 from treewright.tree.records import events as ev
 from treewright.tree.records import steering
@@ -85,6 +86,7 @@ class SearchProgress:
     def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._run_dir: Path | None = None
+        self._manifest: Manifest | None = None
         self._titles: dict[str, str] = {}
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -154,7 +156,7 @@ class SearchProgress:
 
     def resume(self, run_dir: Path, manifest: Manifest) -> None:
         """Tells of the run; its evaluations that were queued before are shown as such."""
-        self._run_dir = run_dir
+        self._run_dir, self._manifest = run_dir, manifest
         if manifest.stop_reason is not None:
             self.say(f"run {manifest.tree_run_id} had stopped: {manifest.stop_reason}")
         for evaluation in manifest.evaluations.values():
@@ -223,12 +225,19 @@ class SearchProgress:
         stop = f"; stop: {event.stop_reason}" if event.stop_reason else ""
         self.say(f"depth {event.depth}: {said}{stop}")
         fates = [decision.fate for decision in event.decisions.values()]
-        if fates.count("evaluation_failed") == len(fates):
+        if fates and fates.count("evaluation_failed") == len(fates):
             self.say(f"warning: every evaluation of depth {event.depth} failed; look at their logs")
-        if event.stop_reason == "empty_frontier":
-            self.say("  (--extend --patience 2 goes on with more ideas for the same nodes)")
+        if event.stop_reason == "empty_frontier" and self._manifest is not None:
+            flags = how_to_go_on(self._manifest, event.depth)
+            self.say(f"  ({flags} goes on with more ideas for the same nodes)")
         self._queued_evals = self._finished_evals = 0
         self._bars.reset(self._depth, visible=False)
+
+
+def how_to_go_on(manifest: Manifest, depth: int) -> str:
+    """The flags with which a run goes on after a depth that promoted nothing."""
+    deeper = f" --max-depth {depth + 1}" if depth >= manifest.max_depth else ""
+    return f"--extend --patience {rounds.setting(manifest, 'patience') + 1}{deeper}"
 
 
 def describe_skipped(skipped: Sequence[SkippedIdea]) -> str:

@@ -1,8 +1,11 @@
-"""Does the sweep work at all? Tried on the root, before a candidate is blamed for it."""
+"""Do the sweep and the tests work at all? Tried on the root, before a candidate is blamed."""
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,38 +16,54 @@ from treewright.tree.deciding import objectives
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
-from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.evaluating.wording import end_of, explain_end, last_line
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
+
+_NO_TEST = re.compile(rb"^Ran 0 tests\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """Sweeps one config of one commit, in a worktree that is removed again."""
+    """Runs the user's commands on one commit, in a worktree that is removed again."""
 
     config: Config
     worktrees: Worktrees
     owner: str = ""
     cancel: threading.Event | None = None
 
-    def check(self, commit: str, config_id: int) -> Results:
-        """What the sweep gives for `config_id`; a SweepError says why that is no sound row."""
-        log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.PREFLIGHT)
-        log_dir.mkdir(parents=True, exist_ok=True)
-        still_ours = True
-        try:
-            worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
-            context = sweep.root_context(
-                self.config, self.worktrees, worktree, commit, log_dir, self.owner, self.cancel
-            )
+    def check(self, commit: str, config_id: int, *, with_tests: bool = False) -> Results:
+        """What the sweep gives for `config_id`; a SweepError says why that is no sound row, or
+        that the tests fail."""
+        with self._checkout(commit) as context:
             one = ConfigRange(config_id, config_id + 1)
             done, results = sweep.run_sweep(self.config.sweep, context, one)
             if done.cancelled:
                 raise KeyboardInterrupt
             if not done.ok:
-                said = explain_end(done, "the sweep", log_dir / layout.SWEEP_LOG)
+                said = explain_end(done, "the sweep", context.log_dir / layout.SWEEP_LOG)
                 raise SweepError(f"{said} (tried on the root commit, config_id {config_id})")
-            return self._checked(results, context, config_id)
+            found = self._checked(results, context, config_id)
+            if with_tests:
+                self._test(context)
+            return found
+
+    def check_tests(self, commit: str) -> None:
+        """Returns if there are no tests, or they pass; a SweepError says why not."""
+        if self.config.tests is not None:
+            with self._checkout(commit) as context:
+                self._test(context)
+
+    @contextmanager
+    def _checkout(self, commit: str) -> Iterator[CommandContext]:
+        log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.PREFLIGHT)
+        log_dir.mkdir(parents=True, exist_ok=True)
+        still_ours = True
+        try:
+            worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
+            yield sweep.root_context(
+                self.config, self.worktrees, worktree, commit, log_dir, self.owner, self.cancel
+            )
         except LeaseLost:
             still_ours = False  # the next owner may be trying its sweep in the same place
             raise
@@ -52,6 +71,26 @@ class Preflight:
             if still_ours:
                 self.worktrees.remove_candidate(layout.PREFLIGHT)
                 untrusted.remove_tree(log_dir)
+
+    def _test(self, context: CommandContext) -> None:
+        """Tests that fail on the root say nothing about a candidate, nor do no tests at all."""
+        if self.config.tests is None:
+            return
+        done = sweep.run_tests(self.config.tests, context)
+        if done.cancelled:
+            raise KeyboardInterrupt
+        log = context.log_dir / layout.TESTS_LOG
+        if not done.ok:
+            said = explain_end(done, "the test command", log)
+            raise SweepError(
+                f"{said} (on the root commit itself: every candidate would be rejected; fix the "
+                "command, or leave [tests] out)"
+            )
+        if _NO_TEST.search(end_of(log)):
+            raise SweepError(
+                "the test command runs no test on the root commit (Ran 0 tests): let it find "
+                "them, or leave [tests] out"
+            )
 
     def _checked(self, results: Path, context: CommandContext, config_id: int) -> Results:
         try:
@@ -61,8 +100,9 @@ class Preflight:
         found = objectives.read(data, self.config.metrics, {config_id}.__contains__)
         if config_id not in found.sound_ids:
             example = (found.problems.examples or [f"no row for config_id {config_id}"])[0]
+            said = last_line(context.log_dir / layout.SWEEP_LOG)
             raise SweepError(
                 f"the sweep of the root commit gives no sound row for config_id {config_id}: "
-                f"{example}"
+                f"{example}" + (f"; it said: {said}" if said else "")
             )
         return found

@@ -15,14 +15,25 @@ _SHOWN = 3
 
 def explain_end(done: ProcessResult, what: str, log: Path) -> str:
     """How a command ended, with the last line it said."""
+    said = last_line(log)
+    return done.explain(what) + (f": {said}" if said else "")
+
+
+def last_line(log: Path) -> str:
+    """Of what a command said, as much as fits into a message."""
+    lines = end_of(log).decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return said[:_LONGEST_QUOTE]
+
+
+def end_of(log: Path) -> bytes:
+    """The last of what a command said."""
     try:
         with untrusted.open_plain(log, _LARGEST_LOG) as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
-            lines = file.read(_LAST_BYTES).decode("utf-8", "replace").split("\n")
+            return file.read(_LAST_BYTES)
     except OSError as error:  # what ran there put something else in its place
-        lines = [str(error)]
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return done.explain(what) + (f": {said[:_LONGEST_QUOTE]}" if said else "")
+        return str(error).encode()
 
 
 def some_of(paths: list[str]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from treewright.kernel.rendering.markdown import code, escape, link, table
+from treewright.tree.deciding import scoring
 from treewright.tree.records import layout
-from treewright.tree.records.model import DepthRecord, Evaluation
+from treewright.tree.records.model import UNSET, DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts
 
@@ -48,10 +49,14 @@ def _row(facts: Facts, evaluation: Evaluation) -> list[str]:
 
 
 def _evidence(evaluation: Evaluation) -> str:
-    """The log of a failure, else the summary."""
+    """The log of a failure, or of a sweep with rows that are not sound, else the summary."""
     error = evaluation.error
     if error is not None and error.log_path is not None:
         return link(error.log_path.rpartition("/")[2], error.log_path)
+    compared = evaluation.parent_relative
+    was_swept = error is None and evaluation.results_from is UNSET
+    if was_swept and compared and scoring.INCOMPLETE_ROWS in compared.reasons:
+        return link(layout.SWEEP_LOG, f"{evaluation.experiment_dir}/{layout.SWEEP_LOG}")
     if evaluation.summary_path is not None and not (error and error.code == "internal_error"):
         return link(layout.SUMMARY, evaluation.summary_path)
     return "–"

@@ -58,7 +58,7 @@ class RootBaseline:
             return self._invented(), None
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         root = RootSweep(self.config, trees, root_commit, owner, cancel)
-        swept = self.make and (stale is not None or not source.is_file())
+        swept = self.make and (stale is not None or not self._is_usable(source))
         if swept:
             self._sweep_root(root, source)
             stale = None
@@ -71,12 +71,30 @@ class RootBaseline:
         check_baseline(data, self.config, self.limit, source)
         if not self.dry_run and any(metric.deterministic for metric in self.config.metrics):
             data = self._check_same(root, data, source, swept=swept)
-        elif not self.dry_run and not swept and self.preflight:
+            self._try_tests(trees, root_commit, owner, cancel)
+        elif swept:
+            self._try_tests(trees, root_commit, owner, cancel)
+        elif not self.dry_run and self.preflight:
             self._try_sweep(root_commit, data, owner, cancel, is_stale=stale is not None)
         kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if stale is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", stale)
         return kept, stale
+
+    def _try_tests(
+        self, trees: Worktrees, root_commit: str, owner: str, cancel: threading.Event | None
+    ) -> None:
+        if self.preflight:
+            Preflight(self.config, trees, owner, cancel).check_tests(root_commit)
+
+    def _is_usable(self, source: Path) -> bool:
+        if not source.is_file():
+            return False
+        try:
+            check_baseline(self._read(source), self.config, self.limit, source)
+        except UsageError:
+            return False
+        return True
 
     def _try_sweep(
         self,
@@ -91,7 +109,8 @@ class RootBaseline:
         recorded = objectives.read(baseline, self.config.metrics)
         first = min(recorded.sound_ids)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        found = Preflight(self.config, trees, owner, cancel).check(root_commit, first)
+        preflight = Preflight(self.config, trees, owner, cancel)
+        found = preflight.check(root_commit, first, with_tests=True)
         metric = self.config.primary
         before, now = recorded.values[metric.name][first], found.values[metric.name][first]
         if metric.repeats is None and not is_stale and abs(now - before) > _SAME * abs(before):
@@ -124,10 +143,11 @@ class RootBaseline:
             )
         except NotOneTable as problem:
             raise TreewrightError(f"the baseline sweep: {problem}") from None
-        self._write(data, target)
-
-    def _write(self, data: bytes, target: Path) -> None:
-        check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
+        try:
+            check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
+        except UsageError as problem:
+            said = root.last_words()
+            raise UsageError(f"{problem}" + (f"; it said: {said}" if said else "")) from None
         atomic.make_directory(target.parent)
         atomic.write_bytes(target, data)
         _log.info("wrote %s; commit it, so that later runs can use it", target)

@@ -14,7 +14,7 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import RunEnvironment
 from treewright.llm.endpoint import require_no_password
 from treewright.tree import config as configuration
-from treewright.tree.config import Config
+from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives, rounds, scoring
 from treewright.tree.deciding.caps import Caps, merged
 from treewright.tree.deciding.results import Results
@@ -110,6 +110,12 @@ class NewRun:
         why = objectives.why_undecidable(self.config, self.shape.sweep_config_limit or 2)
         if why is not None:
             raise UsageError(f"{self.config_path}: {why}")
+        for source in self.config.ideas:
+            if isinstance(source, DirectoryIdeas) and not (self.repo / source.path).is_dir():
+                raise UsageError(
+                    f"{self.config_path}: there is no directory {source.path} for ideas; make it, "
+                    "or check `path` of this idea source"
+                )
         if not self.shape.dry_run:
             isolation.check(self.config, self.repo)
         require_clean(self.repo, but_for=self.config.baseline_csv)

@@ -11,7 +11,7 @@ from treewright.kernel.errors import TreewrightError
 from treewright.tree.config import Config
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
-from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.evaluating.wording import explain_end, last_line
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
@@ -26,9 +26,17 @@ class RootSweep:
     owner: str = ""
     cancel: threading.Event | None = None
 
+    def last_words(self) -> str:
+        """The last line that its last sweep said."""
+        return last_line(self._log_dir / layout.SWEEP_LOG)
+
+    @property
+    def _log_dir(self) -> Path:
+        return self.worktrees.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
+
     def run(self, configs: ConfigRange, number: int = 1) -> bytes:
         """What the sweep wrote. `number` only tells the logs of several apart."""
-        log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
+        log_dir = self._log_dir
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
             worktree = self.worktrees.add_candidate(layout.ROOT_BASELINE, self.commit)

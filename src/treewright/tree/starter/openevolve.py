@@ -68,7 +68,7 @@ def sweep_script(task: Task) -> str:
     names = f"PROGRAM = {task.program!r}\nEVALUATOR = {task.evaluator!r}\n\n\n"
     text = whole[:start].rstrip("\n") + "\n" + names + filled + "\n\n\n" + whole[end:]
     for name, value in (
-        ("ALL_CONFIGS = 8", "ALL_CONFIGS = 1"),
+        ("ALL_CONFIGS = 24", "ALL_CONFIGS = 1"),
         ("SECONDS_A_CONFIG = 60.0", f"SECONDS_A_CONFIG = {task.seconds}"),
         ('"score"]', '"combined_score"]'),
         (_PROMISE, _LESSER_PROMISE),

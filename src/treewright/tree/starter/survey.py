@@ -139,7 +139,7 @@ def _tests_command(repo: Path, files: list[str], prefix: str) -> str | None:
     if python_tests:
         if _uses_pytest(repo, files, python_tests):
             return f"{prefix}{_python()} -m pytest -q"
-        return f"{prefix}{_python()} -m unittest -q"
+        return f"{prefix}{_python()} -m unittest{_discovering(files, python_tests)} -q"
     if "package.json" in files and '"test"' in _text(repo, "package.json"):
         return "npm test"
     if "Cargo.toml" in files:
@@ -149,6 +149,15 @@ def _tests_command(repo: Path, files: list[str], prefix: str) -> str | None:
     if "Makefile" in files and "\ntest:" in "\n" + _text(repo, "Makefile"):
         return "make test"
     return None
+
+
+def _discovering(files: list[str], tests: list[str]) -> str:
+    """Without packages on the way to them, tests are found only from their own directory."""
+    places = {str(PurePosixPath(test).parent) for test in tests}
+    place = min(places)
+    if len(places) > 1 or place == "." or f"{place}/__init__.py" in files:
+        return ""
+    return f" discover -s {shlex.quote(place)}"
 
 
 def _uses_pytest(repo: Path, files: list[str], tests: list[str]) -> bool:
