@@ -26,7 +26,7 @@ from tests.tree.steady.running import REAL as STEADY
 from tests.tree.steady.running import as_bytes, steady
 from treewright.kernel import proctree
 from treewright.kernel.executors import dask
-from treewright.tree.evaluating import remote
+from treewright.tree.evaluating import packing, remote
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store
 from treewright.tree.records.model import UNSET, Manifest
@@ -204,13 +204,13 @@ def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(
 ):
     monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
     packed: list[str] = []
-    real = remote._pack
+    real = packing._pack
 
     def pack(request, name):
         packed.append(start_ref(request))
         return real(request, name)
 
-    monkeypatch.setattr(remote, "_pack", pack)
+    monkeypatch.setattr(packing, "_pack", pack)
     on_cluster = Parallelism(3, "dask", machines.address)
     run_dir = search(
         toy.path, "run", REAL, parallelism=on_cluster, retention=Retention(rejected_worktrees=True)

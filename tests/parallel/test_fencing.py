@@ -12,7 +12,7 @@ import pytest
 from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import LeaseLost
 from treewright.kernel.lease import Lease
-from treewright.tree.evaluating import remote
+from treewright.tree.evaluating import packing
 from treewright.tree.evaluating.remote_worker import RemoteResult
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.running.parallel import _cluster_directory
@@ -39,11 +39,11 @@ def test_a_result_for_an_owner_that_was_replaced_is_not_unpacked(tmp_path: Path)
     first = Lease.acquire(tmp_path / "lease")
     fence = Fence(threading.Event(), first.check)
     log = tmp_path / "eval" / "e000001" / "experiment" / "sweep.log"
-    remote.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
+    packing.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
     second = Lease.acquire(tmp_path / "lease", force=True)
     log.write_text("the successor's")
     with pytest.raises(LeaseLost):
-        remote.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
+        packing.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
     assert log.read_text() == "the successor's"
     first.release()
     second.release()
@@ -79,7 +79,7 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
 
 def take(run_dir: Path, *entries: tarfile.TarInfo) -> Path:
     fence = Fence(threading.Event(), lambda: None)
-    remote.receive(Request(run_dir), arrived(*entries), fence)  # pyright: ignore[reportArgumentType]
+    packing.receive(Request(run_dir), arrived(*entries), fence)  # pyright: ignore[reportArgumentType]
     return run_dir / "eval" / "e000001" / "experiment"
 
 
