@@ -28,7 +28,7 @@ def main() -> None:
     verdicts: list[float] = []
     with HostSession(home) as session, Replayer(home) as replayer:
         begun = time.perf_counter()
-        replayer.warm_up()
+        replayer.processes.warm_up()
         print(f"the pair starts in {time.perf_counter() - begun:.1f} s")
         for turn in range(ROUNDS + 1):
             for case in cases:

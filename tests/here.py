@@ -24,7 +24,8 @@ from treewright.cli.main import main
 from treewright.lean import host_session, replay
 from treewright.lean.host_session import HostSession
 from treewright.lean.kept import Kept
-from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.workspace.project import Project
 
@@ -76,14 +77,14 @@ def project_replayer(
 ) -> Replayer:
     """For a project, with the judge that is there: it knows no project, and reads no text."""
     made = Replayer(shared._home, axioms=axioms, project=project)
-    made._judge = cast("Kept[Any]", LentProcess(shared._judge))
+    made.processes.judge = cast("Kept[Any]", LentProcess(shared.processes.judge))
     return made
 
 
 def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
     """Another policy in the processes that are there."""
     made = Replayer(shared._home, axioms=axioms)
-    made._reader, made._original, made._judge = shared._processes()
+    made.processes = shared.processes
     made._originals = shared._originals
     made.close = lambda: None
     return made

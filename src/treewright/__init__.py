@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from treewright.kernel.errors import TreewrightError
     from treewright.lean.certificate import Certificate
-    from treewright.lean.replay import Verdict
+    from treewright.lean.verdict import Verdict
     from treewright.lean.verifying import NoVerdict, verify
     from treewright.mcts.calling import prove, resume_proof
     from treewright.mcts.run import GoalResult
@@ -41,7 +41,7 @@ _PUBLIC = {
     "NoVerdict": ("treewright.lean.verifying", "NoVerdict"),
     "ProofResult": ("treewright.mcts.run", "RunResult"),
     "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),
-    "Verdict": ("treewright.lean.replay", "Verdict"),
+    "Verdict": ("treewright.lean.verdict", "Verdict"),
     "prove": ("treewright.mcts.calling", "prove"),
     "resume_proof": ("treewright.mcts.calling", "resume_proof"),
     "verify": ("treewright.lean.verifying", "verify"),

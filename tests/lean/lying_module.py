@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import Verdict
 
 EVIL = """class Foo.Value where
   value : Nat

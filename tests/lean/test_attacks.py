@@ -16,7 +16,8 @@ from tests.lean.corpus import Attack, Honest
 from tests.lean.terms import Data
 from treewright.lean import escapes
 from treewright.lean.judge import Judge, OriginalReader
-from treewright.lean.replay import DEFAULT_AXIOMS, Replayer, Verdict
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import DEFAULT_AXIOMS, Verdict
 from treewright.lean.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-replay")

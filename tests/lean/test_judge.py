@@ -13,8 +13,8 @@ import pytest
 
 from tests.lean.terms import Data, Term
 from treewright.lean.judge import Judge, OriginalReader
-from treewright.lean.replay import DEFAULT_AXIOMS
 from treewright.lean.types import Ruling
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.lean.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-replay")

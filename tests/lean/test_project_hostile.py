@@ -16,7 +16,8 @@ from tests.lean.projects import opened, small_project
 from tests.lean.test_project_lean import HIJACK
 from treewright.lean.host import Launch
 from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import Verdict
 from treewright.lean.wasm import launch
 from treewright.lean.wasm.compiler import WasmCompiler
 from treewright.lean.wasm.home import IMAGE_FILE, LeanHome

@@ -11,9 +11,10 @@ from tests.here import project_replayer
 from tests.lean import lying_module
 from tests.lean.projects import BASIC, EVEN, SAMPLE, opened, small_project
 from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
 from treewright.lean.session import MissingModule
 from treewright.lean.types import CheckResult
+from treewright.lean.verdict import Verdict
 from treewright.lean.wasm.home import LeanHome
 from treewright.lean.workspace.project import Project
 

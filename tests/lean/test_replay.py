@@ -210,7 +210,7 @@ def test_a_lost_process_is_a_fault_and_the_next_check_has_another(home: LeanHome
     with Replayer(home) as own:
         assert own.theorem("1 = 1", "rfl").proved
         for which in (0, 1):
-            os.kill(own.pids[which], signal.SIGKILL)
+            os.kill(own.processes.pids[which], signal.SIGKILL)
             verdict = own.theorem("1 = 1", "rfl")
             assert verdict.is_fault or verdict.proved
             assert own.theorem("1 = 1", "rfl").proved
@@ -220,13 +220,13 @@ def test_a_process_that_has_grown_is_ended_and_the_next_check_has_another(
     replayer: Replayer,
 ) -> None:
     assert replayer.theorem("1 = 1", "rfl").proved
-    heaps = sorted(kept.heap_bytes for kept in replayer._processes())
+    heaps = sorted(kept.heap_bytes for kept in replayer.processes.all())
     assert heaps[0] > 0
-    before = set(replayer.pids)
-    replayer.end_large(heaps[-1])
-    assert set(replayer.pids) == before
-    replayer.end_large(heaps[-1] - 1)
-    assert len(replayer.pids) < len(before)
+    before = set(replayer.processes.pids)
+    replayer.processes.end_large(heaps[-1])
+    assert set(replayer.processes.pids) == before
+    replayer.processes.end_large(heaps[-1] - 1)
+    assert len(replayer.processes.pids) < len(before)
     assert replayer.theorem("1 = 1", "rfl").proved
 
 

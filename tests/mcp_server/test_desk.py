@@ -14,8 +14,8 @@ import pytest
 from treewright.cellview.experiment.layout import EXPERIMENTS_DIR, PLAN
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import STATE_DIR
-from treewright.lean.replay import DEFAULT_AXIOMS
 from treewright.lean.types import ProofState
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server import desk as desks
 from treewright.mcp_server import goals, place, premise_tools, run_tools, server
 from treewright.mcp_server.call import Call, Stopped
@@ -96,7 +96,11 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
     def replayer(host: object, **_: object) -> SimpleNamespace:
         ended: list[int] = []
         return SimpleNamespace(
-            host=host, stale=False, close=lambda: None, ended=ended, end_large=ended.append
+            host=host,
+            stale=False,
+            close=lambda: None,
+            ended=ended,
+            processes=SimpleNamespace(end_large=ended.append),
         )
 
     monkeypatch.setattr(place, "Replayer", replayer)

@@ -10,7 +10,7 @@ import treewright as package
 from tests.here import Program
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import verifying
-from treewright.lean.replay import Verdict
+from treewright.lean.verdict import Verdict
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.mcts.proving import Proving, SessionFactory, resume
-from treewright.lean.replay import Reason, Replayer, Verdict
+from treewright.lean.replay import Replayer
 from treewright.lean.types import SessionLost
+from treewright.lean.verdict import Reason, Verdict
 from treewright.mcts.records import VerdictReached
 from treewright.mcts.settings import Settings
 from treewright.mcts.targets import parse

@@ -64,7 +64,7 @@ def test_the_replay_check_is_there_before_it_is_needed(
     with Crew(home) as crew:
         session = crew.session()
         assert isinstance(session.start("True"), ProofState)
-        for start in crew.replayer.starts():
+        for start in crew.replayer.processes.starts():
             start()  # waits for the one that is being started, and starts none beside it
         assert len(started) == 4
         verdict = crew.replayer.theorem("True", "trivial")

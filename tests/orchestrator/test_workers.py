@@ -23,8 +23,8 @@ from treewright.cli.hosts import lean_access as opened_access
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import async_session
 from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Verdict
 from treewright.lean.types import Diagnostic, ProofState, SessionLost, TacticError
+from treewright.lean.verdict import Verdict
 from treewright.llm.endpoint import ChatError, Endpoint
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions

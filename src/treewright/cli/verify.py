@@ -64,7 +64,8 @@ def verify(
     from treewright.cli.lean import read_source
     from treewright.cli.projects import fresh_store, project_of
     from treewright.kernel import atomic
-    from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+    from treewright.lean.replay import Replayer
+    from treewright.lean.verdict import DEFAULT_AXIOMS
 
     if timeout <= 0:
         raise UsageError("--timeout must be positive")

@@ -16,7 +16,8 @@ from typing import Self
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.host import Host
 from treewright.lean.host_session import HostSession
-from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.lean.workspace.project import Project
 
 
@@ -35,7 +36,7 @@ class Crew:
         self.replayer = Replayer(host, axioms=axioms, project=project)
         self._starting = ThreadPoolExecutor(max(2, _cores()), thread_name_prefix="start")
         self._first: Future[HostSession] | None = self._starting.submit(self._new_session)
-        for start in self.replayer.starts():
+        for start in self.replayer.processes.starts():
             self._starting.submit(_quietly, start)
 
     def __enter__(self) -> Self:

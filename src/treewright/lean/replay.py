@@ -20,11 +20,8 @@ Whatever a text does to the process that reads it, the judge decides.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import cast
 
 import msgspec
 
@@ -39,70 +36,19 @@ from treewright.lean.certificate import (
 )
 from treewright.lean.difference import difference, new_errors
 from treewright.lean.host import Host, Lending
-from treewright.lean.host_session import HostSession, header_of
-from treewright.lean.judge import (
-    Judge,
-    JudgeTimeout,
-    OriginalError,
-    OriginalReader,
-    Reference,
-)
-from treewright.lean.kept import Kept
+from treewright.lean.host_session import header_of
+from treewright.lean.judge import Judge, JudgeTimeout, OriginalError, Reference
+from treewright.lean.judging_processes import JudgingProcesses
 from treewright.lean.originals import Originals
 from treewright.lean.process import NO_CODE
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.types import CheckResult, Ruling, SessionLost, Timeout
+from treewright.lean.verdict import DEFAULT_AXIOMS, Reason, Verdict
 from treewright.lean.workspace.project import Project
 
-DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
 GOAL_NAME = "treewright_goal"
-RECYCLE_AFTER = 200
-RECYCLE_HEAP_BYTES = 1_200_000_000
 LONGEST_DATA = 64 << 20
 _SORRY = re.compile(r"[sS]orry|[aA]dmit")
-
-Reason = Literal[
-    "proved",
-    "unchanged",
-    "escape",
-    "error",
-    "sorry",
-    "missing",
-    "statement",
-    "axiom",
-    "unsafe",
-    "kernel",
-    "data",
-    "timeout",
-    "lost",
-    "stale",
-    "original",
-]
-FAULTS = frozenset({"timeout", "lost", "stale"})
-"""Reasons that say nothing about the candidate: the same check may end otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether it is proved, and if not why, in one line. Only `Replayer` makes these."""
-
-    reason: Reason
-    detail: str = ""
-    axioms: tuple[str, ...] = ()
-    ms: float = 0.0
-    certificate: Certificate | None = None
-
-    @property
-    def proved(self) -> bool:
-        return self.reason == "proved"
-
-    @property
-    def is_fault(self) -> bool:
-        """Whether the check could not be made, so that there is no verdict at all."""
-        return self.reason in FAULTS
-
-    def __bool__(self) -> bool:
-        return self.proved
 
 
 def theorem_texts(
@@ -142,12 +88,8 @@ class Replayer:
         self._home = home
         self._axioms = axioms
         self._project = project
-        self._reader = Kept(lambda: HostSession(home, project=project))
-        self._original = Kept(lambda: OriginalReader(home, project))
-        self._originals = Originals(self._original)
-        self._judge = Kept(lambda: Judge(home.judging()))
-        self._side = _threads()
-        self._runs = 0
+        self.processes = JudgingProcesses(home, project)
+        self._originals = Originals(self.processes.original)
         self.stale = False
         """Whether a verdict was: then so are the next, since the host knows what was before."""
 
@@ -158,45 +100,8 @@ class Replayer:
         self.close()
 
     def close(self) -> None:
-        """Ends them. A check that runs in another thread ends as lost."""
-        self._end_processes()
-        self._side.shutdown(wait=True, cancel_futures=True)  # one may be starting aside
-        self._side = _threads()
-        self._end_processes()
-
-    def _end_processes(self) -> None:
-        """All at once: each takes a while to give its memory back."""
-        ending = [threading.Thread(target=kept.close) for kept in self._processes()]
-        for thread in ending:
-            thread.start()
-        for thread in ending:
-            thread.join()
-
-    def end_large(self, most_bytes: int) -> None:
-        """Ends those whose heap has grown beyond that: a heap never gets smaller again."""
-        for kept in self._processes():
-            if kept.heap_bytes > most_bytes:
-                kept.close()
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """Of the processes that run now."""
-        return tuple(pid for kept in self._processes() if (pid := kept.pid) is not None)
-
-    def _processes(self) -> tuple[Kept[Any], ...]:
-        return (self._reader, self._original, self._judge)
-
-    def starts(self) -> tuple[Callable[[], object], ...]:
-        """What starts each process if it is not there, in the order in which a check needs them."""
-        return (self._original.get, self._reader.get, self._judge.get)
-
-    def warm_up(self) -> None:
-        """Starts the processes, side by side."""
-        first, *rest = self.starts()
-        others = [self._side.submit(start) for start in rest]
-        first()
-        for other in others:
-            other.result()
+        """Ends its processes. A check that runs in another thread ends as lost."""
+        self.processes.close()
 
     def theorem(
         self,
@@ -236,7 +141,7 @@ class Replayer:
         policy = escapes.policy(changed, commands=declarations)
 
         def work() -> Verdict:
-            prepared = self._side.submit(self._originals.get, original, targets, timeout)
+            prepared = self.processes.aside(self._originals.get, original, targets, timeout)
             try:
                 read = self._read(candidate, policy, timeout)
             except _Ended:
@@ -260,7 +165,7 @@ class Replayer:
                 return Verdict("original", "nothing in the original is left to prove")
             data, imported = self._export(read, reference.targets, reference.stated, timeout)
             original_data = self._originals.meaning(known, imported, timeout)
-            judge = self._judge.get()
+            judge = self.processes.judge.get()
             ruling = judge.rule(reference, original_data, data, self._axioms, timeout)
             modules = self._modules(reference)
             certificate = self._certificate(judge, original, candidate, ruling, modules)
@@ -280,12 +185,14 @@ class Replayer:
         def work() -> Verdict:
             read = self._read(text, None, timeout)
             header = header_of(read.imports)
-            prepared = self._side.submit(self._originals.get, header, (), timeout)
+            prepared = self.processes.aside(self._originals.get, header, (), timeout)
             whole = msgspec.Raw(msgspec.json.encode(names))
             data, imported = self._export(read, whole, _NOTHING, timeout)
             bare = prepared.result()
             original = self._originals.meaning(bare, imported, timeout)
-            rulings = self._judge.get().rule_each(original, data, self._axioms, timeout, names)
+            rulings = self.processes.judge.get().rule_each(
+                original, data, self._axioms, timeout, names
+            )
             self._modules(bare.reference)
             verdicts.update({n: _verdict(r, read.ms) for n, r in zip(names, rulings, strict=True)})
             return Verdict("proved")
@@ -293,15 +200,11 @@ class Replayer:
         overall = self._guarded(work) if names else Verdict("proved")
         return verdicts if overall.proved else dict.fromkeys(names, overall)
 
-    # -- the two processes ----------------------------------------------------------------
+    # -- the processes ----------------------------------------------------------------
 
     def _guarded(self, work: Callable[[], Verdict]) -> Verdict:
         """Runs a check; whatever happens to the processes ends as a fault, not as a verdict."""
-        self.end_large(RECYCLE_HEAP_BYTES)
-        if self._runs >= RECYCLE_AFTER:
-            self._reader.close()
-            self._runs = 0
-        self._runs += 1
+        self.processes.renew()
         try:
             verdict = work()
         except _Ended as ended:
@@ -316,9 +219,11 @@ class Replayer:
             verdict = Verdict("lost", str(error))
         self.stale = self.stale or verdict.reason == "stale"
         if verdict.is_fault:
-            self._end_processes()  # they may be in any state: the next check gets others
+            self.processes.end()  # they may be in any state: the next check gets others
         elif self._originals.needs_another_reader:
-            self._side.submit(self._original.get)  # another one is there when it is needed
+            self.processes.aside(
+                self.processes.original.get
+            )  # another one is there when it is needed
         return verdict
 
     def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
@@ -361,7 +266,9 @@ class Replayer:
         self, candidate: str, policy: dict[str, object] | None, timeout: float
     ) -> CheckResult:
         """The candidate, elaborated under the policy in the process that is for that."""
-        result = self._reader.get().check_file(candidate, keep=True, policy=policy, timeout=timeout)
+        result = self.processes.reader.get().check_file(
+            candidate, keep=True, policy=policy, timeout=timeout
+        )
         if isinstance(result, Timeout):
             raise _Ended("timeout", f"the candidate did not elaborate in {timeout:g} s", result.ms)
         if isinstance(result, SessionLost) and result.reason.startswith(NO_CODE):
@@ -379,16 +286,12 @@ class Replayer:
     ) -> tuple[msgspec.Raw, msgspec.Raw]:
         """The terms that are handed over to the judge, and what of them is imported."""
         assert read.env is not None
-        reader = self._reader.get()
+        reader = self.processes.reader.get()
         data, imported = reader.export(read.env, whole, stated, timeout)
         reader.free_environment(read.env)
         if len(data) > LONGEST_DATA:
             raise _Ended("data", f"what it rests on is more than {LONGEST_DATA >> 20} MB of terms")
         return data, imported
-
-
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=2, thread_name_prefix="judge")
 
 
 _NOTHING = msgspec.Raw(b"[]")

@@ -13,8 +13,9 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.backend import choose
 from treewright.lean.projects import open_lean
-from treewright.lean.replay import DEFAULT_AXIOMS, Replayer, Verdict
+from treewright.lean.replay import Replayer
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
+from treewright.lean.verdict import DEFAULT_AXIOMS, Verdict
 
 
 class NoVerdict(TreewrightError):

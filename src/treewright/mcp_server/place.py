@@ -18,8 +18,9 @@ from typing import TypeVar
 from treewright.lean.host import Host
 from treewright.lean.host_session import HostSession
 from treewright.lean.kept import Kept
-from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+from treewright.lean.replay import Replayer
 from treewright.lean.session import MissingModule
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.lean.workspace.project import Project
 from treewright.mcp_server.call import Call
 
@@ -131,7 +132,7 @@ class Place:
             finally:
                 if not kept:
                     replayer.close()
-                replayer.end_large(MOST_HEAP_BYTES)
+                replayer.processes.end_large(MOST_HEAP_BYTES)
                 if replayer.stale:
                     bench.renew()
 
@@ -163,7 +164,7 @@ class Place:
                 for each in made[1:]:
                     each.close()
                 _end_if_large(made[0])
-                replayer.end_large(MOST_HEAP_BYTES)
+                replayer.processes.end_large(MOST_HEAP_BYTES)
                 if replayer.stale:
                     bench.renew()
 

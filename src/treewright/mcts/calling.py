@@ -18,7 +18,7 @@ from treewright.lean.backend import choose
 from treewright.lean.crew import Crew
 from treewright.lean.host import Host
 from treewright.lean.projects import open_lean
-from treewright.lean.replay import DEFAULT_AXIOMS
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.mcts import layout, run, targets
 from treewright.mcts.proving import Proving
 from treewright.mcts.run import RunResult

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError
-from treewright.lean.replay import GOAL_NAME, Verdict, theorem_texts
+from treewright.lean.replay import GOAL_NAME, theorem_texts
+from treewright.lean.verdict import Verdict
 from treewright.mcts import layout
 from treewright.mcts.settings import StatementTarget, Target
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from treewright.lean import sorries
-from treewright.lean.replay import GOAL_NAME, Replayer, Verdict
+from treewright.lean.replay import GOAL_NAME, Replayer
 from treewright.lean.session import LeanError
 from treewright.lean.sorries import Sorry
+from treewright.lean.verdict import Verdict
 from treewright.mcts.records import CheckAnswer, GoalStatus
 from treewright.mcts.settings import FileTarget, StatementTarget, Target
 from treewright.mcts.targets import GoalSpec

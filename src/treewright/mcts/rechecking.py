@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import Verdict
 from treewright.mcts.records import VerdictReached
 from treewright.mcts.run import copy_of
 from treewright.mcts.settings import StatementTarget, Target

@@ -15,8 +15,8 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
-from treewright.lean.replay import FAULTS
 from treewright.lean.sorries import patch_of
+from treewright.lean.verdict import FAULTS
 from treewright.mcts import layout
 from treewright.mcts.records import GoalStatus, PartialProof, TraceLine, VerdictReached
 from treewright.mcts.settings import (

@@ -10,7 +10,7 @@ import msgspec
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.rundir import RunEnvironment
-from treewright.lean.replay import DEFAULT_AXIOMS
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.llm.endpoint import Endpoint
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.learning import Lesson

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import sorries
 from treewright.lean.certificate import digest
-from treewright.lean.replay import Replayer, Verdict, theorem_texts
+from treewright.lean.replay import Replayer, theorem_texts
 from treewright.lean.sorries import Sorry
+from treewright.lean.verdict import Verdict
 from treewright.mcts.records import CheckAnswer
 from treewright.mcts.settings import StatementTarget
 from treewright.mcts.targets import Negation

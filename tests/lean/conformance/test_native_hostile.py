@@ -11,7 +11,8 @@ import pytest
 from tests.lean import lying_module, native_projects
 from treewright.lean.judge import Judge
 from treewright.lean.native.host import NativeHost
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import Verdict
 
 
 def adds(name: str, type_: str) -> str:

@@ -28,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_second_verdict_reads_the_original_no_more(check: Replayer, asked: list[str]) -> None:
-    check.warm_up()
+    check.processes.warm_up()
     original = ORIGINAL.replace("1 + 1", "1 + 1 + 0")
     asked.clear()
     for proof, reason in (("rfl", "proved"), ("decide", "proved"), ("exact wrong", "error")):
@@ -65,18 +65,18 @@ def test_who_may_read_no_other_is_asked_about_the_same(
     """Lean has started a thread for it, or has run its code: such a process is replaced."""
     check.text(ORIGINAL, ORIGINAL.replace("by sorry", "trivial"), ["b"])
     monkeypatch.setattr(originals, "WORTH_KEEPING_MS", 0.0)
-    read = check._original.get().pid
+    read = check.processes.original.get().pid
     for target in ("a", "b"):
         at = SPENT.index("by sorry", SPENT.index(f"theorem {target}"))
         candidate = SPENT[:at] + "rfl" + SPENT[at + len("by sorry") :]
         verdict = check.text(SPENT, candidate, [target])
         assert verdict.proved, verdict
-        assert check._original.pid == read
+        assert check.processes.original.pid == read
     assert check.text(ORIGINAL, ORIGINAL.replace("sorry", "rfl", 1), ["a"]).proved
     if check._home.backend == "native":
         other = ORIGINAL.replace("True", "3 = 3")
         assert check.text(other, other.replace("by sorry", "rfl"), ["b"]).proved
-        assert check._original.pid != read
+        assert check.processes.original.pid != read
 
 
 def test_originals_are_forgotten_when_there_are_too_many(

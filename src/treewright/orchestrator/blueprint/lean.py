@@ -6,10 +6,11 @@ from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.host_session import HostSession
-from treewright.lean.replay import DEFAULT_AXIOMS, Replayer
+from treewright.lean.replay import Replayer
 from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import lean_files
 from treewright.lean.types import AuditReport, CheckResult, TacticError
+from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.orchestrator.api import has_table, reading
 from treewright.orchestrator.blueprint.sync import State
 

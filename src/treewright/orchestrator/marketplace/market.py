@@ -22,10 +22,11 @@ from treewright.lean.host import Host
 from treewright.lean.host_session import HostSession
 from treewright.lean.inputs import header_of
 from treewright.lean.projects import open_project
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
+from treewright.lean.verdict import Verdict
 from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.workspace.project import Project
-from treewright.orchestrator.ledger.store import DEFAULT_PATH
+from treewright.orchestrator.ledger.file import DEFAULT_PATH
 from treewright.orchestrator.marketplace.tickets import (
     NewTicket,
     Ticket,

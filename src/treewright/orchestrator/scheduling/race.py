@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.replay import Verdict
+from treewright.lean.verdict import Verdict
 from treewright.mcts.learning import Lesson
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.counting import TRIALS

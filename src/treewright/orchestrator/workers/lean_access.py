@@ -21,8 +21,9 @@ from treewright.lean.host_session import HostSession
 from treewright.lean.native.toolchain import find_project
 from treewright.lean.pool import LeanPool
 from treewright.lean.projects import open_project
-from treewright.lean.replay import Replayer, Verdict
+from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError
+from treewright.lean.verdict import Verdict
 from treewright.lean.wasm.install import ensure_installed
 from treewright.lean.workspace.ordering import by_written_imports
 from treewright.lean.workspace.project import Announce, Project
