@@ -24,8 +24,9 @@ from benchmarks.measure import Row, Table, medians, render, seconds, take_turns
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank, read_bank
+from treewright.orchestrator.ledger.attempts import Attempt
 from treewright.orchestrator.ledger.file import open_ledger
-from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.bench import run_bank
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle

@@ -12,7 +12,8 @@ import pytest
 from treewright.kernel.errors import StorageError
 from treewright.orchestrator import api
 from treewright.orchestrator.ledger import migrations
-from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import StrategyType
 

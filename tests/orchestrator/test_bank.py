@@ -17,7 +17,8 @@ from treewright.kernel.errors import UsageError
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
 from treewright.orchestrator.goals.difficulty import estimate
-from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.bench import run_bank
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Result, StrategyType

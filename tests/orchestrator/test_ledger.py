@@ -12,7 +12,8 @@ import pytest
 
 from treewright.kernel.errors import LockActive, StorageError
 from treewright.orchestrator.ledger import migrations
-from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.bandit import Arm
 from treewright.orchestrator.types import Goal, Place, StrategyType
 

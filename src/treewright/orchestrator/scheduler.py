@@ -20,7 +20,8 @@ from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator import strategies
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
 from treewright.orchestrator.ledger.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
-from treewright.orchestrator.ledger.store import DEFAULT_PATH, Ledger
+from treewright.orchestrator.ledger.file import DEFAULT_PATH
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.bandit import Bandit
 from treewright.orchestrator.scheduling.dispatch import Dispatch
 from treewright.orchestrator.scheduling.lanes import Lanes, Ticket

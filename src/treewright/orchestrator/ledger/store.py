@@ -6,12 +6,11 @@ threads may share it. The tables are described in docs/ledger.md; other programs
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -19,7 +18,9 @@ from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.mcts.learning import Lesson
 from treewright.orchestrator.goals import normalise
-from treewright.orchestrator.ledger import lessons
+from treewright.orchestrator.ledger import attempts as table
+from treewright.orchestrator.ledger import lessons, tactic_cache
+from treewright.orchestrator.ledger.attempts import Attempt, StoredProof
 from treewright.orchestrator.ledger.counting import (
     IS_TRIAL,
     STUB_TOOLCHAIN,
@@ -36,55 +37,6 @@ from treewright.orchestrator.ledger.file import (
 from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.types import Goal, StrategyType
 
-Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
-"""`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
-way (Lean ended, an exception). `unavailable`: nothing was tried, because a part of the strategy
-was missing."""
-
-
-class StoredProof(msgspec.Struct, frozen=True):
-    """A success as the file has it: a claim, until the replay check has seen it."""
-
-    attempt: int
-    goal_id: str
-    tactics: tuple[str, ...]
-
-
-class Attempt(msgspec.Struct, frozen=True):
-    """One row of `attempts`. `key` makes recording it a second time a no-op."""
-
-    key: str
-    run_id: str
-    goal_id: str
-    goal_hash: str
-    goal_text: str
-    goal_class: str
-    strategy: str
-    status: Status
-    time_seconds: float
-    cpu_seconds: float
-    budget: float
-    toolchain: str
-    imports: tuple[str, ...]
-    tactics: tuple[str, ...] = ()
-    subgoals: tuple[str, ...] = ()
-    error: str | None = None
-    metadata: dict[str, Any] = {}
-    target_hash: str = ""
-    lessons: tuple[Lesson, ...] = ()
-
-    @property
-    def success(self) -> bool:
-        return self.status == "proved"
-
-
-_INSERT = """
-INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_class, strategy,
-    success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
-    error, metadata, timestamp, target_hash)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (attempt_key) WHERE attempt_key IS NOT NULL DO NOTHING
-"""
 _LEARN = f"""
 INSERT INTO bandit (goal_class, strategy, success_rate, seconds, trials, successes)
 VALUES (?1, ?2, {1 - ALPHA} * {PRIOR_SUCCESS} + {ALPHA} * ?3, ?4, 1, ?3)
@@ -94,14 +46,6 @@ ON CONFLICT (goal_class, strategy) DO UPDATE SET
     trials = trials + 1,
     successes = successes + ?3
 """  # noqa: S608 - the numbers are constants of the bandit
-_CACHE = """
-INSERT INTO tactic_cache
-    (goal_hash, goal_text, tactics, success_rate, avg_time, use_count, last_used, target_hash)
-VALUES (?, ?, ?, ?, ?, 0, ?, ?)
-ON CONFLICT (goal_hash) DO UPDATE SET tactics = excluded.tactics,
-    success_rate = excluded.success_rate, avg_time = excluded.avg_time,
-    last_used = excluded.last_used
-"""
 
 
 class Ledger:
@@ -185,7 +129,7 @@ class Ledger:
         errors = errors_for_people(self.path, self._wait)
         with self._lock, errors, database.transaction(self._connection):
             for attempt in attempts:
-                if self._connection.execute(_INSERT, _row(attempt)).rowcount == 1:
+                if table.add(self._connection, attempt):
                     self._learn(attempt)
                     lessons.add(self._connection, attempt.lessons)
                     self._remember(attempt)
@@ -203,17 +147,15 @@ class Ledger:
     def _remember(self, attempt: Attempt) -> None:
         if not attempt.success or not attempt.tactics or attempt.strategy == StrategyType.CACHE:
             return
-        self._connection.execute(
-            _CACHE,
-            _cache_row(
-                attempt.goal_hash,
-                attempt.target_hash or attempt.goal_hash,
-                attempt.goal_text,
-                attempt.tactics,
-                1.0,
-                attempt.time_seconds,
-            ),
+        kept = tactic_cache.keeping(
+            attempt.goal_hash,
+            attempt.target_hash or attempt.goal_hash,
+            attempt.goal_text,
+            attempt.tactics,
+            1.0,
+            attempt.time_seconds,
         )
+        self._connection.execute(*kept)
 
     def arms(self) -> dict[tuple[str, str], Arm]:
         """What is known of each strategy, per goal class; the class "" is all goals.
@@ -257,7 +199,7 @@ class Ledger:
     ) -> None:
         text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
         hashes = self.hash_goal(goal), self.hash_goal(target)
-        self._write(_CACHE, _cache_row(*hashes, text, tactics, success_rate, avg_time))
+        self._write(*tactic_cache.keeping(*hashes, text, tactics, success_rate, avg_time))
 
     def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
         """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal.
@@ -265,26 +207,13 @@ class Ledger:
         For a text that is not there by itself: of what closed a goal with this text in some
         context, the most reliable first.
         """
-        wanted = self.hash_goal(goal)
-        rows = self.query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [wanted])
-        if not rows and not isinstance(goal, Goal):
-            rows = self.query(
-                "SELECT * FROM tactic_cache WHERE target_hash = ? "
-                "ORDER BY success_rate DESC, goal_hash LIMIT 1",
-                [wanted],
-            )
-        if not rows:
-            return None
-        return {**dict(rows[0]), "tactics": self._tactics(rows[0])}
+        wanted, by_text = self.hash_goal(goal), not isinstance(goal, Goal)
+        found = tactic_cache.find(self.query, wanted, in_any_context=by_text)
+        return None if found is None else {**dict(found), "tactics": self._tactics(found)}
 
     def note_cache_use(self, goal: Goal | str, *, success: bool, seconds: float) -> None:
-        """The cached tactics were tried: their rate and time move by the same α as the bandit."""
-        self._write(
-            f"UPDATE tactic_cache SET use_count = use_count + 1, last_used = ?, success_rate = "  # noqa: S608
-            f"{1 - ALPHA} * success_rate + {ALPHA} * ?, avg_time = {1 - ALPHA} * avg_time + "
-            f"{ALPHA} * ? WHERE goal_hash = ?",
-            [timestamp(), int(success), seconds, self.hash_goal(goal)],
-        )
+        """The cached tactics were tried."""
+        self._write(*tactic_cache.using(self.hash_goal(goal), success=success, seconds=seconds))
 
     # -- proofs of an earlier process ----------------------------------------------------
 
@@ -355,40 +284,3 @@ class Ledger:
     def _write(self, sql: str, values: Sequence[object]) -> None:
         with self._lock, errors_for_people(self.path, self._wait):
             self._connection.execute(sql, values)
-
-
-def _cache_row(
-    goal_hash: str,
-    target_hash: str,
-    text: str,
-    tactics: Sequence[str],
-    success_rate: float,
-    avg_time: float,
-) -> tuple[object, ...]:
-    as_json = json.dumps(list(tactics), ensure_ascii=False)
-    return (goal_hash, text, as_json, success_rate, avg_time, timestamp(), target_hash)
-
-
-def _row(attempt: Attempt) -> tuple[object, ...]:
-    return (
-        attempt.key,
-        attempt.run_id,
-        attempt.goal_id,
-        attempt.goal_hash,
-        attempt.goal_text,
-        attempt.goal_class,
-        attempt.strategy,
-        int(attempt.success),
-        attempt.status,
-        attempt.time_seconds,
-        attempt.cpu_seconds,
-        attempt.budget,
-        attempt.toolchain,
-        " ".join(attempt.imports),
-        json.dumps(attempt.tactics, ensure_ascii=False),
-        json.dumps(attempt.subgoals, ensure_ascii=False),
-        attempt.error,
-        msgspec.json.encode(attempt.metadata).decode(),
-        timestamp(),
-        attempt.target_hash or attempt.goal_hash,
-    )

@@ -11,7 +11,8 @@ import queue
 import threading
 from collections.abc import Callable
 
-from treewright.orchestrator.ledger.store import Attempt, Ledger
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.store import Ledger
 
 _MOST_AT_ONCE = 512
 _Entry = tuple[Attempt, asyncio.AbstractEventLoop, "asyncio.Future[None]"]

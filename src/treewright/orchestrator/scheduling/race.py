@@ -18,8 +18,9 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.verdict import Verdict
 from treewright.mcts.learning import Lesson
 from treewright.orchestrator.config import OrchestratorConfig
+from treewright.orchestrator.ledger.attempts import Attempt, Status
 from treewright.orchestrator.ledger.counting import TRIALS
-from treewright.orchestrator.ledger.store import Attempt, Ledger, Status
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.ledger.writer import LedgerWriter
 from treewright.orchestrator.scheduling.bandit import Bandit
 from treewright.orchestrator.types import Goal, Result, StrategyType
