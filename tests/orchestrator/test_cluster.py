@@ -25,7 +25,8 @@ from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.background import Background, Proved
 from treewright.orchestrator.running.bench import BankResults, run_bank
 from treewright.orchestrator.running.placing import attempting
-from treewright.orchestrator.scheduler import Attempting, Scheduler, StrategyType
+from treewright.orchestrator.scheduler import Scheduler, StrategyType
+from treewright.orchestrator.scheduling.dispatch import Attempting
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 MICRO = StrategyType.MICRO

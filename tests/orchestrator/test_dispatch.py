@@ -17,7 +17,8 @@ from treewright.kernel.executors.inline import InlineExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.placing import attempting
-from treewright.orchestrator.scheduler import Attempting, Goal, Result, Scheduler, StrategyType
+from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
+from treewright.orchestrator.scheduling.dispatch import Attempting
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers.trying import AttemptRequest, Tried
 

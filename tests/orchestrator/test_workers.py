@@ -31,7 +31,7 @@ from treewright.mcts.sources.base import Suggestions
 from treewright.orchestrator import checkup, strategies
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.marketplace.market import Marketplace
-from treewright.orchestrator.scheduler import beside
+from treewright.orchestrator.scheduling.dispatch import beside
 from treewright.orchestrator.strategies import Tools
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers import copilot, dojo, search, sketch

@@ -54,7 +54,7 @@ def bg(
     from treewright.orchestrator.ledger.store import Ledger
     from treewright.orchestrator.running.background import Background
     from treewright.orchestrator.running.placing import attempting
-    from treewright.orchestrator.scheduler import Attempting
+    from treewright.orchestrator.scheduling.dispatch import Attempting
 
     if not project.exists():
         raise UsageError(f"there is no {project}")

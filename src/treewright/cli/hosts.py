@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from treewright.lean.wasm.install import Progress
     from treewright.lean.workspace.project import Project
     from treewright.orchestrator.config import OrchestratorConfig
-    from treewright.orchestrator.scheduler import Attempting
+    from treewright.orchestrator.scheduling.dispatch import Attempting
     from treewright.orchestrator.workers.lean_access import LeanAccess
 
 BACKENDS = ("auto", "wasm", "native")

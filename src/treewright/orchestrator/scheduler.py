@@ -10,56 +10,34 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
-from treewright.kernel.executors.registry import Make
-from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator import strategies
 from treewright.orchestrator.config import OrchestratorConfig, from_profile
 from treewright.orchestrator.ledger.counting import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger
 from treewright.orchestrator.ledger.file import DEFAULT_PATH
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.bandit import Bandit
-from treewright.orchestrator.scheduling.dispatch import Dispatch
-from treewright.orchestrator.scheduling.lanes import Lanes, Ticket
+from treewright.orchestrator.scheduling.dispatch import Attempting, Dispatch, beside
+from treewright.orchestrator.scheduling.lanes import Lanes
 from treewright.orchestrator.scheduling.race import Attempts, Verify
 from treewright.orchestrator.scheduling.stopping import unless_set
 from treewright.orchestrator.scheduling.throttle import Throttle
+from treewright.orchestrator.scheduling.working_off import Observer, WorkingOff
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker
 from treewright.orchestrator.workers.factory import make_workers
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import Meter
 from treewright.orchestrator.workers.stub import StubWorker
-from treewright.orchestrator.workers.trying import AttemptRequest, Strategies, Tried
+from treewright.orchestrator.workers.trying import AttemptRequest, Strategies
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
 
 CACHE_THRESHOLD = 0.7
-_MOST_RETRIES = 3
 _PROGRESS_EVERY = 50
-T = TypeVar("T")
-Observer = Callable[[Goal, Result], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempting:
-    """What makes a scheduler's executor, and whether attempts then run in other processes."""
-
-    make: Make[AttemptRequest, Tried]
-    elsewhere: bool = False
-
-    def lean_sessions(self, config: OrchestratorConfig) -> int:
-        """Sessions of this process. To read goals for the replay check one is enough."""
-        return 1 if self.elsewhere else config.lean_sessions
-
-
-def beside(config: OrchestratorConfig) -> Attempting:
-    """Attempts in threads of this process."""
-    return Attempting(lambda work: ThreadExecutor(work, config.attempts_at_once))
 
 
 class Scheduler:
@@ -296,75 +274,12 @@ class Scheduler:
     ) -> dict[str, Result]:
         """Works until the queue is empty and every goal has a result, or until `shutdown`."""
         lanes: Lanes[Goal] = Lanes(self.config.max_light, self.config.max_heavy)
-        running: dict[asyncio.Task[Result], Ticket[Goal]] = {}
-        finished: list[asyncio.Task[Result]] = []
-        results: dict[str, Result] = {}
-        wake = asyncio.Event()
-
-        def ended(task: asyncio.Task[Result]) -> None:
-            finished.append(task)
-            wake.set()
-
-        try:
-            while not self._stopping.is_set():
-                while not queue.empty():
-                    goal = queue.get_nowait()
-                    lanes.submit(goal, heavy=goal.heavy)
-                if (ticket := lanes.admit(time.monotonic())) is not None:
-                    if await unless_set(self._stopping, self.throttle.pause()) is None:
-                        break
-                    task = asyncio.create_task(self.run_goal(ticket.item))
-                    running[task] = ticket
-                    task.add_done_callback(ended)
-                elif not running and not lanes.waiting and queue.empty():
-                    break
-                else:
-                    await unless_set(self._stopping, _within(wake.wait(), lanes.next_due))
-                    wake.clear()
-                # Also while starting others waits: a result is not kept from the observer.
-                while finished:
-                    task = finished.pop()
-                    self._settle(task, running.pop(task), lanes, results, on_result)
-        finally:
-            for task in running:
-                task.cancel()
-            if running:
-                await asyncio.wait(running)
-        for task, ticket in running.items():
-            if not task.cancelled() and task.exception() is None and task.result().success:
-                self._settle(task, ticket, lanes, results, on_result)
-        return results
-
-    def _settle(
-        self,
-        task: asyncio.Task[Result],
-        ticket: Ticket[Goal],
-        lanes: Lanes[Goal],
-        results: dict[str, Result],
-        on_result: Observer | None,
-    ) -> None:
-        result = task.result()
-        if result.metadata.get("kind") == UNAVAILABLE and ticket.retries < _MOST_RETRIES:
-            lanes.retry(ticket, time.monotonic())
-            return
-        lanes.release(ticket)
-        results[ticket.item.id] = result
-        if on_result is not None:
-            on_result(ticket.item, result)
+        work = WorkingOff(self.run_goal, lanes, self.throttle, self._stopping, on_result)
+        return await work.all_of(queue)
 
     def shutdown(self) -> None:
         """Stops `process_queue`: what runs is cancelled, recorded as such, and can go on later."""
         self._stopping.set()
-
-
-async def _within(work: Awaitable[T], due: float | None) -> T | None:
-    """`work`, but no longer than until `due` (of `time.monotonic`)."""
-    if due is None:
-        return await work
-    try:
-        return await asyncio.wait_for(work, max(0.0, due - time.monotonic()))
-    except TimeoutError:
-        return None
 
 
 def _summary(failures: list[Result]) -> Result:

@@ -26,7 +26,8 @@ from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduler import Attempting, Scheduler, beside
+from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.scheduling.dispatch import Attempting, beside
 from treewright.orchestrator.scheduling.stopping import stopping_on_signals, unless_set
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess

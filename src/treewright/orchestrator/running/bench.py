@@ -20,8 +20,10 @@ from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
 from treewright.orchestrator.ledger.counting import total
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduler import Attempting, Observer, Scheduler
+from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.scheduling.dispatch import Attempting
 from treewright.orchestrator.scheduling.stopping import stopping_on_signals
+from treewright.orchestrator.scheduling.working_off import Observer
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 

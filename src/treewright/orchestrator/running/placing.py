@@ -11,7 +11,7 @@ import msgspec
 from treewright.kernel.executors import registry
 from treewright.kernel.executors.base import Done, Executor
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.scheduler import Attempting
+from treewright.orchestrator.scheduling.dispatch import Attempting
 from treewright.orchestrator.workers.remote import RemoteAttempt, attempt_there
 from treewright.orchestrator.workers.trying import AttemptRequest, Tried
 

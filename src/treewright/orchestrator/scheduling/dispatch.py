@@ -13,11 +13,15 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
 
 from treewright.kernel.executors.base import Done, Executor, NotBegun, WorkerLost
+from treewright.kernel.executors.registry import Make
+from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.types import Result
 from treewright.orchestrator.workers import trying
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, failed
@@ -32,6 +36,23 @@ LONGEST_GOODBYE_SECONDS = 30.0
 _NOTICEABLE_SECONDS = 0.05
 """A queue that is left sooner was none."""
 _TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Attempting:
+    """What makes a scheduler's executor, and whether attempts then run in other processes."""
+
+    make: Make[AttemptRequest, Tried]
+    elsewhere: bool = False
+
+    def lean_sessions(self, config: OrchestratorConfig) -> int:
+        """Sessions of this process. To read goals for the replay check one is enough."""
+        return 1 if self.elsewhere else config.lean_sessions
+
+
+def beside(config: OrchestratorConfig) -> Attempting:
+    """Attempts in threads of this process."""
+    return Attempting(lambda work: ThreadExecutor(work, config.attempts_at_once))
 
 
 class Dispatch:
