@@ -10,7 +10,7 @@ import pytest
 
 from tests.here import run_here
 from tests.mcts.report_sample import write_sample
-from treewright.cli.prove import settings_of
+from treewright.cli.prove_settings import settings_of
 from treewright.kernel.errors import UsageError
 from treewright.lean import backend
 from treewright.mcts.settings import read_run, write_run

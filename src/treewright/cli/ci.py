@@ -61,7 +61,7 @@ def ci(directory: Path, base: str, fail_on: Any, as_json: bool, **given: Any) ->
     from treewright.ci.changes import changed_since
     from treewright.ci.findings import fails
     from treewright.ci.runner_files import write_findings
-    from treewright.cli.prove import settings_of
+    from treewright.cli.prove_settings import settings_of
 
     for name in ("budget", "timeout"):
         if not math.isfinite(given[name]):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from treewright.lean.host import Host
     from treewright.lean.wasm.install import Progress
     from treewright.lean.workspace.project import Project
+    from treewright.mcts.settings import RunRecord, Target
     from treewright.orchestrator.config import OrchestratorConfig
     from treewright.orchestrator.scheduling.dispatch import Attempting
     from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -69,6 +70,22 @@ def opened_lean(
     start = path.resolve()
     choice = chosen(requested, sandbox, start if start.is_dir() else start.parent)
     return open_lean(choice, start, announce, progress_of(choice))
+
+
+def lean_for(
+    target: Target, requested: str | None, sandbox: bool | None
+) -> tuple[Host, Project | None]:
+    """The Lean for a target; with the bundled one, the Lake project of the file to prove."""
+    from treewright.mcts.settings import FileTarget
+
+    if isinstance(target, FileTarget):
+        return opened_lean(requested, sandbox, Path(target.path))
+    return opened_host(requested, sandbox), None
+
+
+def lean_of_run(record: RunRecord, sandbox: bool | None = None) -> tuple[Host, Project | None]:
+    """The kind of Lean that a run was made with."""
+    return lean_for(record.target, record.lean.backend, sandbox)
 
 
 def host_of(choice: Choice) -> Host:

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import os
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from treewright.cli.hosts import host_options, opened_host
+from treewright.cli.hosts import host_options, lean_for, lean_of_run
 from treewright.cli.output import echo
-from treewright.cli.prove_cells import CELL_FLAGS, CommandWithCells, cell_options, cells_of
+from treewright.cli.prove_cells import CommandWithCells, cell_options
+from treewright.cli.prove_settings import only, settings_of
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.mcts import layout
 from treewright.search.andor import policies
-from treewright.search.registry import given_options, in_words
+from treewright.search.registry import in_words
 
 if TYPE_CHECKING:
-    from msgspec import UnsetType
-
     from treewright.lean.host import Host
-    from treewright.lean.session import LeanSession
     from treewright.lean.workspace.project import Project
-    from treewright.mcts.learning import Lesson
     from treewright.mcts.proving import Proving
     from treewright.mcts.run import RunResult
-    from treewright.mcts.settings import RunRecord, Settings, Target
+    from treewright.mcts.settings import RunRecord, Settings
 
 _positive = click.IntRange(min=1)
 _share = click.FloatRange(0.0, 1.0)
 _seconds = click.FloatRange(min=0.0, min_open=True)
 _file = click.Path(path_type=Path, dir_okay=False)
 
-_POLICY = (
-    "exploration", "first_play", "backup", "discount", "widen_base", "widen_scale", "widen_power",
-)  # fmt: skip
 _WITH_RESUME = ("resume", "as_json", "in_place", "force", "sandbox", "warm")
 _WITH_SERVE = ("serve", "idle")
 _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sandbox")
@@ -114,13 +105,13 @@ def prove(**given: Any) -> None:
     """
     flags = {name: value for name, value in given.items() if value not in (None, ())}
     if "serve" in flags or "idle" in flags:
-        _only(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
+        only(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
         from treewright.cli.prove_serve import serve
 
         serve(flags)
         return
     if "experiment" in flags:
-        _only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
+        only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
         from treewright.cli.prove_experiment import experiment
 
         experiment(flags)
@@ -163,7 +154,7 @@ def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, 
     from treewright.mcts.settings import read_run
 
     if "resume" in flags:
-        _only(flags, _WITH_RESUME, "--resume takes its settings from the run")
+        only(flags, _WITH_RESUME, "--resume takes its settings from the run")
         directory = run.locate(flags["resume"], Path.cwd())
         record = read_run(directory / layout.RUN)
         host, project = lean_of_run(record, flags.get("sandbox"))
@@ -175,7 +166,7 @@ def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, 
         raise UsageError("--in-place changes a file; there is none with --statement")
     settings = settings_of(flags)
     run.require_free(Path.cwd(), flags.get("run_id"))
-    host, project = _lean_for(target, flags.get("requested"), flags.get("sandbox"))
+    host, project = lean_for(target, flags.get("requested"), flags.get("sandbox"))
     proving = stack.enter_context(_proving(host, project, settings, stack, flags))
     if flags.get("library", True):
         from treewright.cli.prove_serve import announce
@@ -211,88 +202,6 @@ def _say_where(record: RunRecord, directory: Path) -> None:
     echo(f"run {record.run_id}: {record.settings.searcher}, {directory}", err=True)
 
 
-def settings_of(flags: dict[str, Any]) -> Settings:
-    """Flags of one mode in the other are an error, so that none is silently without effect."""
-    from treewright.llm.endpoint import require_no_password
-    from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
-
-    mode = flags.get("mode", "centralized")
-    for name in CELL_FLAGS if mode == "centralized" else ():
-        if name in flags:
-            raise UsageError(f"{_flag(name)} means something only with --mcts-mode distributed")
-    for name in ("time_limit", "step_timeout"):
-        if not math.isfinite(flags.get(name, 1.0)):
-            raise UsageError(f"{_flag(name)} must be a number of seconds")
-    if ("llm_url" in flags) != ("llm_model" in flags):
-        raise UsageError("--llm-url and --llm-model go together")
-    key_env = flags.get("llm_key_env")
-    if key_env is not None and "llm_url" not in flags:
-        raise UsageError("--llm-key-env is for --llm-url")
-    if key_env is not None and not os.environ.get(key_env, "").strip():
-        raise UsageError(f"{key_env} is not set; it was to hold the key for --llm-url")
-    endpoint = None
-    if "llm_url" in flags:
-        require_no_password(flags["llm_url"])
-        endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"], key_env)
-    tactics = flags.get("tactics")
-    premises = flags.get("premises")
-    sources = SourceSettings(
-        tactics=_read(tactics) if tactics else None,
-        premises=str(premises) if premises else None,
-        cache=str(flags["ledger"]) if "ledger" in flags else None,
-        endpoint=endpoint,
-        advice=flags.get("advice", False),
-        noise=flags.get("noise", SourceSettings().noise),
-        known=True,
-        learned=_lessons(flags.get("ledger")),
-    )
-    return Settings(
-        mode=mode,
-        policy=_policy(flags, mode),
-        sources=sources,
-        cells=cells_of(flags) if mode == "distributed" else None,
-        axioms=_axioms(flags["axioms"]) if "axioms" in flags else Settings().axioms,
-        **_some(flags, "simulations", "time_limit", "step_timeout", "seed", "batch", "refute"),
-    )
-
-
-def _lessons(path: Path | None) -> tuple[Lesson, ...] | UnsetType:
-    """What the searches in a ledger teach: part of the run's settings from now on."""
-    from msgspec import UNSET
-
-    if path is None:
-        return UNSET
-    from treewright.mcts.sources.opening import existing
-    from treewright.orchestrator.ledger.store import Ledger
-
-    with Ledger(existing(str(path))) as ledger:
-        return ledger.lessons()
-
-
-def _policy(flags: dict[str, Any], mode: str) -> policies.Policy:
-    """Flags that are shorthand for a setting, and settings by name; none of them twice."""
-    if mode == "distributed" and "policy" in flags:
-        raise UsageError("--policy is for one searcher; cells choose by --algotypes")
-    options = _some(flags, *_POLICY)
-    for name, value in given_options(flags.get("policy_options", ())).items():
-        if name in options:
-            raise UsageError(f"{name!r} is given twice: by {_flag(name)} and --policy-option")
-        options[name] = value
-    for name, value in options.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            where = _flag(name) if name in flags else f"--policy-option {name}"
-            raise UsageError(f"{where} must be a number")
-    return policies.make(flags.get("policy", policies.Mcts.name), options)
-
-
-def _axioms(text: str) -> tuple[str, ...]:
-    """The names in `--axioms`, in order."""
-    names = {name.strip() for name in text.split(",")} - {""}
-    if "sorryAx" in names:
-        raise UsageError("--axioms cannot allow sorryAx: a proof with sorry is none")
-    return tuple(sorted(names))
-
-
 def _prove(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[RunResult, bool]:
     """What came of the run, and whether somebody stopped it."""
     from treewright.cli.signals import cancel_on_signals
@@ -300,29 +209,6 @@ def _prove(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[Ru
     with cancel_on_signals() as cancel:
         proving.stop_asked = cancel.is_set
         return proving.go_on(directory, force=bool(flags.get("force"))), cancel.is_set()
-
-
-def _lean_for(
-    target: Target, requested: str | None, sandbox: bool | None
-) -> tuple[Host, Project | None]:
-    """The Lean for a target; with the bundled one, the Lake project of the file to prove."""
-    from treewright.cli.hosts import opened_lean
-    from treewright.mcts.settings import FileTarget
-
-    if isinstance(target, FileTarget):
-        return opened_lean(requested, sandbox, Path(target.path))
-    return opened_host(requested, sandbox), None
-
-
-def lean_of_run(record: RunRecord, sandbox: bool | None = None) -> tuple[Host, Project | None]:
-    """The kind of Lean that a run was made with."""
-    return _lean_for(record.target, record.lean.backend, sandbox)
-
-
-def sessions_of(host: Host, project: Project | None = None) -> Callable[[], LeanSession]:
-    from treewright.lean.host_session import HostSession
-
-    return lambda: HostSession(host, project=project)
 
 
 def _print(result: RunResult, flags: dict[str, Any]) -> None:
@@ -344,32 +230,3 @@ def _print(result: RunResult, flags: dict[str, Any]) -> None:
     echo(f"{result.proved} of {result.total} proved")
     if result.file is not None:
         echo(f"file with the proofs: {result.file}")
-
-
-def _only(flags: dict[str, Any], allowed: tuple[str, ...], why: str) -> None:
-    for name in flags:
-        if name not in allowed:
-            raise UsageError(f"{why}; leave out {_flag(name)}")
-
-
-def _flag(name: str) -> str:
-    names = {
-        "mode": "--mcts-mode",
-        "policy_options": "--policy-option",
-        "as_json": "--json",
-        "target": "TARGET",
-    }
-    return names.get(name, f"--{name.replace('_', '-')}")
-
-
-def _some(flags: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: flags[name] for name in names if name in flags}
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.hosts import sandbox_option
+from treewright.cli.hosts import lean_of_run, sandbox_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 from treewright.mcts import layout
@@ -27,8 +27,8 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     import json
     from dataclasses import asdict
 
-    from treewright.cli.prove import lean_of_run, sessions_of
     from treewright.cli.prove_sources import opened_source
+    from treewright.lean.host_session import HostSession
     from treewright.lean.replay import Replayer
     from treewright.mcts.replay import replay_live, replay_offline
     from treewright.mcts.run import locate
@@ -46,9 +46,14 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
             axioms = frozenset(record.settings.axioms)
             host, project = lean_of_run(record, sandbox)
             with Replayer(host, axioms=axioms, project=project) as replayer:
-                sessions = sessions_of(host, project)
                 changed = changed_since(record)
-                report = replay_live(directory, sessions, source, replayer, recorded=changed)
+                report = replay_live(
+                    directory,
+                    lambda: HostSession(host, project=project),
+                    source,
+                    replayer,
+                    recorded=changed,
+                )
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False))
     elif report.difference:

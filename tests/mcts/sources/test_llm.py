@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from treewright.cli.prove import settings_of
+from treewright.cli.prove_settings import settings_of
 from treewright.cli.prove_sources import tell_spent
 from treewright.lean.types import Hypothesis
 from treewright.llm.endpoint import Endpoint
