@@ -28,31 +28,22 @@ from treewright.tree.evaluating.sweep import SweepError
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
 from treewright.tree.records import usage_log
-from treewright.tree.records.model import (
-    UNSET,
-    EvalError,
-    EvalOutcome,
-    Evaluation,
-    Manifest,
-    Node,
-    Unset,
-)
+from treewright.tree.records.model import EvalOutcome, Evaluation, Manifest, Node, Unset
 from treewright.tree.records.steering import applied, is_paused
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running import extending, housekeeping, steering
+from treewright.tree.running import extending, faults, housekeeping, steering
 from treewright.tree.running.assigning import Word
 from treewright.tree.running.confirmation import Confirmer
 from treewright.tree.running.creation import ROOT_NODE, expected_ids
 from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory
 from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import QUARANTINED, Halted
+from treewright.tree.running.faults import Halted
 from treewright.tree.running.housekeeping import Retention
 from treewright.tree.running.inbox import Inbox, Watch
 from treewright.tree.running.metering import Meter, caps_of
 from treewright.tree.running.requesting import Requests
 
-_MOST_LOSSES = 2
 _PAUSE_TICK = 0.3
 _log = logging.getLogger("treewright")
 
@@ -154,34 +145,17 @@ class Coordinator(ABC):
         if running:
             died = self.store.lease.owner.takeover == "dead"
             company = len(running) - 1 if died else None
-            self.store.record(*(self._after_loss(e, company) for e in running))
+            self.store.record(
+                *(
+                    faults.after_loss(
+                        e, company, *usage_log.spent(self.store.run_dir / e.experiment_dir)
+                    )
+                    for e in running
+                )
+            )
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
         self._expander.tidy(self.manifest)
         self._hold()
-
-    def _after_loss(self, evaluation: Evaluation, company: int | None) -> ev.Requeued | ev.Failed:
-        """What was running when the owner before us died goes back to the queue. Once: one
-        with which, and with which alone, an owner died before is not tried a third time."""
-        spent, roles = usage_log.spent(self.store.run_dir / evaluation.experiment_dir)
-        if company == 0 and evaluation.lost_alone + 1 >= _MOST_LOSSES:
-            error = EvalError(
-                QUARANTINED,
-                f"the search died {_MOST_LOSSES} times while only this candidate ran; it is not "
-                "tried again",
-            )
-            return ev.Failed(
-                eval_id=evaluation.eval_id,
-                attempt=evaluation.attempt,
-                outcome=EvalOutcome(error=error, usage=spent, roles=roles or UNSET),
-            )
-        return ev.Requeued(
-            eval_id=evaluation.eval_id,
-            attempt=evaluation.attempt,
-            reason="lost",
-            usage=spent,
-            company=company,
-            roles=roles or UNSET,
-        )
 
     # -- steering -------------------------------------------------------------------------
 

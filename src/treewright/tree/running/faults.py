@@ -13,7 +13,9 @@ from typing import TypeGuard
 from treewright.kernel import process
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.executors.base import WorkerLost
-from treewright.tree.records.model import EvalError, Evaluation
+from treewright.llm.usage import Usage
+from treewright.tree.records import events as ev
+from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Evaluation
 
 WORKER_LOST = "worker_lost"
 MACHINE_BUSY = "machine_busy"
@@ -46,6 +48,7 @@ MOST_PAUSES = 3
 
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _LOSSES_OF_A_SUSPECT = 2
+_MOST_LOSSES = 2
 
 
 class Paused(TreewrightError):
@@ -59,6 +62,32 @@ class Halted(Exception):
 def is_suspect(evaluation: Evaluation) -> bool:
     """Coordinators died while it ran; whether because of it shows when it runs alone."""
     return evaluation.lost_alone + evaluation.lost_together >= _LOSSES_OF_A_SUSPECT
+
+
+def after_loss(
+    evaluation: Evaluation, company: int | None, spent: Usage, roles: dict[str, Usage]
+) -> ev.Requeued | ev.Failed:
+    """What was running when the owner before us died goes back to the queue. Once: one
+    with which, and with which alone, an owner died before is not tried a third time."""
+    if company == 0 and evaluation.lost_alone + 1 >= _MOST_LOSSES:
+        error = EvalError(
+            QUARANTINED,
+            f"the search died {_MOST_LOSSES} times while only this candidate ran; it is not "
+            "tried again",
+        )
+        return ev.Failed(
+            eval_id=evaluation.eval_id,
+            attempt=evaluation.attempt,
+            outcome=EvalOutcome(error=error, usage=spent, roles=roles or UNSET),
+        )
+    return ev.Requeued(
+        eval_id=evaluation.eval_id,
+        attempt=evaluation.attempt,
+        reason="lost",
+        usage=spent,
+        company=company,
+        roles=roles or UNSET,
+    )
 
 
 def is_full_disk(error: BaseException | None) -> TypeGuard[OSError]:
