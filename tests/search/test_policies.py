@@ -126,7 +126,7 @@ def test_an_exhausted_node_is_never_chosen_again() -> None:
             late = [n for n in search.nodes if n.parent is search.root and n.number > 2]
             assert late == [], name
             assert len(search.failures) <= 1, name
-            tree = search._history.sequencer.tree
+            tree = search._book.history.sequencer.tree
             tree.check()
 
 

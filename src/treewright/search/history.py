@@ -1,7 +1,7 @@
 """What the lines of a search add up to: its tree, its nodes, its failures, its budget.
 
 The same when lines are written and when they are read again, so that a search is after a crash
-what it was before. Touches no file, clock or thread; `study.py` owns those.
+what it was before. Touches no file, clock or thread; `book.py` and `study.py` own those.
 """
 
 from __future__ import annotations

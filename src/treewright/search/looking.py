@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from treewright.search import records, scores
+from treewright.search.book import Book
 from treewright.search.history import History
 from treewright.search.policies import Policy
 from treewright.search.scores import Comparison
@@ -15,62 +16,62 @@ from treewright.search.tree import Node
 class Looking:
     """The part of a `Search` that changes nothing."""
 
-    _history: History
+    _book: Book
     _changed: threading.Condition
 
     @property
     def settings(self) -> records.Settings:
         """What the choices depend on; fixed once the search has begun."""
-        return self._history.settings
+        return self._book.history.settings
 
     @property
     def policy(self) -> Policy:
-        return self._history.policy
+        return self._book.history.policy
 
     @property
     def budget(self) -> int | None:
         """The most evaluations; None is no limit. Changed by `set_budget`, which records it."""
-        return self._history.budget
+        return self._book.history.budget
 
     @property
     def root(self) -> Node:
-        return self._history.root
+        return self._book.history.root
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is under way and nothing will be chosen."""
         with self._changed:
-            return self._history.is_over
+            return self._book.history.is_over
 
     @property
     def nodes(self) -> list[Node]:
         """Every node with a score, in the order of choosing; the root first if it has one."""
         with self._changed:
-            return self._history.scored
+            return self._book.history.scored
 
     @property
     def best(self) -> Node | None:
         """The best node so far, the older of equals; None before the first score."""
         with self._changed:
-            return self._history.best
+            return self._book.history.best
 
     @property
     def evaluations(self) -> int:
         """How many tasks have an outcome."""
         with self._changed:
-            return self._history.evaluations
+            return self._book.history.evaluations
 
     @property
     def under_way(self) -> int:
         """How many tasks were asked for and have no outcome."""
         with self._changed:
-            return self._history.sequencer.under_way
+            return self._book.history.sequencer.under_way
 
     @property
     def failures(self) -> dict[int, str]:
         """Why tasks failed, by their numbers."""
         with self._changed:
-            return dict(self._history.failures)
+            return dict(self._book.history.failures)
 
     def compare(self, node: Node, other: Node) -> Comparison:
         """How much better `node` is than `other`: pair by pair where scores are by config."""
@@ -83,7 +84,7 @@ class Looking:
         out. Scores by config have a column each beside their mean: `score[config]`.
         """
         with self._changed:
-            rows = [_row(self._history, number) for number in self._history.numbers()]
+            rows = [_row(self._book.history, number) for number in self._book.history.numbers()]
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: [row.get(name) for row in rows] for name in (names or dict.fromkeys(_NAMES))}
 

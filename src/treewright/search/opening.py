@@ -12,6 +12,7 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS
 from treewright.search import given as checks
 from treewright.search import policies, records, scores
+from treewright.search.book import Book
 from treewright.search.policies import Policy
 from treewright.search.scores import Direction, Gate, Score
 from treewright.search.sequencer import Order
@@ -71,11 +72,13 @@ def open_search(
         known = storage.settings if storage is not None else None
         settings = _new_settings(given) if known is None else _same_settings(known, given)
         search = Search(
-            settings,
-            storage,
-            budget=budget,
-            is_begun=known is not None,
-            lookahead_given=lookahead is not None,
+            Book(
+                settings,
+                storage,
+                budget=budget,
+                is_begun=known is not None,
+                lookahead_given=lookahead is not None,
+            )
         )
         if known is not None and budget is not None:
             search.set_budget(budget)

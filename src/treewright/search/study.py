@@ -14,47 +14,27 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
-
 from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import registry
 from treewright.search import given, records, scores
-from treewright.search.history import History
+from treewright.search.book import Book
 from treewright.search.looking import Looking
 from treewright.search.scores import Score
-from treewright.search.sequencer import task_seed
-from treewright.search.tasks import Task, Tasks
-from treewright.search.tree import Branch, Node
+from treewright.search.tasks import Task
+from treewright.search.tree import Node
 
 if TYPE_CHECKING:
     from treewright.search.running import Callback, Evaluate, Run
-    from treewright.search.storage import Storage
 
 
 class Search(Looking):
     """Made by `open_search`."""
 
-    def __init__(
-        self,
-        settings: records.Settings,
-        storage: Storage | None,
-        *,
-        budget: int | None,
-        is_begun: bool,
-        lookahead_given: bool,
-    ) -> None:
-        self._history = History(settings, budget)
-        self._storage = storage
-        self._is_begun = is_begun
-        self._is_closed = False
+    def __init__(self, book: Book) -> None:
+        self._book = book
         self._running: list[Run] = []
-        self._lookahead_given = lookahead_given
         self._changed = threading.Condition(threading.RLock())
-        self._tasks = Tasks()
-        if storage is not None:
-            self._history.apply_all(storage.take_lines())
-            self._tasks = Tasks(branch.number for branch in self._history.pending())
 
     # -- the three words ------------------------------------------------------------------
 
@@ -97,20 +77,18 @@ class Search(Looking):
             )
         )
         with self._changed:
-            known = self._history.nodes.get(number)
+            history = self._book.history
+            known = history.nodes.get(number)
             if known is not None and (known.score, known.scores, known.data) == (
                 value,
                 by_config,
                 line.data,
             ):
                 return known
-            self._history.check_pending(number)
-            self._history.check_configs(by_config)
-            with interrupts.deferred():
-                self._write(line, sync=True)
-                self._history.apply(line)
-                self._settled(number)
-            return self._history.nodes[number]
+            history.check_pending(number)
+            history.check_configs(by_config)
+            self._settle(line)
+            return history.nodes[number]
 
     def fail(
         self,
@@ -126,7 +104,7 @@ class Search(Looking):
         """
         number = _number(task)
         with self._changed:
-            self._history.check_pending(number)
+            self._book.history.check_pending(number)
             line = given.as_read(
                 records.Failed(
                     number=number,
@@ -135,10 +113,7 @@ class Search(Looking):
                     worker=worker,
                 )
             )
-            with interrupts.deferred():
-                self._write(line, sync=True)
-                self._history.apply(line)
-                self._settled(number)
+            self._settle(line)
 
     def release(self, task: Task | int, reason: str | Exception = "") -> None:
         """A fault: the task goes back and is handed out again; nothing is learned from it.
@@ -147,14 +122,15 @@ class Search(Looking):
         """
         number = _number(task)
         with self._changed:
-            self._history.check_pending(number)
-            now = self._history.attempts.get(number, 1)
-            if number not in self._tasks or (isinstance(task, Task) and task.attempt != now):
+            history = self._book.history
+            history.check_pending(number)
+            now = history.attempts.get(number, 1)
+            if number not in self._book.tasks or (isinstance(task, Task) and task.attempt != now):
                 return
             line = records.Returned(number=number, reason=given.in_words(reason))
             with interrupts.deferred():
-                self._write(line, sync=False)
-                self._put_back(number)
+                self._book.take_back(line)
+                self._changed.notify_all()
 
     def run(
         self,
@@ -183,9 +159,9 @@ class Search(Looking):
         called = given.callbacks(callbacks)
         chosen = backend_of(workers, backend, cluster)  # before anything is settled by beginning
         with self._changed, interrupts.deferred():
-            self._begin(workers)
+            self._book.begin(workers)
         caught = catch if isinstance(catch, tuple) else (catch,)
-        work = evaluate if chosen.travels else self._tasks.evaluating(evaluate)
+        work = evaluate if chosen.travels else self._book.tasks.evaluating(evaluate)
         run = Run(self, self._ask_within, caught, called, timeout)
         with self._changed:
             self._running.append(run)
@@ -211,10 +187,7 @@ class Search(Looking):
         given.budget(evaluations)
         with self._changed:
             if evaluations != self.budget:
-                line = records.BudgetSet(evaluations=evaluations)
-                if self._is_begun:
-                    self._write(line, sync=True)
-                self._history.apply(line)
+                self._book.set_budget(evaluations)
                 self._changed.notify_all()
 
     # -- ending ---------------------------------------------------------------------------
@@ -222,10 +195,7 @@ class Search(Looking):
     def close(self) -> None:
         """Gives the search up for the next process. What was asked and not told goes back."""
         with self._changed:
-            self._is_closed = True
-            if self._storage is not None:
-                self._storage.close()
-                self._storage = None
+            self._book.close()
             self._changed.notify_all()
 
     def __enter__(self) -> Self:
@@ -241,30 +211,14 @@ class Search(Looking):
 
     # -- inside ---------------------------------------------------------------------------
 
-    def _begin(self, workers: int) -> None:
-        """Writes the settings down; how far to look ahead is settled by the first to begin."""
-        settings = self.settings
-        if not self._is_begun:
-            if not self._lookahead_given:
-                settings = msgspec.structs.replace(settings, lookahead=workers)
-                self._history = History(settings, self.budget)
-            if self._storage is not None:
-                self._storage.create(settings, self.budget)
-            self._is_begun = True
-        if settings.order == "fixed" and workers > settings.lookahead:
-            raise UsageError(
-                f"{workers} workers need a lookahead of as many, and this search has "
-                f"{settings.lookahead}: use that many workers, or begin a search with a larger one"
-            )
-
     def _ask_within(self, seconds_left: Callable[[], float]) -> Task | None:
         """Waits while there are seconds left, which is looked at whenever something changes."""
         with self._changed:
             while (seconds := seconds_left()) > 0:
                 task = self._hand_out_next()
-                if task is not None or self._history.is_over:
+                if task is not None or self._book.history.is_over:
                     return task
-                self._tasks.check_may_wait(self.settings.lookahead)
+                self._book.tasks.check_may_wait(self.settings.lookahead)
                 self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
             return None
 
@@ -272,65 +226,19 @@ class Search(Looking):
         task: Task | None = None
         try:
             with interrupts.deferred():
-                self._begin(1)
-                self._check_open()
-                task = self._next_task()
+                self._book.begin(1)
+                task = self._book.next_task()
         except BaseException:
             if task is not None:  # interrupted: nobody gets it
-                self._put_back(task.number)
+                self._book.tasks.put_back(task.number)
+                self._changed.notify_all()
             raise
         return task
 
-    def _put_back(self, number: int) -> None:
-        self._tasks.put_back(number)
-        self._changed.notify_all()
-
-    def _next_task(self) -> Task | None:
-        history = self._history
-        while (number := self._tasks.next_returned()) is not None:
-            if history.has_outcome(number):
-                continue  # given up, and told all the same
-            again = records.Retried(number=number, attempt=history.attempts.get(number, 1) + 1)
-            self._write(again, sync=False)
-            history.apply(again)
-            return self._hand_out(history.sequencer.tree.branches[number], again.attempt)
-        if history.is_spent:
-            return None
-        try:
-            branch = history.sequencer.next()
-        except ValueError as error:  # of a plug-in
-            raise UsageError(str(error)) from error
-        if branch is None:
-            return None
-        assert branch.parent is not None
-        line = records.Chosen(
-            number=branch.number,
-            parent=branch.parent.number,
-            seen=history.sequencer.seen,
-            action=branch.action,
-        )
-        self._write(line, sync=False)
-        return self._hand_out(branch, 1)
-
-    def _hand_out(self, branch: Branch, attempt: int) -> Task:
-        assert branch.parent is not None
-        assert branch.parent.node is not None
-        self._tasks.hand_out(branch.number)
-        seed = task_seed(self.settings.seed, branch.number)
-        return Task(branch.number, branch.parent.node, branch.action, seed, attempt)
-
-    def _settled(self, number: int) -> None:
-        self._tasks.settle(number)
-        self._changed.notify_all()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise UsageError("this search is closed; open it again to go on")
-
-    def _write(self, line: records.Line, *, sync: bool) -> None:
-        self._check_open()
-        if self._storage is not None:
-            self._storage.append(line, sync=sync)
+    def _settle(self, line: records.Told | records.Failed) -> None:
+        with interrupts.deferred():
+            self._book.settle(line)
+            self._changed.notify_all()
 
 
 def _number(task: Task | int) -> int:
