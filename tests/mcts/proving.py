@@ -11,7 +11,8 @@ from tests.here import Lent
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.mcts import run as runs
-from treewright.mcts.prove import Prover, SessionFactory
+from treewright.mcts.prove import Prover
+from treewright.mcts.pursuing import SessionFactory
 from treewright.mcts.run import RunResult
 from treewright.mcts.settings import LeanRecord, Settings, StatementTarget, Target
 from treewright.mcts.sources.factory import build_source

@@ -17,8 +17,9 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.workspace.project import Project
 from treewright.mcts import run, targets
-from treewright.mcts.prove import Observer, Prover, SessionFactory
+from treewright.mcts.prove import Observer, Prover
 from treewright.mcts.provenance import git_record, lean_record, modules_of, require_unchanged
+from treewright.mcts.pursuing import SessionFactory
 from treewright.mcts.run import RunResult
 from treewright.mcts.settings import FileTarget, RunRecord, Settings, Target
 from treewright.mcts.sources.base import TacticSource
