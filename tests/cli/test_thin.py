@@ -16,7 +16,12 @@ MODULES = [
     for path in sorted(Path(treewright.cli.__file__).parent.glob("*.py"))
     if path.stem not in ASKED_FOR
 ]
-WRITERS = {"atomic", "write_report", "write_results", "write_summary", "write_result"}
+WRITERS = {
+    "atomic", "write_report", "write_results", "write_summary", "write_result", "write_patch",
+    "write_in_place",
+}  # fmt: skip
+BEGUN_ONCE = {"HostSession", "Replayer", "Proving"}
+"""What a command may begin, but not again and again."""
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
@@ -24,6 +29,16 @@ def test_a_command_neither_loops_until_done_nor_writes(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     loops = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.While)]
     assert not loops, "step until finished belongs to the engine"
+    begun = [
+        call.lineno
+        for part in ast.walk(tree)
+        if isinstance(part, ast.For | ast.ClassDef)
+        for statement in part.body
+        for call in ast.walk(statement)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if call.func.id in BEGUN_ONCE
+    ]
+    assert not begun, "one after the other, and when another process is needed, is the engine's"
     imported = {
         alias.name
         for node in ast.walk(tree)

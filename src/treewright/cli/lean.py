@@ -128,41 +128,24 @@ def check(
     as_json: bool,
 ) -> None:
     """Check Lean files; diagnostics as FILE:LINE:COLUMN. Exit 1 on errors or sorry."""
-    from treewright.cli.projects import is_in, project_of
-    from treewright.lean.host_session import HostSession
-    from treewright.lean.session import MissingModule
-    from treewright.lean.types import SessionLost
+    from treewright.cli.projects import project_of
+    from treewright.lean.projects import check_files
 
     if timeout <= 0:
         raise UsageError("--timeout must be positive")
     sources = [(path, read_source(path)) for path in files]
     choice = chosen(requested, sandbox, files[0].resolve().parent)
     host = host_of(choice)
-    project = project_of(host, files[0])
-    session = HostSession(host, project=project)
     documents = []
     good = True
-    try:
-        for path, source in sources:
-            moved = host.backend == "wasm" and not is_in(project, path)
-            if moved or not session.alive:
-                session.close()
-                project = project_of(host, path)
-                session = HostSession(host, project=project)
-            try:
-                result = session.check(source, timeout=timeout)
-            except MissingModule as error:
-                if len(sources) == 1:
-                    raise
-                result = SessionLost(str(error))
-            document = _document(str(path), result)
-            good &= document["ok"] is True
-            documents.append(document)
-            if not as_json:
-                for line in _lines(str(path), result):
-                    echo(line)
-    finally:
-        session.close()
+    checked = check_files(host, sources, lambda path: project_of(host, path), timeout=timeout)
+    for path, result in checked:
+        document = _document(str(path), result)
+        good &= document["ok"] is True
+        documents.append(document)
+        if not as_json:
+            for line in _lines(str(path), result):
+                echo(line)
     if as_json:
         echo(json.dumps({"backend": choice.backend, "files": documents}, ensure_ascii=False))
     if not good:

@@ -47,10 +47,3 @@ def project_of(
 ) -> Project | None:
     """The same for a session of the bundled Lean; a toolchain finds its project itself."""
     return project_at(start, store) if host.backend == "wasm" else None
-
-
-def is_in(project: Project | None, path: Path) -> bool:
-    """Whether a file belongs to a project, or to none if that is None."""
-    from treewright.lean.workspace.discovery import find_root
-
-    return find_root(path) == (project.workspace.root if project is not None else None)

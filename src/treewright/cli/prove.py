@@ -139,11 +139,6 @@ def prove(**given: Any) -> None:
 
 
 def _tell(directory: Path, result: RunResult, flags: dict[str, Any]) -> None:
-    if flags.get("in_place") and result.complete:
-        from treewright.mcts.run import write_in_place
-
-        if written := write_in_place(directory, result):
-            echo(f"written into {written}", err=True)
     echo(f"report: {directory / layout.REPORT}", err=True)
     _print(result, flags)
 
@@ -193,9 +188,20 @@ def _proving(
     from treewright.cli.prove_sources import opened_source
     from treewright.mcts.proving import Proving
 
-    told = replace(narrator(sys.stderr), run=_say_where)
-    here = Path.cwd()
-    return Proving(crew.session, crew.replayer, project, here, opened_source, told)
+    told = replace(narrator(sys.stderr), run=_say_where, written=_say_written)
+    return Proving(
+        crew.session,
+        crew.replayer,
+        project,
+        Path.cwd(),
+        opened_source,
+        told,
+        in_place=bool(flags.get("in_place")),
+    )
+
+
+def _say_written(path: str) -> None:
+    echo(f"written into {path}", err=True)
 
 
 def _say_where(record: RunRecord, directory: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from treewright.lean.backend import Choice, open_host
 from treewright.lean.host import Host
+from treewright.lean.host_session import HostSession
+from treewright.lean.session import MissingModule
 from treewright.lean.sorries import lean_files
+from treewright.lean.types import CheckResult, SessionLost, Timeout
 from treewright.lean.wasm.compiler import WasmCompiler
 from treewright.lean.wasm.install import Progress, ensure_installed, silent
-from treewright.lean.workspace.discovery import open_workspace
+from treewright.lean.workspace.discovery import find_root, open_workspace
 from treewright.lean.workspace.lakefile import Options
 from treewright.lean.workspace.ordering import read_text
 from treewright.lean.workspace.project import Announce, Compiled, Project
@@ -51,6 +54,44 @@ def open_lean(
     if choice.backend != "wasm" or start is None:
         return host, None
     return host, open_project(start, announce)
+
+
+def check_files(
+    host: Host,
+    sources: Sequence[tuple[Path, str]],
+    project_of: Callable[[Path], Project | None],
+    *,
+    timeout: float,
+) -> Iterator[tuple[Path, CheckResult | Timeout | SessionLost]]:
+    """File after file, in another session when one was lost or the next is in another project.
+
+    What one file lacks keeps nobody from the others; of a single file it is raised.
+    """
+    session: HostSession | None = None
+    project: Project | None = None
+    try:
+        for path, source in sources:
+            moved = host.backend == "wasm" and not _is_in(project, path)
+            if session is None or moved or not session.alive:
+                if session is not None:
+                    session.close()
+                project = project_of(path)
+                session = HostSession(host, project=project)
+            try:
+                result = session.check(source, timeout=timeout)
+            except MissingModule as error:
+                if len(sources) == 1:
+                    raise
+                result = SessionLost(str(error))
+            yield path, result
+    finally:
+        if session is not None:
+            session.close()
+
+
+def _is_in(project: Project | None, path: Path) -> bool:
+    """Whether a file belongs to a project, or to none if that is None."""
+    return find_root(path) == (project.workspace.root if project is not None else None)
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ class Observer:
     negation: Callable[[GoalSpec], None] = lambda spec: None
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
     run: Callable[[RunRecord, Path], None] = lambda record, directory: None
+    written: Callable[[str], None] = lambda path: None
 
 
 @dataclass(slots=True)

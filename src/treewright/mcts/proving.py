@@ -48,6 +48,8 @@ class Proving:
     observer: Observer = field(default_factory=Observer)
     stop_asked: Callable[[], bool] = lambda: False
     session: LeanSession | None = None
+    in_place: bool = False
+    """Whether the proofs of a file are put into that file when its run is complete."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,9 +85,12 @@ class Proving:
                     self.session, keep=True,
                 )  # fmt: skip
                 try:
-                    return prover.prove()
+                    result = prover.prove()
                 finally:
                     self.session = prover.first
+        if self.in_place and result.complete and (path := run.write_in_place(directory, result)):
+            self.observer.written(path)
+        return result
 
     def _opened(self) -> LeanSession:
         """The one at hand, or another if it was lost."""
