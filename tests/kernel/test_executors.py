@@ -68,7 +68,10 @@ def test_a_plug_in_is_chosen_by_its_name(install: Callable[[str], None], tmp_pat
 def test_a_name_that_is_not_there_is_one_line_with_those_that_are(
     install: Callable[[str], None], tmp_path: Path
 ) -> None:
-    install("mine = their_executor:backend\nodd = their_executor:nothing\nold = gone:backend")
+    install(
+        "mine = their_executor:backend\nodd = their_executor:nothing\n"
+        "old = gone:backend\nill = sick:backend"
+    )
     there = "inline, threads, threadpool, dask, mine"
     line = f"no executor 'ray' for a parallel-backend; there are {there}"
     with pytest.raises(UsageError, match=line):
@@ -82,8 +85,13 @@ def test_a_name_that_is_not_there_is_one_line_with_those_that_are(
             search.run(lambda task: 1.0, backend="threads", cluster="tcp://127.0.0.1:9")
     with pytest.raises(UsageError, match="'odd' is no Backend"):
         registry.find("odd")
-    with pytest.raises(UsageError, match="'old' cannot be loaded: No module named 'gone'"):
+    with pytest.raises(
+        UsageError, match="'old' cannot be loaded: ModuleNotFoundError: No module named 'gone'"
+    ):
         registry.find("old")
+    (tmp_path / "sick.py").write_text("raise RuntimeError('on a bad day')\n")
+    with pytest.raises(UsageError, match="'ill' cannot be loaded: RuntimeError: on a bad day"):
+        registry.find("ill")
 
 
 def test_a_plug_in_cannot_take_our_names(install: Callable[[str], None]) -> None:

@@ -14,6 +14,8 @@ import treewright
 from tests.search.landscape import shape, walk
 from treewright.kernel.errors import UsageError
 from treewright.search import policies, registry
+from treewright.search.andor import policies as andor_policies
+from treewright.search.description import describe_policies
 from treewright.search.policies.beam import frontier
 from treewright.search.sequencer import Outcome, Sequencer, stream
 from treewright.search.tree import Node, Status, Tree
@@ -178,6 +180,50 @@ def test_a_policy_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
             assert [parent for _, parent, _ in shape(search)] == [0, 0, 0]
     finally:
         policies.known.cache_clear()
+
+
+class Misnamed(policies.Policy, frozen=True, tag="other"):
+    name = "other"
+    summary = "another name than its entry's"
+
+    def choose(self, tree: Tree, rng: Random) -> policies.Choice | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("loaded", "words"),
+    [
+        (ImportError("No module named 'absent'"), "ImportError: No module named 'absent'"),
+        (RuntimeError("on a bad day"), "RuntimeError: on a bad day"),
+        (object, "it is no policy"),
+        (Misnamed, "tag is 'other'"),
+    ],
+)
+@pytest.mark.parametrize("kinds", [policies, andor_policies], ids=["trees", "goals"])
+def test_a_plug_in_that_cannot_be_used_stands_in_nobodys_way(
+    kinds, loaded, words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Entry:
+        name, value = "broken", "plugin:Broken"
+
+        def load(self) -> object:
+            if isinstance(loaded, Exception):
+                raise loaded
+            return loaded
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()])
+    kinds.known.cache_clear()
+    try:
+        assert "broken" not in kinds.known()
+        assert kinds.make("mcts") is not None
+        with pytest.raises(UsageError, match="'broken'") as refused:
+            kinds.make("broken")
+        assert "plugin:Broken" in str(refused.value)
+        assert (words if kinds is policies else "") in str(refused.value)
+        assert "broken       cannot be used: " in describe_policies()
+    finally:
+        policies.known.cache_clear()
+        andor_policies.known.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 )
 @click.option(
     "--policy",
-    type=click.Choice(list(policies.known())),
+    type=click.Choice([*policies.known(), *policies.unusable()]),
     help=f"Centralized: the next goal by {in_words(policies.known())}. [mcts]",
 )
 @click.option(

@@ -84,15 +84,17 @@ def describe_policies() -> str:
     """Every policy with its settings and their defaults, by what it searches."""
     lines = [
         "over trees, for treewright.open_search and treewright tree:",
-        *_listed(policies.known()),
+        *_listed(policies.known(), policies.unusable()),
+        "",
+        "over goals, for treewright prove:",
+        *_listed(andor_policies.known(), andor_policies.unusable()),
     ]
-    lines += ["", "over goals, for treewright prove:", *_listed(andor_policies.known())]
     return "\n".join(lines)
 
 
-def _listed(known: Mapping[str, Any]) -> list[str]:
+def _listed(known: Mapping[str, Any], unusable: Mapping[str, str]) -> list[str]:
     lines: list[str] = []
     for name, kind in known.items():
         lines.append(f"{name:<12} {kind.summary}")
         lines += [f"{'':<12}   {key} = {value!r}" for key, value in settings_of(kind).items()]
-    return lines
+    return lines + [f"{name:<12} cannot be used: {why}" for name, why in unusable.items()]

@@ -23,25 +23,54 @@ P = TypeVar("P")
 class Registry(Generic[P]):
     """One kind of policy."""
 
-    def __init__(self, group: str, built_in: tuple[type[P], ...]) -> None:
+    def __init__(self, group: str, base: type[P], built_in: tuple[type[P], ...]) -> None:
         self._group = group
+        self._base = base
         self._built_in = built_in
+        self._unusable: dict[str, str] = {}
         self.known = lru_cache(maxsize=1)(self._find)
 
     def _find(self) -> dict[str, type[P]]:
-        """By name, those in the box first. A plug-in cannot take a name that is in use."""
+        """By name, those in the box first. A plug-in cannot take a name that is in use.
+
+        One that cannot be loaded, or is no policy, is refused to whoever names it, and to nobody
+        else.
+        """
+        self._unusable = {}
         policies: dict[str, type[P]] = {_name(policy): policy for policy in self._built_in}
         for entry in entry_points(group=self._group):
             if entry.name in policies:
                 raise UsageError(
                     f"the plug-in {entry.value} calls its policy {entry.name!r}, as ours"
                 )
-            policies[entry.name] = entry.load()
+            try:
+                policies[entry.name] = self._checked(entry.name, entry.load())
+            except Exception as error:  # somebody else's module may raise anything
+                self._unusable[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
         return policies
+
+    def _checked(self, name: str, loaded: object) -> type[P]:
+        if not isinstance(loaded, type) or not issubclass(loaded, self._base):
+            raise TypeError("it is no policy")
+        if not issubclass(loaded, msgspec.Struct):
+            raise TypeError("it is no struct")
+        tag = loaded.__struct_config__.tag
+        if tag != name or _name(loaded) != name:
+            raise TypeError(f"its tag is {tag!r} and its name {_name(loaded)!r}, not {name!r}")
+        if not isinstance(getattr(loaded, "summary", None), str):
+            raise TypeError("it has no summary")
+        return loaded
+
+    def unusable(self) -> dict[str, str]:
+        """Plug-ins that are there and cannot be used, each with the reason."""
+        self.known()
+        return dict(self._unusable)
 
     def make(self, name: str, options: dict[str, Any] | None = None) -> P:
         """The policy of that name with these settings."""
         kind = self.known().get(name)
+        if kind is None and name in self._unusable:
+            raise UsageError(f"the policy {name!r} cannot be used: {self._unusable[name]}")
         if kind is None:
             raise UsageError(f"no policy {name!r}; there are {', '.join(self.known())}")
         names = settings_of(kind)

@@ -76,8 +76,9 @@ def find(name: str) -> Backend:
         raise UsageError(f"no executor {name!r} for a parallel-backend; there are {there}")
     try:
         loaded = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the executor {name!r} cannot be loaded: {error}") from None
+    except Exception as error:  # somebody else's module may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError(f"the executor {name!r} cannot be loaded: {problem}") from None
     if not isinstance(loaded, Backend):
         raise UsageError(f"the executor {name!r} is no Backend: {entry.value}")
     return loaded

@@ -16,10 +16,11 @@ from treewright.search.policies.random import Random
 from treewright.search.registry import Registry
 
 GROUP = "treewright.policies"
-_REGISTRY: Registry[Policy] = Registry(GROUP, (Beam, BestFirst, Mcts, AbMcts, Random))
+_REGISTRY: Registry[Policy] = Registry(GROUP, Policy, (Beam, BestFirst, Mcts, AbMcts, Random))
 
 known = _REGISTRY.known
 make = _REGISTRY.make
+unusable = _REGISTRY.unusable
 describe = _REGISTRY.describe
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "describe",
     "known",
     "make",
+    "unusable",
 ]

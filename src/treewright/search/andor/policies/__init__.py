@@ -15,10 +15,11 @@ from treewright.search.registry import Registry
 
 GROUP = "treewright.andor_policies"
 BUILT_IN: tuple[type[Policy], ...] = (Mcts, BestFirst, Beam, Random)
-_REGISTRY: Registry[Policy] = Registry(GROUP, BUILT_IN)
+_REGISTRY: Registry[Policy] = Registry(GROUP, Policy, BUILT_IN)
 
 known = _REGISTRY.known
 make = _REGISTRY.make
+unusable = _REGISTRY.unusable
 describe = _REGISTRY.describe
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "describe",
     "known",
     "make",
+    "unusable",
 ]
