@@ -41,7 +41,7 @@ def test_the_corpus_is_large_and_says_what_it_is() -> None:
 def test_no_attack_gets_through(
     replayer: Replayer, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the policy stops is tried again without it: the judge has to hold alone."""
+    """What the rules stop is tried again without it: the judge has to hold alone."""
     for attack in (a for a in ATTACKS if a.family == family):
         verdict = check(replayer, attack)
         assert not verdict.proved, attack
@@ -49,7 +49,7 @@ def test_no_attack_gets_through(
         assert verdict.reason != "unchanged", attack
         if verdict.reason in ("escape", "sorry"):
             with monkeypatch.context() as unguarded:
-                unguarded.setattr(escapes, "policy", lambda *_, **__: None)
+                unguarded.setattr(escapes, "rules", lambda *_, **__: None)
                 assert not check(replayer, attack).proved, attack
 
 

@@ -80,11 +80,11 @@ def test_a_target_near_the_top_does_not_wait_for_the_end(lean: HostSession) -> N
     assert [p.declaration for p in _check(lean, twice, until="A.t").sorries][:1] == ["A.t"]
 
 
-def test_a_policy_is_asked_about_a_text_that_was_read_without_one(lean: HostSession) -> None:
+def test_rules_are_applied_to_a_text_that_was_read_without_one(lean: HostSession) -> None:
     original = "theorem t : 1 = 1 := by\n  sorry\n#check t\n"
     candidate = original.replace("sorry", "run_tac pure ()\n  rfl")
     changed = difference(original.encode(), candidate.encode())
     assert isinstance(lean.check_file(candidate), CheckResult)
-    guarded = lean.check_file(candidate, policy=escapes.policy(changed, commands=False))
+    guarded = lean.check_file(candidate, rules=escapes.rules(changed, commands=False))
     assert isinstance(guarded, CheckResult)
     assert guarded.stopped.startswith("escape: ")

@@ -26,12 +26,12 @@ def session(home: LeanHome) -> Iterator[HostSession]:
 
 
 def _check(lean: HostSession, text: str, generated: Sequence[str]) -> list[Diagnostic]:
-    """Elaborates a text of which some parts are generated, under a policy that forbids nothing."""
+    """Elaborates a text of which some parts are generated, under rules that forbid nothing."""
     ranges = [
         [start := text.encode().index(part.encode()), start + len(part.encode())]
         for part in generated
     ]
-    policy = {
+    rules = {
         "ranges": ranges,
         "commands": [f"Lean.Parser.Command.{name}" for name in _COMMANDS],
         "kinds": [],
@@ -39,7 +39,7 @@ def _check(lean: HostSession, text: str, generated: Sequence[str]) -> list[Diagn
         "options": [],
         "attributes": ["instance", "reducible", "simp", "inline", "macro_inline"],
     }
-    done = lean.check_file(text, policy=policy)
+    done = lean.check_file(text, rules=rules)
     assert isinstance(done, CheckResult), done
     assert not done.stopped, done.stopped
     return list(done.diagnostics)

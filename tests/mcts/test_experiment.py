@@ -171,7 +171,7 @@ def test_a_damaged_result_is_named(whole: Path, plan_file: Path) -> None:
         with pytest.raises(StorageError, match=r"cell\.json is damaged .*delete it"):
             run_experiment(plans.load(plan_file), whole, driver.make_run)
         result.write_bytes(good.replace(b'"0001-', b'"0002-'))
-        with pytest.raises(StorageError, match="is of cell 0002-"):
+        with pytest.raises(StorageError, match="is of 0002-"):
             run_experiment(plans.load(plan_file), whole, driver.make_run)
     finally:
         result.write_bytes(good)

@@ -62,7 +62,7 @@ class Stuck(LeanAccess):
     async def check(self, source: str, **_: object) -> NoReturn:
         await self._never()
 
-    async def replay(self, *_: object) -> NoReturn:
+    async def check_text(self, *_: object) -> NoReturn:
         await self._never()
 
     async def _never(self) -> NoReturn:

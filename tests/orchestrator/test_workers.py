@@ -105,7 +105,7 @@ class SharedReplayer:
         self, original: str, candidate: str, targets: Sequence[str], *, declarations: bool = False
     ) -> Verdict:
         assert not declarations
-        return asyncio.run(self._lean.replay(original, candidate, targets, 300.0))
+        return asyncio.run(self._lean.check_text(original, candidate, targets, 300.0))
 
 
 @LEAN

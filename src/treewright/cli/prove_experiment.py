@@ -36,9 +36,9 @@ def experiment(flags: dict[str, Any]) -> None:
     with Replayer(host) as replayer, cancel_on_signals() as cancel:
         prover = PlanProver(plan, lambda: HostSession(host), replayer, cancel.is_set, force=force)
         with contextlib.closing(prover):
-            outcome = run_experiment(plan, base / name, prover, _say, force=force)
-    _print(name, outcome, flags)
-    if not outcome.complete:
+            state = run_experiment(plan, base / name, prover, _say, force=force)
+    _print(name, state, flags)
+    if not state.complete:
         echo("treewright: stopped; the same command goes on", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
 
@@ -47,24 +47,24 @@ def _say(progress: Progress) -> None:
     if progress.result is not None and not progress.earlier:
         result = progress.result
         echo(
-            f"[{progress.done}/{progress.total}] {progress.cell.cell_id}: {result.status} after "
+            f"[{progress.done}/{progress.total}] {progress.planned.cell_id}: {result.status} after "
             f"{result.steps} steps",
             err=True,
         )
 
 
-def _print(name: str, outcome: ExperimentState, flags: dict[str, Any]) -> None:
+def _print(name: str, state: ExperimentState, flags: dict[str, Any]) -> None:
     if flags.get("as_json"):
         shown = {
             "experiment": name,
-            "directory": str(outcome.directory),
-            "report": str(outcome.report),
-            "finished": outcome.finished,
-            "total": outcome.total,
-            "solved": outcome.solved,
-            "complete": outcome.complete,
+            "directory": str(state.directory),
+            "report": str(state.report),
+            "finished": state.finished,
+            "total": state.total,
+            "solved": state.solved,
+            "complete": state.complete,
         }
         echo(msgspec.json.encode(shown).decode())
         return
-    echo(f"{outcome.finished} of {outcome.total} runs finished, {outcome.solved} proved")
-    echo(f"report: {outcome.report}")
+    echo(f"{state.finished} of {state.total} runs finished, {state.solved} proved")
+    echo(f"report: {state.report}")

@@ -34,7 +34,7 @@ class LeaseLost(TreewrightError):
 
 
 class StorageError(TreewrightError):
-    """The run directory cannot be read or written (full disk, permissions, damage)."""
+    """The run directory cannot be read or written (full disk, permissions, damaged files)."""
 
 
 class MissingExtra(UsageError):

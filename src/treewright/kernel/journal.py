@@ -9,7 +9,7 @@ things can go wrong with the tail, and both are read the same way by everybody:
 - a line of an epoch older than one already seen was written by an owner that had
   lost its lease; it is ignored (this is what makes takeover safe).
 
-Anything else that does not parse is damage, reported with its line number.
+Anything else that does not parse means a damaged file, reported with its line number.
 The file is never truncated and never rewritten.
 """
 

@@ -172,11 +172,11 @@ class HostSession:
         source: str,
         *,
         keep: bool = False,
-        policy: dict[str, Any] | None = None,
+        rules: dict[str, Any] | None = None,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
-        """A whole file, optionally under a policy for a part of it (see `escapes`)."""
-        extra = {"policy": policy} if policy is not None else {}
+        """A whole file, optionally under rules for a part of it (see `escapes`)."""
+        extra = {"policy": rules} if rules is not None else {}
         return self._elaborate(timeout, text=source, keep=keep, **extra)
 
     def elaborate(

@@ -45,10 +45,10 @@ class Open(Request):
 class Elaborate(Request):
     """A whole file (without `env`), or commands on an environment.
 
-    `keep` the result as an environment; collect `sorries`; stop at what breaks the `policy` of
-    escapes.py; `audit`: say what rests on `sorry`, whatever the text says about warnings; with
-    `sorries`, a host may end behind the declaration `until`. An error that concerns a declaration
-    with a `sorry` is its place's `trouble`.
+    `keep` the result as an environment; collect `sorries`; stop at what breaks the rules of
+    escapes.py, `policy` here; `audit`: say what rests on `sorry`, whatever the text says about
+    warnings; with `sorries`, a host may end behind the declaration `until`. An error that concerns
+    a declaration with a `sorry` is its place's `trouble`.
     """
 
     text: str

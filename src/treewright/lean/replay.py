@@ -3,7 +3,7 @@
 Given the original text, in which the theorem still has its `sorry`, and a candidate in which
 something else stands in its place, three Lean processes work:
 
-- One reads the candidate. Lean's parser applies the policy of `escapes` to what the original has
+- One reads the candidate. Lean's parser applies the rules of `escapes` to what the original has
   not, before anything of it is elaborated; the whole text must elaborate, with no error that the
   original has not. What it declares is exported as data: terms, and nothing else.
 - One reads the original, whose errors must not concern a target or what it mentions, and exports
@@ -138,12 +138,12 @@ class Replayer:
         if "\0" in candidate:
             return Verdict("escape", "the text contains a NUL character")
         changed = difference(original.encode(), candidate.encode())
-        policy = escapes.policy(changed, commands=declarations)
+        rules = escapes.rules(changed, commands=declarations)
 
         def work() -> Verdict:
             prepared = self.processes.aside(self._originals.get, original, targets, timeout)
             try:
-                read = self._read(candidate, policy, timeout)
+                read = self._read(candidate, rules, timeout)
             except _Ended:
                 prepared.result()  # what is wrong with the original comes first
                 raise
@@ -262,12 +262,10 @@ class Replayer:
             modules=modules,
         )
 
-    def _read(
-        self, candidate: str, policy: dict[str, object] | None, timeout: float
-    ) -> CheckResult:
-        """The candidate, elaborated under the policy in the process that is for that."""
+    def _read(self, candidate: str, rules: dict[str, object] | None, timeout: float) -> CheckResult:
+        """The candidate, elaborated under the rules in the process that is for that."""
         result = self.processes.reader.get().check_file(
-            candidate, keep=True, policy=policy, timeout=timeout
+            candidate, keep=True, rules=rules, timeout=timeout
         )
         if isinstance(result, Timeout):
             raise _Ended("timeout", f"the candidate did not elaborate in {timeout:g} s", result.ms)
@@ -304,7 +302,7 @@ def _verdict(ruling: Ruling, ms: float, certificate: Certificate | None = None) 
 
 
 def _stopped(after: CheckResult) -> _Ended:
-    """The text ended early, or the policy stopped it."""
+    """The text ended early, or the rules stopped it."""
     detail = after.stopped.removeprefix("escape: ")
     if detail == after.stopped:
         return _Ended("error", detail, after.ms)

@@ -261,7 +261,7 @@ class Scheduler:
         if cached is None or cached["success_rate"] <= CACHE_THRESHOLD:
             return None
         started = time.monotonic()
-        result = await self._attempts.replay_cached(goal, cached["tactics"])
+        result = await self._attempts.check_cached(goal, cached["tactics"])
         if result.metadata.get("kind") != EXCEPTION:  # that the check broke says nothing of it
             seconds = time.monotonic() - started - result.metadata.get("waited_seconds", 0.0)
             self.ledger.note_cache_use(goal, success=result.success, seconds=seconds)

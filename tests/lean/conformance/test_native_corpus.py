@@ -20,12 +20,12 @@ def replaying(native: NativeHost) -> Iterator[Replayer]:
 
 
 def test_no_attack_gets_through(replaying: Replayer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the policy, and without it where it is the policy that stops it."""
+    """With the rules, and without them where it is they that stop it."""
     for attack in corpus.attacks():
         for guarded in (True, False):
             with monkeypatch.context() as patch:
                 if not guarded:
-                    patch.setattr(escapes, "policy", lambda *_, **__: None)
+                    patch.setattr(escapes, "rules", lambda *_, **__: None)
                 try:
                     verdict = replaying.text(
                         attack.original,

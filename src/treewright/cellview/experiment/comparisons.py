@@ -30,7 +30,7 @@ class Group:
 
     @property
     def trials(self) -> list[Trial]:
-        return [result.trial(cell) for cell, result in self.members]
+        return [result.trial(planned) for planned, result in self.members]
 
     def solved(self) -> Estimate | None:
         return rate(sum(result.solved for _, result in self.members), len(self.members))
@@ -42,10 +42,10 @@ class Group:
     ) -> Estimate | None:
         """Over the runs that have the value; goals are clusters."""
         clusters: dict[str, list[float]] = {}
-        for cell, result in self.members:
+        for planned, result in self.members:
             number = value(result)
             if number is not None:
-                clusters.setdefault(cell.goal.name, []).append(number)
+                clusters.setdefault(planned.goal.name, []).append(number)
         return clustered_mean(list(clusters.values()), 0, scale)
 
     def attempts(self) -> Estimate | None:
@@ -59,7 +59,7 @@ class Group:
 
     def steps(self, limit: int) -> Estimate | None:
         """Mean steps, the unsolved counted with the limit."""
-        by_id = {result.cell_id: result.trial(cell) for cell, result in self.members}
+        by_id = {result.cell_id: result.trial(planned) for planned, result in self.members}
         return self.mean(
             lambda result: float(restricted(by_id[result.cell_id], limit)), not_negative
         )
@@ -92,12 +92,12 @@ class Curve:
 def groups_of(plan: Plan, results: Mapping[str, MeasuredRun]) -> list[Group]:
     """In the order of the plan; groups without a finished run are left out."""
     groups: dict[tuple[str, int | None, str], Group] = {}
-    for cell in runs_of(plan):
-        result = results.get(cell.cell_id)
+    for planned in runs_of(plan):
+        result = results.get(planned.cell_id)
         if result is not None:
-            key = (cell.mode, cell.agents, cell.arm.name)
-            group = groups.setdefault(key, Group(cell.mode, cell.agents, cell.arm))
-            group.members.append((cell, result))
+            key = (planned.mode, planned.agents, planned.arm.name)
+            group = groups.setdefault(key, Group(planned.mode, planned.agents, planned.arm))
+            group.members.append((planned, result))
     return list(groups.values())
 
 

@@ -158,7 +158,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
 
 def runs_of(plan: Plan) -> list[PlannedRun]:
     """The grid, in the order in which it is run: comparisons are complete as early as possible."""
-    cells: list[PlannedRun] = []
+    runs: list[PlannedRun] = []
     for seed in plan.seeds:
         for goal in plan.goals:
             for mode in plan.modes:
@@ -167,23 +167,23 @@ def runs_of(plan: Plan) -> list[PlannedRun]:
                 else:
                     setups = [(agents, arm) for agents in plan.agents for arm in plan.arms]
                 for agents, arm in setups:
-                    identity = _identity(len(cells) + 1, mode, agents, arm, seed, goal)
-                    cells.append(PlannedRun(identity, mode, agents, arm, seed, goal))
-    return cells
+                    identity = _identity(len(runs) + 1, mode, agents, arm, seed, goal)
+                    runs.append(PlannedRun(identity, mode, agents, arm, seed, goal))
+    return runs
 
 
-def search_settings(plan: Plan, cell: PlannedRun) -> Settings:
-    """What the proof run of a cell is asked to do."""
+def search_settings(plan: Plan, planned: PlannedRun) -> Settings:
+    """What a proof run of the plan is asked to do."""
     return Settings(
-        mode=cell.mode,
+        mode=planned.mode,
         simulations=plan.simulations,
         time_limit=plan.time_limit,
         step_timeout=plan.step_timeout,
-        seed=cell.seed,
+        seed=planned.seed,
         batch=plan.batch,
         refute=plan.refute,
         sources=SourceSettings(tactics=plan.tactics, noise=plan.noise, known=True),
-        cells=None if cell.agents is None else cell_settings(plan, cell.agents, cell.arm),
+        cells=None if planned.agents is None else cell_settings(plan, planned.agents, planned.arm),
     )
 
 

@@ -37,14 +37,14 @@ class PlanProver:
         self._force = force
         self._session: LeanSession | None = None
 
-    def __call__(self, cell: PlannedRun, directory: Path) -> MeasuredRun | None:
+    def __call__(self, planned: PlannedRun, directory: Path) -> MeasuredRun | None:
         if self._stop_asked():
             return None
-        settings = search_settings(self._plan, cell)
+        settings = search_settings(self._plan, planned)
         if not (directory / layout.RUN).exists():
             session = self._ready()
             lean, git = lean_record(session.info), git_record(Path.cwd())
-            create_in(directory, StatementTarget(cell.goal.statement), settings, lean, git)
+            create_in(directory, StatementTarget(planned.goal.statement), settings, lean, git)
         with opened(directory, force=self._force) as run:
             prover = Prover(
                 run,
@@ -62,7 +62,7 @@ class PlanProver:
                 self._session = prover.first
         if not result.complete:
             return None
-        return measure_run(cell, directory)
+        return measure_run(planned, directory)
 
     def close(self) -> None:
         if self._session is not None:

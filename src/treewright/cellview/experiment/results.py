@@ -39,26 +39,26 @@ class MeasuredRun(msgspec.Struct, frozen=True):
     alike_z: float | None
     alike_p: float | None
 
-    def trial(self, cell: PlannedRun) -> Trial:
-        return Trial(cell.goal.name, cell.seed, self.solved, self.steps, self.attempts)
+    def trial(self, planned: PlannedRun) -> Trial:
+        return Trial(planned.goal.name, planned.seed, self.solved, self.steps, self.attempts)
 
 
-def measure_run(cell: PlannedRun, run_dir: Path) -> MeasuredRun | None:
+def measure_run(planned: PlannedRun, run_dir: Path) -> MeasuredRun | None:
     """From the trace of the run; None while it has no verdict."""
     goals = by_goal(read_trace(run_dir / layout.TRACE))
     if not goals or goals[0].verdict is None:
         return None
-    return _measured(cell, goals[0])
+    return _measured(planned, goals[0])
 
 
-def _measured(cell: PlannedRun, goal: GoalFacts) -> MeasuredRun:
+def _measured(planned: PlannedRun, goal: GoalFacts) -> MeasuredRun:
     verdict = goal.verdict
     assert verdict is not None
-    trial = trial_of(cell.goal.name, cell.seed, goal.iterations)
-    dips = gratification(root_series(goal.iterations), seed=cell.seed)
-    labels = aggregation(goal.iterations, seed=cell.seed)
+    trial = trial_of(planned.goal.name, planned.seed, goal.iterations)
+    dips = gratification(root_series(goal.iterations), seed=planned.seed)
+    labels = aggregation(goal.iterations, seed=planned.seed)
     return MeasuredRun(
-        cell_id=cell.cell_id,
+        cell_id=planned.cell_id,
         status=verdict.status,
         stop=verdict.stop,
         detail=verdict.detail,
@@ -81,23 +81,23 @@ def write_result(directory: Path, result: MeasuredRun) -> None:
     atomic.write_bytes(directory / CELL, msgspec.json.encode(result) + b"\n")
 
 
-def read_result(directory: Path, cell: PlannedRun) -> MeasuredRun | None:
-    """None if the cell is not finished."""
+def read_result(directory: Path, planned: PlannedRun) -> MeasuredRun | None:
+    """None if the run is not finished."""
     path = directory / CELL
     try:
-        return decode_result(path.read_bytes(), path, cell)
+        return decode_result(path.read_bytes(), path, planned)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def decode_result(data: bytes, path: Path, cell: PlannedRun) -> MeasuredRun:
-    """What a file says; raises StorageError if it is not that cell's result."""
+def decode_result(data: bytes, path: Path, planned: PlannedRun) -> MeasuredRun:
+    """What a file says; raises StorageError if it is not the result of that run."""
     try:
         result = jsontext.decode(data, type=MeasuredRun)
     except msgspec.DecodeError as error:
         raise StorageError(f"{path} is damaged ({error}); delete it to measure again") from None
-    if result.cell_id != cell.cell_id:
-        raise StorageError(f"{path} is of cell {result.cell_id}; delete it to run the cell again")
+    if result.cell_id != planned.cell_id:
+        raise StorageError(f"{path} is of {result.cell_id}; delete it to make that run again")
     return result

@@ -1,6 +1,6 @@
-"""Runs the cells of a plan one after the other, and again only those that are not finished.
+"""Makes the runs of a plan one after the other, and again only those that are not finished.
 
-A cell is finished when its `cell.json` is there, which is written whole and durably after
+A run is finished when its `cell.json` is there, which is written whole and durably after
 everything else. A killed experiment is continued with the same plan in the same directory.
 """
 
@@ -26,18 +26,18 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Told before a cell runs, without a result, and when it is finished, now or `earlier`."""
+    """Told before a run begins, without a result, and when it is finished, now or `earlier`."""
 
     done: int
     total: int
-    cell: PlannedRun
+    planned: PlannedRun
     result: MeasuredRun | None
     earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentState:
-    """`report` is written also when cells are missing."""
+    """`report` is written also when runs are missing."""
 
     directory: Path
     report: Path
@@ -51,7 +51,7 @@ class ExperimentState:
 
 
 MakeRun = Callable[[PlannedRun, Path], MeasuredRun | None]
-"""Runs or resumes a cell's proof run in its directory; None if it was asked to stop before the end.
+"""Makes or resumes a planned run in its directory; None if it was asked to stop before the end.
 What it raises ends the experiment; what is finished is kept."""
 
 
@@ -104,22 +104,22 @@ def _run_missing(
     progress: Callable[[Progress], None],
     lease: Lease,
 ) -> dict[str, MeasuredRun]:
-    cells = runs_of(plan)
+    runs = runs_of(plan)
     results: dict[str, MeasuredRun] = {}
-    for cell in cells:
-        place = directory / CELLS / cell.cell_id
-        result = read_result(place, cell)
+    for planned in runs:
+        place = directory / CELLS / planned.cell_id
+        result = read_result(place, planned)
         earlier = result is not None
         if result is None:
-            progress(Progress(len(results), len(cells), cell, None))
+            progress(Progress(len(results), len(runs), planned, None))
             atomic.make_directory(place)
-            result = make_run(cell, place)
+            result = make_run(planned, place)
             if result is None:
                 break
             lease.check()
             write_result(place, result)
-        results[cell.cell_id] = result
-        progress(Progress(len(results), len(cells), cell, result, earlier))
+        results[planned.cell_id] = result
+        progress(Progress(len(results), len(runs), planned, result, earlier))
     return results
 
 

@@ -47,26 +47,34 @@ def write_summary(plan: Plan, results: Mapping[str, MeasuredRun], directory: Pat
 
 
 def as_csv(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
-    """A row per finished cell: the factors, then the measures."""
+    """A row per finished run: the factors, then the measures."""
     written = io.StringIO()
     measures = [name for name in MeasuredRun.__struct_fields__ if name != "cell_id"]
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow([*_FACTORS, *measures])
-    for cell in runs_of(plan):
-        result = results.get(cell.cell_id)
+    for planned in runs_of(plan):
+        result = results.get(planned.cell_id)
         if result is not None:
             values = msgspec.structs.asdict(result)
-            writer.writerow([*_factors(cell), *(_written(values[name]) for name in measures)])
+            writer.writerow([*_factors(planned), *(_written(values[name]) for name in measures)])
     return written.getvalue()
 
 
 _FACTORS = ("cell_id", "goal", "seed", "mode", "agents", "intervention", "block_fraction")
 
 
-def _factors(cell: PlannedRun) -> list[object]:
-    agents = "" if cell.agents is None else cell.agents
-    dose = "" if cell.agents is None else f"{cell.arm.dose:g}"
-    return [cell.cell_id, cell.goal.name, cell.seed, cell.mode, agents, cell.arm.name, dose]
+def _factors(planned: PlannedRun) -> list[object]:
+    agents = "" if planned.agents is None else planned.agents
+    dose = "" if planned.agents is None else f"{planned.arm.dose:g}"
+    return [
+        planned.cell_id,
+        planned.goal.name,
+        planned.seed,
+        planned.mode,
+        agents,
+        planned.arm.name,
+        dose,
+    ]
 
 
 def _written(value: object) -> object:

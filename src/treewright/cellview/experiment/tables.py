@@ -123,9 +123,14 @@ def _trend(found: Trend) -> str:
 def unproved(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
     """Goals that something is wrong with, rather than hard."""
     rows = [
-        [code(cell.cell_id), code(cell.goal.name), escape(result.status), escape(result.detail)]
-        for cell in runs_of(plan)
-        if (result := results.get(cell.cell_id)) and result.status not in ("proved", "unproved")
+        [
+            code(planned.cell_id),
+            code(planned.goal.name),
+            escape(result.status),
+            escape(result.detail),
+        ]
+        for planned in runs_of(plan)
+        if (result := results.get(planned.cell_id)) and result.status not in ("proved", "unproved")
     ]
     if not rows:
         return ""

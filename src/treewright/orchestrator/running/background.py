@@ -202,7 +202,7 @@ class Background:
         _, text = statements.filled(together, scripts)
         if len(solved) > 1:
             names = [place.declaration for place in places]
-            work = lean.replay(file.text, text, names, CHECK_SECONDS)
+            work = lean.check_text(file.text, text, names, CHECK_SECONDS)
             verdict = await unless_set(self._stop, work)
             if verdict is None:
                 self.announce(f"{together.file}: stopped; its new proofs are in the ledger")

@@ -89,7 +89,7 @@ class Attempts:
         request = AttemptRequest(goal, strategy, budget, self._lessons)
         return await self._recorded(request, lambda meter: self._try(request, meter))
 
-    async def replay_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
+    async def check_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
         """What closed an equal goal before, straight to the replay check."""
 
         async def claim(meter: Meter) -> Result:

@@ -155,7 +155,7 @@ class LeanAccess:
         await self.check_goal(goal)
         if goal.place is not None:
             original, candidate = statements.filled(goal.place, tactics)
-            return await self.replay(original, candidate, [goal.place.declaration], timeout)
+            return await self.check_text(original, candidate, [goal.place.declaration], timeout)
         return await self._check(
             lambda replayer: replayer.theorem(
                 statements.closed_statement(goal),
@@ -166,7 +166,7 @@ class LeanAccess:
             )
         )
 
-    async def replay(
+    async def check_text(
         self, original: str, candidate: str, targets: Sequence[str], timeout: float
     ) -> Verdict:
         """The replay check of a whole text."""
