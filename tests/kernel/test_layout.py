@@ -17,6 +17,7 @@ HOMES = {
     "kernel/rundir.py",
     "tree/records/layout.py",
     "mcts/layout.py",
+    "cellview/experiment/layout.py",
     "orchestrator/running/background.py",  # a directory of its own, and the only one to know it
 }
 SHARED = {"report", "artifacts", "proved", "cluster", "preflight", "lease", "cand", "eval"}
@@ -54,6 +55,18 @@ def test_only_the_layouts_spell_paths_of_a_run() -> None:
                 continue
             if " " not in text and (text in names() or text.startswith(pieces)):
                 wrong.append(f"{place}:{line}: {text!r}")
+    assert not wrong
+
+
+def test_a_picture_is_named_where_it_is_drawn_and_where_it_is_shown_by_the_same_word() -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE).as_posix()}:{line}: {text!r}"
+        for package in ("tree", "mcts", "cellview")
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        if path.relative_to(SOURCE).as_posix() not in HOMES
+        for line, text in strings(path)
+        if text.removesuffix(")").endswith(".svg") and text != "*.svg"
+    ]
     assert not wrong
 
 

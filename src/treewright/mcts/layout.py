@@ -21,5 +21,16 @@ TRACE = "trace.jsonl"
 RESULT = "result.json"
 REPORT = "report.md"
 PLOTS = "plots"
+OUTCOMES_PLOT = "outcomes.svg"
+AGENTS_PLOT = "agents.svg"
+INTERVENTIONS_PLOT = "interventions.svg"
 PROVED = "proved"
 PATCH = "proved.patch"
+
+
+def root_value_plot(goal: int) -> str:
+    return f"root_value_{goal}.svg"
+
+
+def growth_plot(goal: int) -> str:
+    return f"growth_{goal}.svg"

@@ -14,3 +14,14 @@ CELLS = "cells"
 CELL = "cell.json"
 """In a planned run's directory: its measures, written when it is finished."""
 RESULTS = "results.csv"
+
+SOLVE_RATES_PLOT = "solve_rate.svg"
+
+
+def solved_plot(number: int) -> str:
+    """The solve rate by dose, of the curve with that number."""
+    return f"dose_solved_{number}.svg"
+
+
+def steps_plot(number: int) -> str:
+    return f"dose_steps_{number}.svg"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from treewright.cellview.experiment import layout
 from treewright.cellview.experiment.comparisons import Curve, Group
 from treewright.cellview.measures.dose import Level
 from treewright.kernel.rendering import svg
@@ -18,10 +19,10 @@ def pictures(name: str, groups: Sequence[Group], curves: Sequence[Curve]) -> dic
     """SVG documents by file name."""
     made: dict[str, str] = {}
     if groups:
-        made["solve_rate.svg"] = solve_rates(name, groups)
+        made[layout.SOLVE_RATES_PLOT] = solve_rates(name, groups)
     for number, curve in enumerate(curves, 1):
-        made[f"dose_solved_{number}.svg"] = _dose(name, curve, "solve rate", solved=True)
-        made[f"dose_steps_{number}.svg"] = _dose(name, curve, "mean steps", solved=False)
+        made[layout.solved_plot(number)] = _dose(name, curve, "solve rate", solved=True)
+        made[layout.steps_plot(number)] = _dose(name, curve, "mean steps", solved=False)
     return made
 
 

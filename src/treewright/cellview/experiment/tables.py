@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from treewright.cellview.experiment import layout
 from treewright.cellview.experiment.comparisons import Comparison, Curve, Group
 from treewright.cellview.experiment.plan import Plan, runs_of
 from treewright.cellview.experiment.results import MeasuredRun
@@ -50,7 +51,7 @@ def groups(plan: Plan, found: Sequence[Group]) -> str:
         ]
         for group in found
     ]
-    picture = f"![Solve rates]({PLOTS}/solve_rate.svg)"
+    picture = f"![Solve rates]({PLOTS}/{layout.SOLVE_RATES_PLOT})"
     return f"## Groups\n\n{table(header, rows, 'llrrrrrr')}\n\n{picture}"
 
 
@@ -107,8 +108,8 @@ def _curve(curve: Curve, number: int) -> str:
             f"- solve rate: {_trend(curve.found.solve_trend)}\n"
             f"- steps: {_trend(curve.found.steps_trend)}\n"
             f"- null control: {checked}",
-            f"![Solve rate by dose]({PLOTS}/dose_solved_{number}.svg)",
-            f"![Steps by dose]({PLOTS}/dose_steps_{number}.svg)",
+            f"![Solve rate by dose]({PLOTS}/{layout.solved_plot(number)})",
+            f"![Steps by dose]({PLOTS}/{layout.steps_plot(number)})",
         ]
     )
 

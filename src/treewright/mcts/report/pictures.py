@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from treewright.mcts import layout
 from treewright.mcts.records import Iteration
 from treewright.mcts.report.bars import Bar, bar_chart
 from treewright.mcts.report.chart import Series, line_chart
@@ -19,14 +20,14 @@ def pictures(facts: RunFacts) -> dict[str, str]:
     made: dict[str, str] = {}
     for goal in facts.goals[:MOST_GOALS]:
         if goal.iterations:
-            made[f"root_value_{goal.number}.svg"] = root_value(goal)
-            made[f"growth_{goal.number}.svg"] = growth(goal)
+            made[layout.root_value_plot(goal.number)] = root_value(goal)
+            made[layout.growth_plot(goal.number)] = growth(goal)
     if facts.outcomes:
-        made["outcomes.svg"] = outcomes(facts)
+        made[layout.OUTCOMES_PLOT] = outcomes(facts)
     if facts.agents:
-        made["agents.svg"] = agents(facts)
+        made[layout.AGENTS_PLOT] = agents(facts)
     if any(turn.interventions for turn in facts.iterations):
-        made["interventions.svg"] = timeline(facts)
+        made[layout.INTERVENTIONS_PLOT] = timeline(facts)
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.mcts import layout
 from treewright.mcts.measures.aggregation import aggregation
 from treewright.mcts.measures.gratification import gratification, root_series
 from treewright.mcts.report.facts import GoalFacts, RunFacts
@@ -76,8 +77,10 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
         ended = f", ended by {code(verdict.negation)}" if verdict and verdict.negation else ""
         turns = numbers.count(len(goal.negation), "iteration")
         parts.append(f"Search for the negation: {turns}{ended}.")
-    for picture, words in (("root_value", "Provability of the root"), ("growth", "Growth")):
-        name = f"{picture}_{goal.number}.svg"
+    for name, words in (
+        (layout.root_value_plot(goal.number), "Provability of the root"),
+        (layout.growth_plot(goal.number), "Growth"),
+    ):
         if name in drawn:
             parts.append(f"![{words}]({folder}/{name})")
     tactics = goal.worked().most_common()
@@ -93,9 +96,9 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
 
 def run_pictures(folder: str, drawn: set[str]) -> str:
     shown = (
-        ("outcomes.svg", "Attempts by outcome"),
-        ("agents.svg", "Turns by agent"),
-        ("interventions.svg", "Interventions"),
+        (layout.OUTCOMES_PLOT, "Attempts by outcome"),
+        (layout.AGENTS_PLOT, "Turns by agent"),
+        (layout.INTERVENTIONS_PLOT, "Interventions"),
     )
     found = [f"![{words}]({folder}/{name})" for name, words in shown if name in drawn]
     return "\n\n".join(["## The run as a whole", *found]) if found else ""

@@ -2,7 +2,8 @@
 
 Paths in records are relative to the run directory and written with `/`; functions here return
 those. `run_dir / layout.experiment(eval_id)` is the place itself. The names are part of the
-file format (docs/manifest.md): what is renamed here is not found in the runs of today.
+file format (docs/manifest.md): what is renamed here is not found in the runs of today. What one
+module writes for people and nobody looks for, such as the logs of agents, is named there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ EVENTS = "events.jsonl"
 REPORT = "TREE_SUMMARY.md"
 VALIDATION = "VALIDATION_REPORT.md"
 PICTURES = "report"
+TREE_PICTURE = "tree.svg"
+SCORE_PICTURE = "score.svg"
 ARTIFACTS = artifacts.DIRECTORY
 CANDIDATES = "cand"
 WORKTREES = "wt"
@@ -70,6 +73,11 @@ def ideas(node_id: str) -> str:
 def idea_file(number: int) -> str:
     """The name of a node's idea with this number, from 0."""
     return f"idea_{number:03d}.md"
+
+
+def gantt_picture(depth: int) -> str:
+    """When each evaluation of a depth ran."""
+    return f"gantt_depth_{depth}.svg"
 
 
 def results(name: str) -> str:

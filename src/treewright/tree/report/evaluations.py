@@ -5,6 +5,7 @@ from __future__ import annotations
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.tree.records import layout
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES
@@ -20,7 +21,7 @@ def section(facts: Facts, folder: str, pictures: list[str]) -> str:
         if not record.eval_ids:
             continue
         parts.append(f"### Depth {record.depth}: {len(record.eval_ids):,} evaluations")
-        picture = f"gantt_depth_{record.depth}.svg"
+        picture = layout.gantt_picture(record.depth)
         if picture in pictures:
             parts.append(f"![When each evaluation of depth {record.depth} ran]({folder}/{picture})")
         parts.append(_folded(facts, record))

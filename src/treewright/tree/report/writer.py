@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel import atomic
+from treewright.tree.records import layout
 from treewright.tree.records.layout import PICTURES, REPORT
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import costs, depths, evaluations, headline, nodes, rejections
@@ -17,11 +18,14 @@ from treewright.tree.report.tree_picture import tree_picture
 def write_report(run_dir: Path, manifest: Manifest) -> Path:
     """Writes TREE_SUMMARY.md and the pictures beside it; returns the path of the former."""
     facts = Facts.of(run_dir, manifest)
-    pictures = {"tree.svg": tree_picture(facts), "score.svg": score_chart(facts)}
+    pictures = {
+        layout.TREE_PICTURE: tree_picture(facts),
+        layout.SCORE_PICTURE: score_chart(facts),
+    }
     for record in manifest.depths:
         picture = gantt(facts, record)
         if picture is not None:
-            pictures[f"gantt_depth_{record.depth}.svg"] = picture
+            pictures[layout.gantt_picture(record.depth)] = picture
     atomic.make_directory(run_dir / PICTURES)
     atomic.sweep_temporaries(run_dir / PICTURES)
     for name, picture in pictures.items():
@@ -35,8 +39,8 @@ def render(facts: Facts, pictures: list[str]) -> str:
     """The text of TREE_SUMMARY.md, given which pictures there are."""
     sections = [
         headline.section(facts),
-        f"## The tree\n\n![The search tree]({PICTURES}/tree.svg)",
-        f"![Score by depth]({PICTURES}/score.svg)",
+        f"## The tree\n\n![The search tree]({PICTURES}/{layout.TREE_PICTURE})",
+        f"![Score by depth]({PICTURES}/{layout.SCORE_PICTURE})",
         headline.best_path(facts),
         depths.section(facts),
         nodes.section(facts),
