@@ -44,7 +44,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_only_the_layouts_spell_paths_of_a_run() -> None:
-    pieces = ("/experiment", "eval/", "wt/", "node_ideas/", ".treewright/")
+    pieces = ("/experiment", "eval/", "wt/", "node_ideas/", ".treewright/", "refs/heads/treewright")
     wrong = []
     for path in sorted(SOURCE.rglob("*.py")):
         place = path.relative_to(SOURCE).as_posix()

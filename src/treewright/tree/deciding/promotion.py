@@ -10,7 +10,6 @@ from treewright.tree.records.model import (
     Node,
     NodeArtifacts,
 )
-from treewright.tree.repository.worktrees import node_ref
 
 
 def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at: str) -> Node:
@@ -27,7 +26,7 @@ def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at
         depth=evaluation.depth,
         commit=evaluation.candidate_commit,
         tree=evaluation.candidate_tree,
-        ref=None if manifest.dry_run else node_ref(manifest.tree_run_id, node_id),
+        ref=None if manifest.dry_run else layout.node_ref(manifest.tree_run_id, node_id),
         worktree_path=None if manifest.dry_run else layout.worktree(node_id),
         baseline_results_csv_path=evaluation.results_csv.path,
         sweep_config_limit=manifest.sweep_config_limit,

@@ -28,7 +28,6 @@ from treewright.tree.evaluating.remote_worker import SENT, RemoteResult, RemoteT
 from treewright.tree.evaluating.work import Outcome, Request
 from treewright.tree.records import layout
 from treewright.tree.repository.git import GitError, git, try_git
-from treewright.tree.repository.worktrees import candidate_ref
 
 _MOST_BUNDLES = 64
 
@@ -154,7 +153,7 @@ def receive(request: Request, result: RemoteResult, fence: Fence) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="treewright-bundle-") as directory:
             path = Path(directory) / "candidate.bundle"
             path.write_bytes(result.bundle)
-            branch = candidate_ref(request.tree_run_id, request.eval_id)
+            branch = layout.candidate_ref(request.tree_run_id, request.eval_id)
             fence.check()
             git(Path(request.repo), "fetch", "-q", "--force", str(path), f"{SENT}:{branch}")
     return result.outcome

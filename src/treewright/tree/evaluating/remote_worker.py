@@ -30,7 +30,6 @@ from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
 from treewright.tree.repository.isolation import in_a_copy
-from treewright.tree.repository.worktrees import candidate_ref, node_ref
 
 SENT = "refs/treewright/sent"
 
@@ -181,8 +180,8 @@ def start_commit(request: Request) -> str:
 def start_ref(request: Request) -> str:
     """The branch that keeps it on the coordinator's machine."""
     if isinstance(request, HeldoutRequest):
-        return candidate_ref(request.tree_run_id, request.eval_id)
-    return node_ref(request.tree_run_id, request.parent_node_id)
+        return layout.candidate_ref(request.tree_run_id, request.eval_id)
+    return layout.node_ref(request.tree_run_id, request.parent_node_id)
 
 
 def _candidate_bundle(

@@ -108,3 +108,18 @@ def evaluator(name: str) -> str:
 def heldout(name: str) -> str:
     """What a held-out sweep of a node or an evaluation is called."""
     return f"{name}_heldout"
+
+
+def branches(run_id: str) -> str:
+    """What the names of all branches of a run begin with."""
+    return f"refs/heads/treewright/{run_id}/"
+
+
+def node_ref(run_id: str, node_id: str) -> str:
+    """The branch that keeps a promoted commit reachable."""
+    return f"{branches(run_id)}node/{node_id}"
+
+
+def candidate_ref(run_id: str, eval_id: str) -> str:
+    """The branch of a candidate, until its fate is decided."""
+    return f"{branches(run_id)}cand/{eval_id}"

@@ -45,7 +45,7 @@ class Worktrees:
         self.repo = repo
         self.run_dir = run_dir
         self._run_id = run_id
-        self._prefix = f"treewright/{run_id}"
+        self._branches = layout.branches(run_id)
 
     def candidate_path(self, eval_id: str) -> Path:
         return self.run_dir / layout.CANDIDATES / eval_id
@@ -54,10 +54,10 @@ class Worktrees:
         return self.run_dir / layout.worktree(node_id)
 
     def node_ref(self, node_id: str) -> str:
-        return node_ref(self._run_id, node_id)
+        return layout.node_ref(self._run_id, node_id)
 
     def _candidate_branch(self, eval_id: str) -> str:
-        return candidate_ref(self._run_id, eval_id).removeprefix("refs/heads/")
+        return layout.candidate_ref(self._run_id, eval_id).removeprefix("refs/heads/")
 
     def add_candidate(self, eval_id: str, commit: str) -> Path:
         """A fresh checkout of `commit` on the candidate's own branch."""
@@ -201,12 +201,12 @@ class Worktrees:
             self.repo,
             "for-each-ref",
             "--format=%(refname) %(objectname)",
-            f"refs/heads/{self._prefix}/",
+            self._branches,
         )
         refs = {}
         for line in listed.splitlines():
             ref, _, commit = line.rpartition(" ")
-            kind, _, name = ref.removeprefix(f"refs/heads/{self._prefix}/").partition("/")
+            kind, _, name = ref.removeprefix(self._branches).partition("/")
             refs[kind, name] = commit
         return refs
 
@@ -233,16 +233,6 @@ def _empty(place: Path, way: Iterable[str]) -> None:
             place.mkdir()
     untrusted.remove_tree(place)
     place.mkdir()
-
-
-def node_ref(run_id: str, node_id: str) -> str:
-    """The branch that keeps a promoted commit reachable."""
-    return f"refs/heads/treewright/{run_id}/node/{node_id}"
-
-
-def candidate_ref(run_id: str, eval_id: str) -> str:
-    """The branch of a candidate, until its fate is decided."""
-    return f"refs/heads/treewright/{run_id}/cand/{eval_id}"
 
 
 def resolve(cwd: Path, revision: str) -> Commit:

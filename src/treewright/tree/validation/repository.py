@@ -64,7 +64,7 @@ def _trees_of_commits(subject: Subject) -> dict[str, str]:
 
 def branches(subject: Subject) -> dict[str, str]:
     """Every branch of this run and its commit."""
-    prefix = f"refs/heads/treewright/{subject.manifest.tree_run_id}/"
+    prefix = layout.branches(subject.manifest.tree_run_id)
     listed = git(subject.repo, "for-each-ref", "--format=%(refname) %(objectname)", prefix)
     return {ref: commit for ref, _, commit in (x.rpartition(" ") for x in listed.splitlines())}
 

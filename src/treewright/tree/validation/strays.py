@@ -34,7 +34,7 @@ def check_directories(subject: Subject) -> Iterator[Finding]:
 def check_git_strays(subject: Subject) -> Iterator[Finding]:
     """Branches and worktrees of this run belong to a node or to a candidate that may have one."""
     manifest = subject.manifest
-    prefix = f"refs/heads/treewright/{manifest.tree_run_id}/"
+    prefix = layout.branches(manifest.tree_run_id)
     candidates = _candidates(subject)
     for ref in sorted(branches(subject)):
         kind, _, name = ref.removeprefix(prefix).partition("/")
