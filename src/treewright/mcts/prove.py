@@ -10,10 +10,10 @@ import msgspec
 
 from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
-from treewright.kernel.errors import TreewrightError
-from treewright.lean.replay import Replayer
+from treewright.kernel.errors import StorageError, TreewrightError
+from treewright.lean.replay import GOAL_NAME, Replayer, theorem_texts
 from treewright.lean.session import LeanError, LeanSession
-from treewright.mcts.certifying import write_certificate
+from treewright.mcts import layout
 from treewright.mcts.judging import Judge, Judgement
 from treewright.mcts.pursuing import Pursuit, SessionFactory, Spare
 from treewright.mcts.recording import Recording
@@ -28,7 +28,7 @@ from treewright.mcts.run import (
     write_result,
 )
 from treewright.mcts.search import Limits, Search
-from treewright.mcts.settings import RunRecord, StatementTarget
+from treewright.mcts.settings import RunRecord, StatementTarget, Target
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.stopping import cancelled_when
 from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
@@ -215,7 +215,7 @@ class Prover:
         try:
             return str(
                 write_certificate(
-                    self.run.directory, judge.check, self.run.record.target, text, [*declarations]
+                    self.run.directory, judge, self.run.record.target, text, [*declarations]
                 )
             )
         except (Unchecked, LeanError) as fault:
@@ -242,3 +242,34 @@ class Prover:
         atomic.make_directory(path.parent)
         atomic.write_bytes(path, text.encode())
         return str(path)
+
+
+def write_certificate(
+    directory: Path, judge: Judge, target: Target, candidate: str, declarations: list[str]
+) -> Path:
+    """The certificate beside a run's proofs, of one check of the candidate as a whole: verdicts of
+    earlier processes are claims. With it stand the two texts it is about, so that `treewright lean
+    verify` can make it again.
+
+    `candidate` is the file with its scripts, or the script of a statement. Raises `Unchecked`, or
+    `StorageError` if what the run says was proved does not hold.
+    """
+    if isinstance(target, StatementTarget):
+        stem, targets = "statement", [GOAL_NAME]
+        original, text = theorem_texts(target.statement, candidate, imports=target.imports)
+    else:
+        stem, targets = Path(target.path).stem, declarations
+        original, text = target.source, candidate
+    verdict = judge.check(original, text, targets)
+    if verdict.certificate is None:
+        raise StorageError(
+            f"{directory}: what its trace says was proved does not hold "
+            f"({verdict.reason}: {verdict.detail}); the trace was changed: start a new run"
+        )
+    place = directory / layout.PROVED
+    atomic.make_directory(place)
+    atomic.write_bytes(place / f"{stem}.lean", text.encode())
+    atomic.write_bytes(place / f"{stem}.original.lean", original.encode())
+    certificate = place / f"{stem}.certificate.json"
+    atomic.write_bytes(certificate, verdict.certificate.to_json())
+    return certificate
