@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.dashboard.serving import Server, served
-from treewright.dashboard.guard import CONTENT_SECURITY_POLICY, Policy, host_name
+from treewright.dashboard.guard import CONTENT_SECURITY_POLICY, Access, host_name
 
 EVERY_KIND = ["/", "/static/style.css", "/api/runs", "/api/health", "/nothing", "/tree/0/run"]
 
@@ -153,6 +153,6 @@ def test_the_name_in_a_host_header(header: str, name: str) -> None:
 
 
 def test_addresses_are_allowed_only_on_an_open_server() -> None:
-    assert not Policy(frozenset({"localhost"})).allows_host("192.168.1.5")
-    assert Policy(frozenset({"localhost"}), any_address=True).allows_host("192.168.1.5:80")
-    assert not Policy(frozenset({"localhost"}), any_address=True).allows_host("evil.example")
+    assert not Access(frozenset({"localhost"})).allows_host("192.168.1.5")
+    assert Access(frozenset({"localhost"}), any_address=True).allows_host("192.168.1.5:80")
+    assert not Access(frozenset({"localhost"}), any_address=True).allows_host("evil.example")

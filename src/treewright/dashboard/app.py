@@ -22,7 +22,7 @@ from treewright.dashboard import (
     tree_detail,
 )
 from treewright.dashboard.changes import Changes
-from treewright.dashboard.guard import Guard, Policy
+from treewright.dashboard.guard import Access, Guard
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.dashboard.summaries import Summaries
 
@@ -45,7 +45,7 @@ class _RootIndex(Convertor[int]):
 register_url_convertor("root_index", _RootIndex())
 
 
-def make_app(roots: Roots, policy: Policy) -> ASGIApp:
+def make_app(roots: Roots, access: Access) -> ASGIApp:
     """The application with its guard around it."""
     pages = _Pages(roots)
     run = "{root:root_index}/{run_id}"
@@ -73,7 +73,7 @@ def make_app(roots: Roots, policy: Policy) -> ASGIApp:
         Route("/api/marketplace", pages.marketplace),
         Route("/api/health", pages.health),
     ]
-    return Guard(Starlette(routes=routes), policy)
+    return Guard(Starlette(routes=routes), access)
 
 
 class _Pages:

@@ -128,13 +128,13 @@ def _page(kind: str, run: RunRef, answers: dict[str, Any]) -> str:
     data = msgspec.json.encode(carried).decode("utf-8").replace("<", "\\u003c")
     script = bundle.script(f"{kind}.js").replace("</script", "<\\/script")
     style = assets.all_assets()["style.css"].body.decode("utf-8")
-    policy = (
+    allowed = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(allowed)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(run.run_id)} · Treewright</title>\n<style>{style}</style>\n</head>\n"
         '<body>\n<a class="skip" href="#main">Skip to the content</a>\n'

@@ -39,8 +39,9 @@ _HEADERS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """`hosts` are the names by which the server may be called; `token` None asks for none."""
+class Access:
+    """Who may ask. `hosts` are the names by which the server may be called; without a `token`
+    nobody is asked for one."""
 
     hosts: frozenset[str]
     any_address: bool = False
@@ -61,9 +62,9 @@ class Policy:
 class Guard:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+    def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
-        self._policy = policy
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -87,7 +88,7 @@ class Guard:
             allow = {"Allow": ", ".join(_METHODS)}
             return PlainTextResponse("only GET and HEAD\n", 405, headers=allow)
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not self._policy.allows_host(hosts[0].decode("latin-1")):
+        if len(hosts) != 1 or not self._access.allows_host(hosts[0].decode("latin-1")):
             return PlainTextResponse("this server is not called that\n", 421)
         site = headers.get(b"sec-fetch-site", b"none")
         navigation = headers.get(b"sec-fetch-mode") == b"navigate"
@@ -98,16 +99,16 @@ class Guard:
         host = hosts[0].decode("latin-1").lower()
         if any(_origin_host(origin).lower() != host for origin in origins):
             return PlainTextResponse("not for other sites\n", 403)
-        if self._policy.token is None:
+        if self._access.token is None:
             return None
-        return self._ask_for_token(scope, headers, self._policy.token)
+        return self._ask_for_token(scope, headers, self._access.token)
 
     def _ask_for_token(
         self, scope: Scope, headers: dict[bytes, bytes], token: str
     ) -> Response | None:
         if _same(headers.get(TOKEN_HEADER, b""), token):
             return None
-        if _same(_cookie(headers.get(b"cookie", b"")), self._policy.cookie):
+        if _same(_cookie(headers.get(b"cookie", b"")), self._access.cookie):
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
@@ -120,7 +121,7 @@ class Guard:
         rest = urlencode(list(query))
         target = "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
         response = RedirectResponse(target, 303)
-        response.set_cookie(COOKIE, self._policy.cookie, httponly=True, samesite="strict")
+        response.set_cookie(COOKIE, self._access.cookie, httponly=True, samesite="strict")
         return response
 
 

@@ -48,7 +48,7 @@ def serve(runs: Sequence[Path], address: Address, announce: Callable[[str], None
     except ModuleNotFoundError:
         raise MissingExtra("the dashboard", "dashboard") from None
     from treewright.dashboard.app import make_app
-    from treewright.dashboard.guard import Policy
+    from treewright.dashboard.guard import Access
     from treewright.dashboard.roots import Roots
 
     if address.token is not None and not address.token.strip():
@@ -56,14 +56,14 @@ def serve(runs: Sequence[Path], address: Address, announce: Callable[[str], None
     address = address.with_token()
     roots = Roots(runs)
     hosts = _LOOPBACK_NAMES if address.is_loopback else {address.host, socket.gethostname()}
-    policy = Policy(
+    access = Access(
         frozenset(name.lower() for name in hosts) | _LOOPBACK_NAMES,
         any_address=not address.is_loopback,
         token=address.token,
     )
     with _listen(address) as listener:
         config = uvicorn.Config(
-            make_app(roots, policy),
+            make_app(roots, access),
             log_level="critical",
             access_log=False,
             server_header=False,
