@@ -32,6 +32,28 @@ def test_the_snippets_of_the_page_run_and_run_again(snippet: str, tmp_path: Path
     assert runs[0] == runs[1]
 
 
+def test_the_policy_of_the_page_is_one_after_a_registration(tmp_path: Path) -> None:
+    (snippet,) = [text for text in SNIPPETS if "(Policy, " in text]
+    info = tmp_path / "my_package-1.dist-info"
+    info.mkdir()
+    (tmp_path / "my_package.py").write_text(snippet)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1\n")
+    page = (ROOT / "docs/search.md").read_text()
+    (group,) = re.findall(r'^\[project\.entry-points\."(.*)"\]$', page, re.M)
+    (entry,) = re.findall(r"^(\w+ = )\"(my_package:\w+)\"$", page, re.M)
+    (info / "entry_points.txt").write_text(f"[{group}]\n{''.join(entry)}\n")
+    program = (
+        "import treewright\n"
+        "with treewright.open_search('s', policy='tournament', budget=9) as s:\n"
+        "    s.run(lambda task: task.seed % 10)\n"
+        "print(s.evaluations, treewright.validate_search('s'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "9 []\n"
+
+
 def test_the_example_finds_the_formula(tmp_path: Path, treewright) -> None:
     shutil.copy(ROOT / "examples/programs.py", tmp_path)
     done = subprocess.run(
