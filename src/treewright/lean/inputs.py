@@ -24,6 +24,8 @@ _REST = f"{_FIRST}0-9'!?\u2080-\u2089\u2090-\u209c\u1d62-\u1d6a\u2c7c"
 _PART = f"(?:[{_FIRST}][{_REST}]*|«[^«»\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]+»)"
 _IDENTIFIER = re.compile(rf"{_PART}(?:\.{_PART})*")
 _LONGEST_NAME = 1000
+GOAL_NAME = "treewright_goal"
+"""Of a theorem that is made of a statement."""
 _OPENING = ("(", "{", "[", "⦃")
 _BINDERS = frozenset(
     f"Lean.Parser.Term.{kind}"
@@ -55,6 +57,20 @@ def module_name(text: str) -> str:
 def header_of(imports: Sequence[str]) -> str:
     """The lines that import these modules."""
     return "".join(f"import {module_name(module)}\n" for module in imports)
+
+
+def theorem_texts(
+    statement: str,
+    proof: str,
+    *,
+    name: str = GOAL_NAME,
+    imports: Sequence[str] = ("Init",),
+    preamble: str = "",
+) -> tuple[str, str]:
+    """A statement as an original, and with a tactic script as a candidate."""
+    head = f"{header_of(imports)}\n{preamble}\ntheorem {name} : {statement} := by\n"
+    script = "\n".join(f"  {line}" if line.strip() else "" for line in proof.splitlines())
+    return f"{head}  sorry\n", f"{head}{script}\n"
 
 
 @runtime_checkable

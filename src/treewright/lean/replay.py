@@ -36,7 +36,7 @@ from treewright.lean.certificate import (
 )
 from treewright.lean.difference import difference, new_errors
 from treewright.lean.host import Host, Lending
-from treewright.lean.host_session import header_of
+from treewright.lean.inputs import GOAL_NAME, header_of, theorem_texts
 from treewright.lean.judge import Judge, JudgeTimeout, OriginalError, Reference
 from treewright.lean.judging_processes import JudgingProcesses
 from treewright.lean.originals import Originals
@@ -46,23 +46,8 @@ from treewright.lean.types import CheckResult, Ruling, SessionLost, Timeout
 from treewright.lean.verdict import DEFAULT_AXIOMS, Reason, Verdict
 from treewright.lean.workspace.project import Project
 
-GOAL_NAME = "treewright_goal"
 LONGEST_DATA = 64 << 20
 _SORRY = re.compile(r"[sS]orry|[aA]dmit")
-
-
-def theorem_texts(
-    statement: str,
-    proof: str,
-    *,
-    name: str = GOAL_NAME,
-    imports: Sequence[str] = ("Init",),
-    preamble: str = "",
-) -> tuple[str, str]:
-    """A statement as an original, and with a tactic script as a candidate."""
-    head = f"{header_of(imports)}\n{preamble}\ntheorem {name} : {statement} := by\n"
-    script = "\n".join(f"  {line}" if line.strip() else "" for line in proof.splitlines())
-    return f"{head}  sorry\n", f"{head}{script}\n"
 
 
 class _Ended(Exception):

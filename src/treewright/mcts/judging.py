@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from treewright.lean import sorries
-from treewright.lean.replay import GOAL_NAME, Replayer
+from treewright.lean.inputs import GOAL_NAME
+from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError
 from treewright.lean.sorries import Sorry
 from treewright.lean.verdict import Verdict

@@ -11,7 +11,8 @@ import msgspec
 from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
-from treewright.lean.replay import GOAL_NAME, Replayer, theorem_texts
+from treewright.lean.inputs import GOAL_NAME, theorem_texts
+from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
 from treewright.mcts import layout
 from treewright.mcts.judging import Judge, Judgement

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import sorries
-from treewright.lean.inputs import check_closed
-from treewright.lean.replay import GOAL_NAME, theorem_texts
+from treewright.lean.inputs import GOAL_NAME, check_closed, theorem_texts
 from treewright.lean.session import LeanSession
 from treewright.lean.sorries import Sorry
 from treewright.lean.types import CheckResult, Diagnostic, ProofState, StepResult, TacticError

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import sorries
 from treewright.lean.certificate import digest
-from treewright.lean.replay import Replayer, theorem_texts
+from treewright.lean.inputs import theorem_texts
+from treewright.lean.replay import Replayer
 from treewright.lean.sorries import Sorry
 from treewright.lean.verdict import Verdict
 from treewright.mcts.records import CheckAnswer

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.inputs import Parser, Theorem, binder, check_theorem, header_of
+from treewright.lean.inputs import GOAL_NAME, Parser, Theorem, binder, check_theorem, header_of
 from treewright.lean.sorries import Sorry, replace
 from treewright.orchestrator.types import Goal, Place
 
-GOAL_NAME = "treewright_goal"
 _BRACKETS = ("(", "{", "[", "⦃")
 _SHOWN = re.compile(r"^(?P<names>[^:]+?)\s*:(?!=)", re.DOTALL)
 
