@@ -303,7 +303,7 @@ def test_the_turn_of_a_killed_worker_is_the_others(private, gated, gate) -> None
     assert coordinator.returncode == 0, stderr
     found = store.load(gated.run_dir("run")).evaluations
     sources = [each.results_from for each in found.values()]
-    assert sorted(sources, key=str) in (["e000001", UNSET], ["e000002", UNSET])
+    assert sources.count(UNSET) == 1, "one of them has the other's"
     assert len(waiting(gate)) == 2, "what it has left was used, and not measured a third time"
     assert validate(gated.run_dir("run"), gated.path) == []
 
