@@ -396,3 +396,23 @@ def test_a_host_without_a_hash_function_sends_what_the_hash_is_of() -> None:
     goal = Goal("g", "p", hashed="⊢ text")
     assert goal.hash == hashlib.sha256("⊢ text".encode()).hexdigest()
     assert goal.hashed == ""
+
+
+@pytest.mark.parametrize(
+    ("pin", "is_said"),
+    [
+        ("leanprover/lean4:v4.14.0", True),
+        (f"leanprover/lean4:v{backend.BUNDLED_VERSION}", False),
+        ("", False),
+    ],
+)
+def test_a_project_for_another_lean_than_the_bundled_one_is_told(
+    tmp_path: Path, pin: str, is_said: bool, treewright
+) -> None:
+    """What is proved with the bundled one may use what the other does not have."""
+    (tmp_path / "lakefile.toml").write_text('name = "p"\n')
+    (tmp_path / "lean-toolchain").write_text(f"{pin}\n")
+    (tmp_path / "A.lean").write_text("theorem a : True := trivial\n")
+    done = treewright("lean", "check", "A.lean", "--lean", "wasm", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ("asks for Lean 4.14.0, the bundled one is" in done.stderr) == is_said

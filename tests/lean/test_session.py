@@ -12,6 +12,7 @@ import pytest
 
 from tests.lean.conftest import state
 from tests.waiting import cpu_seconds, until
+from treewright.lean import backend
 from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanError, LeanSession, MissingModule
 from treewright.lean.types import (
@@ -34,7 +35,7 @@ SLOW = (
 def test_it_is_a_lean_session(lean: HostSession) -> None:
     assert isinstance(lean, LeanSession)
     assert lean.info.backend == "wasm"
-    assert lean.info.lean.startswith("4.28.0")
+    assert lean.info.lean.startswith(backend.BUNDLED_VERSION)
 
 
 def test_a_proof_step_by_step(lean: HostSession) -> None:

@@ -44,10 +44,12 @@ def host_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def chosen(requested: str | None, sandbox: bool | None, start: Path | None = None) -> Choice:
     """The choice, said on stderr."""
-    from treewright.lean.backend import choose
+    from treewright.lean.backend import choose, other_version
 
     choice = choose(requested or "auto", start, sandbox=bool(sandbox))
     echo(f"Lean backend: {choice}", err=True)
+    if note := other_version(choice, start):
+        echo(f"warning: {note}", err=True)
     if choice.backend == "native" and not sandbox:
         echo(
             "native Lean runs code of the texts it reads with your rights; see --sandbox", err=True

@@ -14,6 +14,7 @@ from treewright.lean.native.host import native_host
 from treewright.lean.native.toolchain import (
     find_project,
     find_toolchain,
+    pinned,
     require_toolchain,
     too_old,
 )
@@ -22,6 +23,7 @@ from treewright.lean.workspace.project import Project
 
 Backend = Literal["wasm", "native"]
 BACKENDS = ("auto", "wasm", "native")
+BUNDLED_VERSION = "4.28.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,19 @@ def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool 
 
 def _asked_for(project: Path | None) -> str:
     return "asked for, without a Lake project" if project is None else "asked for"
+
+
+def other_version(choice: Choice, start: Path | None = None) -> str | None:
+    """What to say where a project is written for another Lean than the bundled one, which has
+    tactics that others do not have."""
+    asked_for = pinned(find_project(start or Path.cwd())).rpartition(":")[2].removeprefix("v")
+    if choice.backend == "native" or asked_for in ("", BUNDLED_VERSION):
+        return None
+    return (
+        f"the project asks for Lean {asked_for}, the bundled one is {BUNDLED_VERSION}: what is "
+        "proved with it may not compile there; with that toolchain installed, --lean native "
+        "searches and checks with it"
+    )
 
 
 def open_host(choice: Choice, progress: Progress = silent) -> Host:

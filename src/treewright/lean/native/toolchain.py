@@ -67,12 +67,12 @@ def find_toolchain(project: Path | None) -> Toolchain | str:
             raise UsageError(f"{VARIABLE} names {prefix}, which has no bin/lean; correct it")
         return _read(prefix)
     elan = Path(os.environ.get("ELAN_HOME") or Path.home() / ".elan")
-    pinned = _pinned(project)
-    if pinned and elan.is_dir():
-        prefix = elan / "toolchains" / pinned.replace("/", "--").replace(":", "---")
+    wanted = pinned(project)
+    if wanted and elan.is_dir():
+        prefix = elan / "toolchains" / wanted.replace("/", "--").replace(":", "---")
         if (prefix / "bin" / "lean").is_file():
             return _read(prefix)
-        return f"its toolchain {pinned} is not installed: run elan toolchain install {pinned}"
+        return f"its toolchain {wanted} is not installed: run elan toolchain install {wanted}"
     found = shutil.which("lean")
     if found is None:
         return "no Lean toolchain is installed here"
@@ -137,7 +137,7 @@ def surroundings(toolchain: Toolchain) -> dict[str, str]:
     return {**kept, "PATH": f"{toolchain.prefix / 'bin'}:/usr/bin:/bin"}
 
 
-def _pinned(project: Path | None) -> str:
+def pinned(project: Path | None) -> str:
     """What the project's lean-toolchain file asks for, with elan's default origin."""
     file = project / "lean-toolchain" if project is not None else None
     if file is None or not file.is_file():

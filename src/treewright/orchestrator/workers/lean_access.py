@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.backend import Choice
+from treewright.lean.backend import BUNDLED_VERSION, Choice
 from treewright.lean.host import Host
 from treewright.lean.host_session import HostSession
 from treewright.lean.native.toolchain import find_project
@@ -31,7 +31,7 @@ from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.meter import current_meter, metered, waiting
 
-TOOLCHAIN = "wasm-4.28.0"
+TOOLCHAIN = f"wasm-{BUNDLED_VERSION}"
 """Of the bundled Lean; part of what makes two attempts the same."""
 
 HostOpener = Callable[[], Host]
