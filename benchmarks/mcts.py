@@ -9,6 +9,7 @@ a table are from this one run, in turns, in CPU time: nothing here waits.
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 import tracemalloc
@@ -29,6 +30,7 @@ from treewright.search.andor import policies
 ACTIONS = ("a", "b", "c", "d")
 _SUGGESTIONS = Suggestions(tuple(Candidate(action, 0.25) for action in ACTIONS))
 _WINDOW = 60
+_CELL_RUNS = 9
 _MCTS = policies.Mcts()
 
 
@@ -124,6 +126,33 @@ def in_turns(
     ]
 
 
+def side_by_side(
+    one: Callable[[], None], other: Callable[[], None], size: int, measured: int
+) -> tuple[float, float]:
+    """Seconds per step of each over the last so many steps up to a size, in turns of a window.
+
+    What is there when measuring begins is out of the collector's sight: a full collection takes
+    as long as hundreds of steps, and whose turn it falls into is chance.
+    """
+    for step in (one, other):
+        for _ in range(size - measured):
+            step()
+    gc.collect()
+    gc.freeze()
+    spent = [0.0, 0.0]
+    order = [(0, one), (1, other)]
+    for _ in range(measured // _WINDOW):
+        order.reverse()
+        for which, step in order:
+            begun = time.process_time()
+            for _ in range(_WINDOW):
+                step()
+            spent[which] += time.process_time() - begun
+    gc.unfreeze()
+    count = measured // _WINDOW * _WINDOW
+    return spent[0] / count, spent[1] / count
+
+
 def main() -> None:
     print("treequest against the centralized engine, microseconds a step")
     for sizes, runs in (((100,), 60), ((1000, 3000), 7)):
@@ -151,16 +180,20 @@ def main() -> None:
     for size, seconds in zip(sizes, growth, strict=True):
         print(f"  {size:>7} nodes   {seconds * 1e6:8.1f}   {seconds / growth[0]:5.2f} x")
 
-    print("cell-view over centralized, microseconds an iteration at 3,000 nodes")
-    for agents in (1, 4, 8):
-        ratios, costs = [], []
-        for _ in range(5):
-            base = grow(ours(centralized()), (3000,), 1000)[0]
-            cell = grow(ours(cellview(agents)), (3000,), 1000)[0]
+    print("cell-view over centralized, microseconds an iteration up to 3,000 nodes")
+    for agents in (1, 2, 4, 8):
+        ratios: list[float] = []
+        costs: list[float] = []
+        for _ in range(_CELL_RUNS):
+            base, cell = side_by_side(ours(centralized()), ours(cellview(agents)), 3000, 1200)
             ratios.append(cell / base)
             costs.append(cell)
+        ratios.sort()
         cost = statistics.median(costs) * 1e6
-        print(f"  {agents} agents   {cost:8.1f}   {statistics.median(ratios):5.2f} x")
+        print(
+            f"  {agents} agents   {cost:8.1f}   {statistics.median(ratios):5.2f} x   "
+            f"({ratios[0]:.2f} to {ratios[-1]:.2f} in {_CELL_RUNS} runs)"
+        )
 
     tracemalloc.start()
     runner = centralized()

@@ -7,6 +7,7 @@ node is noticed there and then.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import inf
 from random import Random
 
@@ -16,6 +17,7 @@ from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.expansion import Expander
 from treewright.search.andor.graph import Edge, Node
 from treewright.search.andor.policies.mcts import Mcts, select_child
+from treewright.search.andor.statistics import release, reserve
 
 _MOST_DETOURS = 8
 
@@ -28,7 +30,7 @@ _NOTHING: tuple[float, None] = (-inf, None)
 
 
 class Cell:
-    """A local controller. It does one thing at a time."""
+    """A local controller. It does one thing at a time, and holds one reservation at most."""
 
     def __init__(
         self,
@@ -51,10 +53,12 @@ class Cell:
         self._stay = settings.stay
         self._refresh = settings.refresh
         self._depth_limit = settings.depth_limit if self.algotype == "depth_first" else inf
+        self._limited = self._depth_limit < inf
         self._turns = 0
-        self._settled_then = 0
         self._shunned: set[int] = set()
         self.path: list[Step] = []
+        self.leaf = self._tree.root
+        self.settled_then = 0
         self.obstacle: Node | None = None
         self.reroutes = 0
         self.go_home()
@@ -83,18 +87,15 @@ class Cell:
         """
         self.stand = node
         self.trail = trail
-        self._beliefs = {}
+        self._beliefs: dict[Node, Belief] = {}
         steps = len(trail)
         self._sees = steps + self._reach
         if not self._turns and steps < self._stride:
             self._sees = min(self._sees, self._stride)
 
     def _leave_settled_ground(self) -> None:
-        settled = self._tree.solved + self._tree.dead
-        if settled != self._settled_then:
-            self._settled_then = settled
-            if self.stand.status or is_settled(self.trail):
-                self.go_home()
+        if self.stand.status or is_settled(self.trail):
+            self.go_home()
 
     # -- looking --------------------------------------------------------------------------
 
@@ -107,12 +108,12 @@ class Cell:
             edge = live[0]
         else:
             edge = self._pick(node, live, self._policy)
-        self._beliefs[node.id] = (now, edge)
+        self._beliefs[node] = (now, edge)
         return edge
 
     def _believed(self, node: Node, now: int) -> Edge | None:
         """The edge to follow, or None. A belief that is old or shows to be wrong is renewed."""
-        seen, edge = self._beliefs.get(node.id, _NOTHING)
+        seen, edge = self._beliefs.get(node, _NOTHING)
         if edge is None:
             wrong = node.live and node.exhausted
         else:
@@ -130,62 +131,78 @@ class Cell:
             return
         # As `_look` does, written out: half of what a cell does beyond choosing is done here.
         widens, pick, policy, beliefs = self._widens, self._pick, self._policy, self._beliefs
-        for node, _ in self.path[len(self.trail) :]:
+        nodes = [node for node, _ in self.path[len(self.trail) :]]
+        nodes.append(leaf)
+        for node in nodes:
             live = node.live
             if not live or (not node.exhausted and widens(node, policy)):
-                beliefs[node.id] = (now, None)
+                beliefs[node] = now, None
             else:
-                edge = live[0] if len(live) == 1 else pick(node, live, policy)
-                beliefs[node.id] = (now, edge)
-        self._look(leaf, now)
+                beliefs[node] = now, live[0] if len(live) == 1 else pick(node, live, policy)
 
     # -- choosing -------------------------------------------------------------------------
 
-    def choose(self, now: int, taken: set[int]) -> Node | None:
-        """The node to work on next, with `path` leading to it.
+    def choose(self, now: int, taken: Container[int]) -> Node | None:
+        """The node to work on next, reserved with the `path` that leads to it.
 
         None when there is none: either the `obstacle` in the way is blocked, or everything the
         cell can get at is taken.
         """
-        self._leave_settled_ground()
+        settled = self._tree.solved + self._tree.dead
+        if settled != self.settled_then:
+            self.settled_then = settled
+            self._leave_settled_ground()
         self.obstacle = None
         on_nodes = self._damage.on_nodes
         if on_nodes and self._damage.blocks_node(self.stand.id, now):
             self.obstacle = self.stand
             return None
-        if not (on_nodes or self._shunned or self._depth_limit < inf):
-            leaf = self._walk(now)
+        if not (on_nodes or self._shunned or self._limited):
+            leaf = self.leaf = self._walk(now)
             if leaf.id not in taken:
                 return leaf
+            release(self.path, leaf)
         leaf = self._feel_the_way(now, taken, self._depth_limit)
-        if leaf is None and self.obstacle is None and self._depth_limit < inf:
+        if leaf is None and self.obstacle is None and self._limited:
             leaf = self._feel_the_way(now, taken, inf)
+        if leaf is not None:
+            self.leaf = leaf
+            reserve(self.path, leaf)
         return leaf
 
     def _walk(self, now: int) -> Node:
-        """Straight down by what is believed."""
-        path = self.path = self.trail.copy()
+        """Straight down by what is believed. What it steps on it reserves at once: nothing that
+        it looks at later on its way depends on that."""
+        trail = self.trail
+        path = self.path = trail.copy()
+        for node, edge in trail:
+            node.virtual += 1
+            edge.virtual += 1
         node = self.stand
-        look, beliefs, oldest = self._look, self._beliefs, now - self._refresh
+        sees, oldest, beliefs = self._sees, now - self._refresh, self._beliefs
         while True:
             # As `_believed` does, without a call for what is believed still.
-            belief = beliefs.get(node.id)
+            belief = beliefs.get(node)
             if belief is None:
-                edge = look(node, now)
+                # At a leaf it will look when it has worked there.
+                edge = self._look(node, now) if node.live else None
             else:
                 seen, edge = belief
                 wrong = (node.live and node.exhausted) if edge is None else edge.status
                 if wrong or seen <= oldest:
-                    edge = look(node, now)
+                    edge = self._look(node, now)
+            node.virtual += 1
             if edge is None:
                 return node
+            edge.virtual += 1
             path.append((node, edge))
-            node = select_child(edge)
-            if len(path) >= self._sees:
+            children = edge.children
+            node = children[0] if len(children) == 1 else select_child(edge)
+            if len(path) >= sees:
                 self._stand_at(node, path.copy())
-                beliefs = self._beliefs
+                sees, beliefs = self._sees, self._beliefs
 
-    def _feel_the_way(self, now: int, taken: set[int], deepest: float) -> Node | None:
+    def _feel_the_way(self, now: int, taken: Container[int], deepest: float) -> Node | None:
         """Down, but around what is taken, shunned or too deep, with a few steps back at most."""
         path = self.path = self.trail.copy()
         node = self.stand

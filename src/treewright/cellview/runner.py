@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from treewright.cellview.asking import Asking
-from treewright.cellview.cell import Cell, Step, is_settled
+from treewright.cellview.cell import Cell, is_settled
 from treewright.cellview.damage import Damage
 from treewright.kernel.errors import UsageError
 from treewright.mcts.cell_settings import CellSettings
@@ -22,7 +22,7 @@ from treewright.mcts.settings import Settings
 from treewright.mcts.turn import Turn, reason_of
 from treewright.search.andor.graph import Node, Status
 from treewright.search.andor.policies.mcts import Mcts
-from treewright.search.andor.statistics import back_up, release, reserve
+from treewright.search.andor.statistics import back_up, release
 
 _DEFAULT = Mcts()
 
@@ -32,18 +32,6 @@ def make_runner(settings: Settings, expander: Expander) -> CellViewRunner:
     if not isinstance(settings.policy, Mcts):
         raise UsageError("cells choose by their algotypes; another policy is for one searcher")
     return CellViewRunner(expander, cells, settings.seed, settings.policy)
-
-
-class Flight:
-    """A reservation: from choosing a node until its results are backed up."""
-
-    __slots__ = ("cell", "leaf", "path", "settled_then")
-
-    def __init__(self, cell: Cell, leaf: Node, path: list[Step], settled_then: int) -> None:
-        self.cell = cell
-        self.leaf = leaf
-        self.path = path
-        self.settled_then = settled_then
 
 
 class CellViewRunner:
@@ -56,6 +44,7 @@ class CellViewRunner:
         self.tree = expander.tree
         self.settings = settings
         self._policy = policy
+        self._inflight = settings.inflight
         self.aborted = False
         self.tick = 0
         self._asking = Asking(expander, settings.inflight) if expander.overlaps else None
@@ -65,10 +54,10 @@ class CellViewRunner:
             for agent in range(settings.agents)
         ]
         self._ready: deque[Cell] = deque(self.cells)
-        self._events: list[tuple[int, int, int, Flight | None]] = []
+        self._events: list[tuple[int, int, Cell, bool]] = []
         self._sequence = 0
-        self._flights: dict[int, Flight] = {}
-        self._taken: set[int] = set()
+        self._flights: dict[int, Cell] = {}
+        """The cells that hold a reservation, by the node they will work on."""
         self._asleep: dict[int, int] = {}
         self._waiting = False
         self._fruitless = 0
@@ -90,8 +79,9 @@ class CellViewRunner:
                 damage.carry_out(self.tick)
                 self._wake_the_unblocked()
                 self._waiting = False
-            if (turn := self._let_cells_reserve()) is not None:
-                return turn
+            while self._ready and not self._waiting and len(self._flights) < self._inflight:
+                if (turn := self._reserve(self._ready.popleft())) is not None:
+                    return turn
             if not self._events:
                 if damage.next_order == inf:
                     return self._abort()
@@ -100,52 +90,43 @@ class CellViewRunner:
             if damage.next_order < self._events[0][0]:
                 self.tick = int(damage.next_order)
                 continue
-            tick, sequence, agent, flight = heappop(self._events)
+            tick, sequence, cell, lands = heappop(self._events)
             self._waiting = False
-            if flight is not None:
-                self.tick = max(self.tick + 1, tick)
-                return self._land(flight)
-            if self._asleep.get(agent) == sequence:  # else an order has waked it before
+            if lands:
+                self.tick = tick if tick > self.tick else self.tick + 1
+                return self._land(cell)
+            if self._asleep.get(cell.agent) == sequence:  # else an order has waked it before
                 self.tick = max(self.tick, tick)
-                del self._asleep[agent]
-                self._ready.append(self.cells[agent])
+                del self._asleep[cell.agent]
+                self._ready.append(cell)
 
     def drain(self) -> None:
         """Gives up what is under way: every reservation is released, every thread has ended."""
-        for flight in self._flights.values():
-            release(flight.path, flight.leaf)
+        for cell in self._flights.values():
+            release(cell.path, cell.leaf)
         self._flights.clear()
-        self._taken.clear()
         self._events.clear()
         if self._asking is not None:
             self._asking.close()
 
     # -- reserve --------------------------------------------------------------------------
 
-    def _let_cells_reserve(self) -> Turn | None:
-        while self._ready and not self._waiting and len(self._flights) < self.settings.inflight:
-            cell = self._ready.popleft()
-            if (turn := self._reserve(cell)) is not None:
-                return turn
-        return None
-
     def _reserve(self, cell: Cell) -> Turn | None:
         """A turn if something was done to the cell; else it holds a reservation, or waits."""
-        if self._damage.possible and (turn := self._kept_back(cell)) is not None:
+        damage, tick = self._damage, self.tick
+        if damage.possible and (turn := self._kept_back(cell)) is not None:
             return turn
-        leaf = cell.choose(self.tick, self._taken)
+        leaf = cell.choose(tick, self._flights)
         if leaf is None:
             return self._hindered(cell)
         cell.reroutes = 0
         self._fruitless = 0
-        reserve(cell.path, leaf)
-        self._taken.add(leaf.id)
-        flight = Flight(cell, leaf, cell.path, self.tree.solved + self.tree.dead)
-        self._flights[cell.agent] = flight
+        self._flights[leaf.id] = cell
         if self._asking is not None:
             self._asking.ahead(leaf)
-        late = self._damage.lateness(cell.agent, self.tick) if self._damage.possible else 0
-        self._at(self.tick + 1 + late, cell, flight)
+        late = damage.lateness(cell.agent, tick) if damage.possible else 0
+        heappush(self._events, (tick + 1 + late, self._sequence, cell, True))
+        self._sequence += 1
         return self._idle(cell, "delayed") if late else None
 
     def _kept_back(self, cell: Cell) -> Turn | None:
@@ -187,7 +168,8 @@ class CellViewRunner:
         """Until a tick, or until an order wakes it."""
         self._asleep[cell.agent] = self._sequence
         if until is not None:
-            self._at(until, cell, None)
+            heappush(self._events, (until, self._sequence, cell, False))
+            self._sequence += 1
 
     def _wake_the_unblocked(self) -> None:
         for agent in sorted(self._asleep):
@@ -195,26 +177,26 @@ class CellViewRunner:
                 del self._asleep[agent]
                 self._ready.append(self.cells[agent])
 
-    def _at(self, tick: int, cell: Cell, flight: Flight | None) -> None:
-        heappush(self._events, (tick, self._sequence, cell.agent, flight))
-        self._sequence += 1
-
     # -- expand, back up, release ---------------------------------------------------------
 
-    def _land(self, flight: Flight) -> Turn:
-        cell, leaf, path = flight.cell, flight.leaf, flight.path
-        if (reason := self._overtaken(flight)) is not None:
+    def _land(self, cell: Cell) -> Turn:
+        """What a cell reserved is worked on; where others were quicker, it is given back."""
+        leaf, path, tree = cell.leaf, cell.path, self.tree
+        if tree.solved + tree.dead != cell.settled_then and (reason := _overtaken(cell)):
             if self._asking is not None:
                 self._asking.forget(leaf)
             release(path, leaf)
-            self._end(flight)
+            del self._flights[leaf.id]
+            self._ready.append(cell)
             cell.go_home()
             return self._idle(cell, reason)
-        source = self._asking or self.expander
-        expansion = source.expand(leaf)
+        expansion = (self._asking or self.expander).expand(leaf)
         back_up(path, leaf, expansion.value, self._policy, released=1)
-        self._end(flight)
+        # Not before: a reservation that a fault in Lean leaves is released by `drain`.
+        del self._flights[leaf.id]
+        self._ready.append(cell)
         cell.learn(leaf, self.tick)
+        damage = self._damage
         return Turn(
             path,
             leaf,
@@ -222,25 +204,9 @@ class CellViewRunner:
             reason_of(leaf, expansion),
             cell.agent,
             cell.algotype,
-            self._damage.take_done(),
+            damage.take_done() if damage.done else (),
             self.tick,
         )
-
-    def _overtaken(self, flight: Flight) -> Reason | None:
-        """Whether others have settled the node, or the way to it, since it was reserved."""
-        if self.tree.solved + self.tree.dead == flight.settled_then:
-            return None
-        if flight.leaf.status:
-            return "terminal" if flight.leaf.status is Status.SOLVED else "dead"
-        if not is_settled(flight.path):
-            return None
-        solved = any(node.status is Status.SOLVED for node, _ in flight.path)
-        return "terminal" if solved else "dead"
-
-    def _end(self, flight: Flight) -> None:
-        self._taken.discard(flight.leaf.id)
-        del self._flights[flight.cell.agent]
-        self._ready.append(flight.cell)
 
     # -- turns without work ---------------------------------------------------------------
 
@@ -251,3 +217,13 @@ class CellViewRunner:
     def _abort(self) -> Turn:
         self.aborted = True
         return Turn((), None, None, "abort", None, None, self._damage.take_done(), self.tick)
+
+
+def _overtaken(cell: Cell) -> Reason | None:
+    """Whether others have settled the node, or the way to it, since it was reserved."""
+    if cell.leaf.status:
+        return "terminal" if cell.leaf.status is Status.SOLVED else "dead"
+    if not is_settled(cell.path):
+        return None
+    solved = any(node.status is Status.SOLVED for node, _ in cell.path)
+    return "terminal" if solved else "dead"
