@@ -30,10 +30,11 @@ from treewright.lean.wasm.install import ensure_installed
 from treewright.mcts import extraction
 from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
-from treewright.mcts.learning import Learned, Lesson, shape_of, together
+from treewright.mcts.learning import Lesson, shape_of, together
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_file, with_proofs
+from treewright.mcts.weighing import learned
 
 LEVELS = Path(__file__).parents[1] / "bench" / "levels"
 SIMULATIONS = 200
@@ -90,7 +91,7 @@ class Teaching:
     """Lessons that a measurement starts with, and those that it adds to a file."""
 
     def __init__(self, given: Path | None, into: Path | None) -> None:
-        self.learned = Learned(read_lessons(given)) if given else None
+        self.learned = learned(read_lessons(given)) if given else None
         self.spent: dict[str, float] = defaultdict(float)
         self.count: Counter[str] = Counter()
         self._into = into
@@ -130,7 +131,7 @@ def search(
         engine.drain()
         root = engine.tree.root
         teaching.add(expander.lessons())
-        for _, attempt in expander.tries:
+        for _, attempt, _ in expander.tries:
             teaching.spent[shape_of(attempt.tactic)] += attempt.ms / 1000
             teaching.count[shape_of(attempt.tactic)] += 1
         return (extraction.render(extraction.extract(root)) if root.solution else None), done
@@ -217,14 +218,14 @@ def _refused(
     names = [level.name for level in scripts]
     if not names or _proves(replayer, text, with_proofs(text, filled), names):
         return []
-    return [level for level in scripts if not _is_proved(replayer, sessions, level, scripts[level])]
+    return [level for level in scripts if not is_proved(replayer, sessions, level, scripts[level])]
 
 
 def _proves(replayer: Replayer, original: str, candidate: str, names: list[str]) -> bool:
     return replayer.text(original, candidate, names, timeout=_CHECK_SECONDS).proved
 
 
-def _is_proved(replayer: Replayer, sessions: Sessions, level: Level, script: str) -> bool:
+def is_proved(replayer: Replayer, sessions: Sessions, level: Level, script: str) -> bool:
     place = sorries.extract(sessions(), level.text, until=level.name)[-1]
     text = with_proofs(level.text, [(place, script)])
     return verify_file(replayer, level.text, text, place.declaration).proved

@@ -15,6 +15,7 @@ from treewright.mcts.environment import Outcome, Subgoal
 from treewright.mcts.expansion import Expander
 from treewright.mcts.records import Candidate, GoalView
 from treewright.mcts.sources.base import Suggestions
+from treewright.mcts.weighing import Learned
 
 
 class World:
@@ -89,12 +90,19 @@ class Tactics:
 
 
 def world_expander(
-    seed: int, *, priors: bool = True, batch: int = 2, teaches: bool = False, **world: float
+    seed: int,
+    *,
+    priors: bool = True,
+    batch: int = 2,
+    teaches: bool = False,
+    learned: Learned | None = None,
+    **world: float,
 ) -> Expander:
     return Expander(
         World(seed, **world),  # pyright: ignore[reportArgumentType]
         Tactics(priors=priors),
         lambda goals: 0.3 + 0.01 * (int(goals[0].target) % 50),
         batch=batch,
+        learned=learned,
         teaches=teaches,
     )

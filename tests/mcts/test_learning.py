@@ -1,13 +1,15 @@
-"""What searches teach: shapes and classes, counting, and the priors it makes. Without Lean."""
+"""What searches teach: shapes and classes, counting, fading. Without Lean."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 
 from tests.mcts.synthetic import world_expander
 from treewright.lean.types import Hypothesis
 from treewright.mcts import learning
-from treewright.mcts.learning import Learned, Lesson
+from treewright.mcts.learning import Lesson, Try
 from treewright.mcts.records import Attempt, Candidate, GoalView
 from treewright.search.andor.graph import Changes, Child, Graph
 
@@ -36,19 +38,19 @@ def test_shapes_have_no_names(tactic: str, shape: str) -> None:
     assert learning.shape_of(tactic) == shape
 
 
-def test_classes_are_outermost_signs() -> None:
+def test_classes_are_outermost_signs_and_what_there_is_to_work_with() -> None:
     assert learning.class_of(GoalView("∀ n, n = n")) == "forall"
     assert learning.class_of(GoalView("a ∧ b = c")) == "and"
     assert learning.class_of(GoalView("Even\n  n")) == "other"
+    number = Hypothesis("n", "Nat")
+    assert learning.class_of(GoalView("n = n", (number,))) == "eq"
+    fact = Hypothesis("h", "n ≤ 3")
+    assert learning.class_of(GoalView("n = n", (number, fact))) == "eq facts"
+    hypothesis = Hypothesis("ih", "n + 0 = n")
+    assert learning.class_of(GoalView("n = n", (number, fact, hypothesis))) == "eq ih"
 
 
-def test_lemmas_are_told_from_what_the_goal_has() -> None:
-    goal = GoalView("p", (Hypothesis("h_one", "p", None, True), Hypothesis("h", "p", None, True)))
-    tactic = "simp [Nat.add_comm, h_one, mul_assoc, h.1, ih]"
-    assert learning.lemmas_in(tactic, goal) == ["Nat.add_comm", "mul_assoc"]
-
-
-def searched() -> tuple[Graph, dict[int, tuple[GoalView, ...]], list[tuple[int, Attempt]]]:
+def searched() -> tuple[Graph, dict[int, tuple[GoalView, ...]], list[Try]]:
     """A root that `rw` and then `rfl` solve; `omega` fails there, and a side way stays open."""
     graph = Graph("root", 0.5)
     changes = Changes()
@@ -60,12 +62,13 @@ def searched() -> tuple[Graph, dict[int, tuple[GoalView, ...]], list[tuple[int, 
     assert closing is not None
     goals = {number: (GoalView("a = b"),) for number in range(3)}
     tries = [
-        (0, Attempt("omega", "error", 2000.0)),
-        (0, Attempt("grind", "timeout", 5000.0)),
-        (0, Attempt("rw [a_b]", "goals", 100.0, way.id)),
-        (0, Attempt("left", "goals", 100.0, other.id)),
-        (other.children[0].id, Attempt("simp", "error", 50.0)),
-        (way.children[0].id, Attempt("rfl", "closed", 50.0, closing.id)),
+        Try(0, Attempt("omega", "error", 2000.0), 0.4),
+        Try(0, Attempt("grind", "timeout", 5000.0), 0.3),
+        Try(0, Attempt("rw [a_b]", "goals", 100.0, way.id), 0.1),
+        Try(0, Attempt("rw [b_a]", "error", 100.0), 0.05),
+        Try(0, Attempt("left", "goals", 100.0, other.id), 0.1),
+        Try(other.children[0].id, Attempt("simp", "error", 50.0), 0.2),
+        Try(way.children[0].id, Attempt("rfl", "closed", 50.0, closing.id), 0.6),
     ]
     return graph, goals, tries
 
@@ -74,52 +77,34 @@ def test_only_solved_goals_teach_and_only_what_ended() -> None:
     graph, goals, tries = searched()
     lessons = learning.observed(graph, goals.__getitem__, tries)
     assert lessons == [
-        Lesson("eq", "left", 1, 0, 0.1),
-        Lesson("eq", "omega", 1, 0, 2.0),
-        Lesson("eq", "rfl", 1, 1, 0.05),
-        Lesson("eq", "rw []", 1, 1, 0.1),
-        Lesson("∀", "a_b", 1, 1, 0.1),
+        Lesson("eq", "left", 1, 0, 0.1, 0.1),
+        Lesson("eq", "omega", 1, 0, 2.0, 0.4),
+        Lesson("eq", "rfl", 1, 1, 0.05, 0.6),
+        Lesson("eq", "rw []", 2, 1, 0.2, 0.15),
     ]
 
 
 def test_older_tries_fade() -> None:
-    known = [Lesson("eq", "simp", 100, 90, 10.0)]
+    known = [Lesson("eq", "simp", 100, 90, 10.0, 20.0)]
     for _ in range(400):
-        known = learning.together(known, [Lesson("eq", "simp", 1, 0, 0.1)])
+        known = learning.together(known, [Lesson("eq", "simp", 1, 0, 0.1, 0.2)])
     [now] = known
     assert now.helped / now.tried < 0.1
+    assert now.prior == pytest.approx(0.2 * now.tried)
 
 
-def test_what_helped_goes_up_and_what_fails_goes_down() -> None:
-    lessons = [
-        Lesson("eq", "rfl", 20, 15, 0.2),
-        Lesson("eq", "omega", 20, 0, 0.2),
-        Lesson("and", "omega", 20, 19, 0.2),
-        Lesson("∀", "good_lemma", 10, 9, 1.0),
-        Lesson("∀", "bad_lemma", 10, 0, 1.0),
-    ]
-    learned = Learned(lessons)
-    names = ("omega", "grind", "rfl", "rw [bad_lemma]", "rw [good_lemma]")
-    given = [Candidate(tactic, 0.2, "core") for tactic in names]
-    order = [c.tactic for c in learned.weighed((GoalView("a = b"),), given)]
-    assert order.index("rfl") < order.index("omega")
-    assert order.index("rw [good_lemma]") < order.index("rw [bad_lemma]")
-    weighed = learned.weighed((GoalView("a ∧ b"),), given)
-    assert sum(c.prior or 0 for c in weighed) == pytest.approx(1.0)
-    assert {c.tactic: c.source for c in weighed} == dict.fromkeys(names, "core")
-    [of_and] = [c.prior for c in weighed if c.tactic == "omega"]
-    [of_eq] = [c.prior for c in learned.weighed((GoalView("a = b"),), given) if c.tactic == "omega"]
-    assert (of_and or 0) > 2 * (of_eq or 0)
-
-
-def test_nothing_learned_changes_nothing() -> None:
-    given = (Candidate("simp", 0.7), Candidate("rfl", 0.3))
-    assert Learned([]).weighed((GoalView("p"),), given) == given
-    assert Learned([Lesson("eq", "simp", 3, 0, 0.1)]).weighed((GoalView("p"),), given) == given
+def test_what_was_learned_without_priors_makes_room() -> None:
+    """The two cannot be added up: nobody knows what the older ones had been given."""
+    known = [Lesson("eq", "simp", 100, 90, 10.0)]
+    newer = Lesson("eq", "simp", 1, 0, 0.1, 0.2)
+    assert learning.together(known, [newer]) == [newer]
+    assert learning.worth_keeping([*known, Lesson("eq", "rfl", 1, 1, 0.1, 0.2)]) == (
+        Lesson("eq", "rfl", 1, 1, 0.1, 0.2),
+    )
 
 
 def test_what_a_run_is_given_has_a_bound_and_an_order() -> None:
-    many = [Lesson("eq", f"rw {n}", 1, n, 0.1) for n in range(50)]
+    many = [Lesson("eq", f"rw {n}", 1, n, 0.1, 0.2) for n in range(50)]
     kept = learning.worth_keeping(many[::-1], most=10)
     assert [lesson.helped for lesson in kept] == sorted(range(40, 50), key=lambda n: f"rw {n}")
     assert learning.worth_keeping(many, most=10) == kept
@@ -139,7 +124,24 @@ def test_an_expander_teaches_what_it_tried() -> None:
         expander.expand(next(node for node in expander.tree.nodes if not node.status))
     lessons = expander.lessons()
     solved = [n for n in expander.tree.nodes if n.solution is not None]
-    shapes = [x for x in lessons if x.goal_class != learning.LEMMA]
     assert solved
-    assert sum(x.helped for x in shapes) == len(solved)
-    assert sum(x.tried for x in shapes) <= len(expander.tries)
+    assert sum(x.helped for x in lessons) == len(solved)
+    assert sum(x.tried for x in lessons) <= len(expander.tries)
+
+
+class Turned:
+    """Weighs as lessons do: the last first, with another prior."""
+
+    def weighed(
+        self, goals: Sequence[GoalView], candidates: Sequence[Candidate]
+    ) -> tuple[Candidate, ...]:
+        return tuple(Candidate(c.tactic, 9.0 - n, c.source) for n, c in enumerate(candidates[::-1]))
+
+
+def test_what_is_taught_has_the_prior_from_before_any_lessons() -> None:
+    expander = world_expander(3, teaches=True, learned=Turned())
+    expander.expand(expander.tree.nodes[0])
+    tried = {one.attempt.tactic: one.prior for one in expander.tries}
+    given = {"t0": 1 / 2, "t1": 1 / 3, "t2": 1 / 4}
+    assert list(tried) == ["t2", "t1"]
+    assert tried == {tactic: given[tactic] for tactic in tried}

@@ -116,6 +116,7 @@ def test_a_ledger_that_has_learned_from_stubs_forgets_it(tmp_path: Path) -> None
         for table in ("attempts", "tactic_cache"):  # as version 2 had them
             ledger.query(f"DROP INDEX {table}_target")
             ledger.query(f"ALTER TABLE {table} DROP COLUMN target_hash")
+        ledger.query("DROP TABLE lessons")
         ledger.query("PRAGMA user_version = 2")
     assert api.stats(path)["strategies"]["micro"]["attempts"] == 2, "also before it is migrated"
     with Ledger(path) as ledger:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 from treewright.lean.knowledge import Knowledge
 from treewright.mcts.environment import Environment, Outcome
-from treewright.mcts.learning import Learned, Lesson, observed
+from treewright.mcts.learning import Lesson, Try, observed
 from treewright.mcts.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.mcts.sources.base import Frontier, Suggestions, TacticSource
 from treewright.mcts.sources.known import KnownTactics
 from treewright.mcts.sources.merged import together
+from treewright.mcts.weighing import Learned
 from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
@@ -42,7 +43,8 @@ class Expansion:
 class Expander:
     """Grows one goal's tree. Not for two threads, but for `ask`.
 
-    With `teaches` it keeps every try in memory, for `lessons`.
+    With `teaches` it keeps every try in memory, for `lessons`, and the prior that it had before
+    any lessons: else what was learned would be learned away again.
     """
 
     def __init__(
@@ -71,7 +73,8 @@ class Expander:
         self._goals: dict[int, tuple[GoalView, ...]] = {}
         self._frontiers: dict[int, Frontier] = {}
         self.attempts = 0
-        self.tries: list[tuple[int, Attempt]] = []
+        self.tries: list[Try] = []
+        self._given: dict[int, dict[str, float]] = {}
         root = environment.root()
         self.tree = Graph(root.key, estimate(root.goals))
         self._goals[0] = root.goals
@@ -109,6 +112,10 @@ class Expander:
             knowledge = self._known(node.id)
             more = self._known_tactics.suggest(self._goals[node.id], knowledge, frontier.rounds)
             suggestions = together(suggestions, more, whole=frontier.rounds == 0)
+        if self._teaches:
+            given = self._given.setdefault(node.id, {})
+            for candidate in suggestions.candidates:
+                given.setdefault(candidate.tactic, candidate.prior or 0.0)
         if self._learned is not None and self._recorded(node.id, frontier.rounds) is None:
             weighed = self._learned.weighed(self._goals[node.id], suggestions.candidates)
             suggestions = Suggestions(weighed, suggestions.complete)
@@ -134,7 +141,9 @@ class Expander:
                 break
             self._try(node, frontier, expansion)
             if self._teaches:
-                self.tries.append((node.id, expansion.attempts[-1]))
+                attempt = expansion.attempts[-1]
+                prior = self._given[node.id].get(attempt.tactic, 0.0)
+                self.tries.append(Try(node.id, attempt, prior))
         if node.status is Status.OPEN and frontier.complete and not frontier.untried:
             self.tree.exhaust(node, expansion.changes)
         expansion.value = self._worth(node)

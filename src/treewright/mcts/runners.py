@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from treewright.mcts.environment import Environment
 from treewright.mcts.expansion import Expander, Recorded
-from treewright.mcts.learning import Learned
 from treewright.mcts.search import Runner
 from treewright.mcts.settings import Mode, Settings
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.values import estimate
+from treewright.mcts.weighing import learned
 
 _MODULES: dict[Mode, str] = {
     "centralized": "treewright.mcts.centralized",
@@ -38,7 +38,7 @@ def make_expander(
         discount=settings.policy.discount,
         recorded=recorded,
         known=environment.knowledge if settings.sources.known is True else None,
-        learned=Learned(lessons) if lessons else None,
+        learned=learned(lessons) if lessons else None,
         teaches=teaches,
     )
 

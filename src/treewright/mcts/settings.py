@@ -71,7 +71,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
     `known`: what Lean knows of a goal, lemmas that fit it among that; runs from before there was
     such a thing did without. `tactics` is the text of the user's file; `advice` is Lean's own
     search (`exact?`), seconds a goal. `library` is the digest of the index of Lean's library,
-    which is asked when all else was tried; `learned`, what earlier searches teach (learning.py).
+    which is asked when all else was tried; `learned`, what earlier searches teach (weighing.py).
     """
 
     tactics: str | None = None

@@ -7,22 +7,31 @@ from collections.abc import Callable, Iterable, Sequence
 
 from treewright.mcts.learning import FADING, Lesson, worth_keeping
 
-_COLUMNS = "goal_class, shape, tried, helped, seconds"
+_COLUMNS = "goal_class, shape, tried, helped, seconds, prior"
 
 
 def add(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> None:
-    """Adds newer lessons, within the transaction of the attempt they are from."""
+    """Adds newer lessons, within the transaction of the attempt they are from.
+
+    In the place of those from before priors were kept: the two cannot be added up.
+    """
     connection.executemany(
-        f"INSERT INTO lessons ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5) "  # noqa: S608
-        "ON CONFLICT (goal_class, shape) DO UPDATE SET tried = ?6 * tried + ?3, "
-        "helped = ?6 * helped + ?4, seconds = ?6 * seconds + ?5",
-        [(x.goal_class, x.shape, x.tried, x.helped, x.seconds, FADING**x.tried) for x in lessons],
+        f"INSERT INTO lessons ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "  # noqa: S608
+        "ON CONFLICT (goal_class, shape) DO UPDATE SET "
+        "tried = iif(prior IS NULL, 0, ?7 * tried) + ?3, "
+        "helped = iif(prior IS NULL, 0, ?7 * helped) + ?4, "
+        "seconds = iif(prior IS NULL, 0, ?7 * seconds) + ?5, "
+        "prior = ifnull(?7 * prior, 0) + ?6",
+        [
+            (x.goal_class, x.shape, x.tried, x.helped, x.seconds, x.prior, FADING**x.tried)
+            for x in lessons
+        ],
     )
 
 
 def known(query: Callable[[str], Sequence[sqlite3.Row]]) -> tuple[Lesson, ...]:
     """Those worth giving to a run, rounded, so that a record of them is exact."""
-    rows = query(f"SELECT {_COLUMNS} FROM lessons")  # noqa: S608
+    rows = query(f"SELECT {_COLUMNS} FROM lessons WHERE prior IS NOT NULL")  # noqa: S608
     return worth_keeping(
         Lesson(
             row["goal_class"],
@@ -30,6 +39,7 @@ def known(query: Callable[[str], Sequence[sqlite3.Row]]) -> tuple[Lesson, ...]:
             round(row["tried"], 4),
             round(row["helped"], 4),
             round(row["seconds"], 4),
+            round(row["prior"], 6),
         )
         for row in rows
     )

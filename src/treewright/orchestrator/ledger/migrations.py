@@ -115,6 +115,8 @@ CREATE TABLE IF NOT EXISTS run_lessons (
 );
 """
 
+_VERSION_6 = "ALTER TABLE lessons ADD COLUMN prior REAL"
+
 
 def _version_3(connection: sqlite3.Connection) -> None:
     _forget_stubs(connection)
@@ -164,6 +166,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_3,
     script(_VERSION_4),
     script(_VERSION_5),
+    script(_VERSION_6),
 )
 
 VERSION = len(MIGRATIONS)
