@@ -11,7 +11,7 @@ import pytest
 from tests.here import Program
 from treewright.cli.prove_progress import narrator
 from treewright.lean.types import Hypothesis
-from treewright.mcts.partial import lemmas_of
+from treewright.mcts.partial import lemmas_of, near_lemmas
 from treewright.mcts.records import GoalView, Iteration
 from treewright.mcts.replay import replay_offline
 from treewright.mcts.run import read_result
@@ -19,7 +19,7 @@ from treewright.mcts.settings import Settings, StatementTarget
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.targets import statement_goal
 from treewright.mcts.trace import read_trace
-from treewright.search.andor.graph import Graph
+from treewright.search.andor.graph import Changes, Child, Graph
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -71,6 +71,22 @@ def _with_nodes(tree: Graph, turn: Iteration) -> Graph:
     while len(tree.nodes) < turn.counters.nodes:
         tree._new_node(str(len(tree.nodes)), 1, 1, 0.5)
     return tree
+
+
+def test_what_only_makes_a_goal_longer_does_not_nearly_fit() -> None:
+    """`← List.length_reverse` applies wherever there is a length."""
+    texts = {"root": "ys.length = n", "longer": "ys.reverse.length = n", "shorter": "ys = []"}
+    texts |= {"first": "ys.length + 1 ≤ ?m", "second": "?m ≤ n"}
+    tree = Graph("root")
+    for tactic, left in {
+        "rw [← List.length_reverse]": ["longer"],
+        "rw [← my_lemma] at h": ["longer"],
+        "rw [List.length_eq_zero_iff]": ["shorter"],
+        "apply Nat.le_trans": ["first", "second"],
+    }.items():
+        tree.add_edge(tree.root, tactic, 0.1, [Child(key, 0.5) for key in left], Changes())
+    found = near_lemmas(tree, lambda node: (GoalView(texts[node.key]),))
+    assert [lemma.name for lemma in found] == ["List.length_eq_zero_iff", "Nat.le_trans"]
 
 
 def test_the_lemmas_of_a_tactic_are_those_that_are_no_hypotheses() -> None:

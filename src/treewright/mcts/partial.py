@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from treewright.lean.types import Goal
 from treewright.mcts.extraction import Step, render
@@ -44,7 +44,7 @@ def best_partial(
     if step.tactic == "sorry":
         script = ""
     shown = dict.fromkeys("\n\n".join(map(_pretty, goals(node))) for node in left)
-    lemmas = _near(tree, costs, goals, used)
+    lemmas = near_lemmas(tree, goals, costs, used)
     return PartialProof(script, tuple(shown)[:_MOST_OPEN], tuple(lemmas))
 
 
@@ -101,16 +101,17 @@ def _step(
     return done[root.id]
 
 
-def _near(
+def near_lemmas(
     tree: Graph,
-    costs: dict[int, float],
     goals: Callable[[Node], tuple[GoalView, ...]],
-    used: set[int],
+    costs: dict[int, float] | None = None,
+    used: Container[int] = (),
 ) -> Iterator[NearLemma]:
-    """Lemmas that applied somewhere, those that left least first."""
+    """Lemmas that applied somewhere, those that left least first, but for those `used` anyway."""
+    costs = _ways(tree)[0] if costs is None else costs
     found: dict[str, tuple[float, Edge]] = {}
     for edge in tree.edges:
-        if edge.id in used or edge.status is Status.SOLVED:
+        if edge.id in used or edge.status is Status.SOLVED or _only_grows(edge, goals):
             continue
         cost = _cost(edge, costs)
         for name in lemmas_of(edge.action, goals(edge.parent)):
@@ -121,6 +122,12 @@ def _near(
         open_goals = [c for c in edge.children if c.status is not Status.SOLVED]
         leaves = tuple(view.target for child in open_goals for view in goals(child))
         yield NearLemma(name, edge.action, goals(edge.parent)[0].target, leaves[:_MOST_OPEN])
+
+
+def _only_grows(edge: Edge, goals: Callable[[Node], tuple[GoalView, ...]]) -> bool:
+    """Whether it leaves the same thing in more words: many a lemma applies so to any goal."""
+    left = [view for child in edge.children for view in goals(child)]
+    return len(left) == 1 and len(_pretty(left[0])) > len(_pretty(goals(edge.parent)[0]))
 
 
 def lemmas_of(tactic: str, goals: Sequence[GoalView]) -> list[str]:
