@@ -85,8 +85,20 @@ def test_what_only_makes_a_goal_longer_does_not_nearly_fit() -> None:
         "apply Nat.le_trans": ["first", "second"],
     }.items():
         tree.add_edge(tree.root, tactic, 0.1, [Child(key, 0.5) for key in left], Changes())
-    found = near_lemmas(tree, lambda node: (GoalView(texts[node.key]),))
+    found = near_lemmas(tree, lambda node: (GoalView(texts[node.key]),), {tree.root.id})
     assert [lemma.name for lemma in found] == ["List.length_eq_zero_iff", "Nat.le_trans"]
+
+
+def test_lemmas_nearly_fit_where_the_partial_proof_goes_and_not_elsewhere() -> None:
+    """A wrong witness leaves short goals, `1 = 0` for instance, that many a lemma is about."""
+    tree = Graph("root")
+    for tactic, key in (("constructor", "open"), ("refine ⟨0, ?_⟩", "wrong")):
+        tree.add_edge(tree.root, tactic, 0.1, [Child(key, 0.5)], Changes())
+    for node, tactic in zip(tree.nodes[1:], ("apply my_lemma", "apply Nat.other"), strict=True):
+        tree.add_edge(node, tactic, 0.1, [Child(tactic, 0.5)], Changes())
+    at = {tree.root.id, tree.by_key["open"].id}
+    found = near_lemmas(tree, lambda node: (GoalView("p"),), at)
+    assert [lemma.name for lemma in found] == ["my_lemma"]
 
 
 def test_the_lemmas_of_a_tactic_are_those_that_are_no_hypotheses() -> None:

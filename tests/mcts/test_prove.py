@@ -27,7 +27,7 @@ from treewright.mcts import targets
 from treewright.mcts.cell_settings import CellSettings
 from treewright.mcts.records import Iteration
 from treewright.mcts.replay import replay_live, replay_offline
-from treewright.mcts.settings import FileTarget, Settings
+from treewright.mcts.settings import FileTarget, Settings, SourceSettings
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.stopping import cancelled_when
 from treewright.mcts.targets import parse
@@ -210,6 +210,20 @@ def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Proving, tmp_pa
     assert [goal.status for goal in result.goals] == ["partial", "false"]
     assert result.file is not None
     assert Path(result.file).read_text().count("sorry") == 1
+
+
+def test_what_rests_on_something_unproved_says_on_what(prove: Proving, tmp_path: Path) -> None:
+    path = tmp_path / "Rests.lean"
+    says = "(f : Nat → Nat) (h : ∀ n, f (f n) = n + 7) : f 0 = 3"
+    names = ("hard", "again", "third")
+    path.write_text("".join(f"theorem {name} {says} := by\n  sorry\n" for name in names))
+    known = SourceSettings(known=True)
+    settings = Settings(simulations=2, step_timeout=20.0, refute=False, sources=known)
+    result, _ = prove(parse(str(path), None), settings)
+    hard, again, third = result.goals
+    assert (hard.status, again.status, third.status) == ("unproved", "partial", "partial")
+    assert again.detail == "it closes its goal; it rests on `hard`, which is not proved"
+    assert third.detail.startswith("it closes its goal; it rests on `")
 
 
 def test_an_axiom_outside_the_list_is_no_proof(prove: Proving, tmp_path: Path) -> None:

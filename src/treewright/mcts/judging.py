@@ -6,6 +6,7 @@ where there is no answer: nothing may be said then.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ from treewright.mcts.verification import (
     with_proofs,
 )
 
+_NAME = re.compile(r"[^\W\d][\w'!?]*(?:\.[^\W\d][\w'!?]*)*")
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -46,6 +49,7 @@ class Judge:
     replayer: Replayer
     specs: Sequence[GoalSpec]
     _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
+    _waiting: set[int] = field(default_factory=set, init=False)
     _last: tuple[tuple[object, ...], Verdict] | None = field(default=None, init=False)
 
     def indentation(self, spec: GoalSpec) -> int:
@@ -73,7 +77,7 @@ class Judge:
         assert spec.sorry is not None
         self.remember(spec, script)
         try:
-            judgement = self._in_file(spec.sorry.declaration, elaborates)
+            judgement = self._in_file(spec.sorry.declaration, script, elaborates)
         except LeanError as error:
             self.forget(spec)
             raise Unchecked(str(error)) from None
@@ -82,6 +86,8 @@ class Judge:
             raise
         if judgement.status == "rejected":
             self.forget(spec)
+        if judgement.status == "partial":
+            self._waiting.add(spec.number)
         return judgement
 
     def refutation(self, spec: GoalSpec, script: str) -> Judgement:
@@ -116,7 +122,9 @@ class Judge:
             return None
         return with_proofs(self.target.source, list(self._proofs.values()))
 
-    def _in_file(self, declaration: str, elaborates: Callable[[str, str], bool]) -> Judgement:
+    def _in_file(
+        self, declaration: str, script: str, elaborates: Callable[[str, str], bool]
+    ) -> Judgement:
         assert isinstance(self.target, FileTarget)
         asked = self._declaration(declaration)
         if asked is None and not elaborates(self.text() or "", self.target.source):
@@ -124,9 +132,28 @@ class Judge:
                 "rejected", "error: the file does not elaborate with this script in it"
             )
         if asked is None or asked[0].reason == "sorry":
-            detail = "it closes its goal; other sorries that its declaration needs are open"
+            why = "other sorries that its declaration needs are open"
+            if asked is not None and (named := self._unproved_in(script, declaration)):
+                are = "which is" if len(named) == 1 else "which are"
+                why = f"it rests on {', '.join(f'`{name}`' for name in named)}, {are} not proved"
+            detail = f"it closes its goal; {why}"
             return Judgement("partial", detail, check=asked[1] if asked else None)
         return _judgement(*asked)
+
+    def _unproved_in(self, script: str, declaration: str) -> list[str]:
+        """Declarations of the file that a script names and that are not proved so far."""
+        words = set(_NAME.findall(script))
+        unproved = [
+            spec.sorry.declaration
+            for spec in self.specs
+            if spec.sorry and (spec.number not in self._proofs or spec.number in self._waiting)
+        ]
+        return [
+            name
+            for name in dict.fromkeys(unproved)
+            if name != declaration
+            if any(name == word or name.endswith(f".{word}") for word in words)
+        ]
 
     def _declaration(self, declaration: str) -> tuple[Verdict, CheckAnswer] | None:
         """The replay check of a declaration with every script so far; None if one is missing."""

@@ -44,7 +44,8 @@ def best_partial(
     if step.tactic == "sorry":
         script = ""
     shown = dict.fromkeys("\n\n".join(map(_pretty, goals(node))) for node in left)
-    lemmas = near_lemmas(tree, goals, costs, used)
+    at = {node.id for node in left} | {tree.edges[edge].parent.id for edge in used}
+    lemmas = near_lemmas(tree, goals, at, costs, used)
     return PartialProof(script, tuple(shown)[:_MOST_OPEN], tuple(lemmas))
 
 
@@ -104,14 +105,17 @@ def _step(
 def near_lemmas(
     tree: Graph,
     goals: Callable[[Node], tuple[GoalView, ...]],
+    at: Container[int],
     costs: dict[int, float] | None = None,
     used: Container[int] = (),
 ) -> Iterator[NearLemma]:
-    """Lemmas that applied somewhere, those that left least first, but for those `used` anyway."""
+    """Lemmas that applied at these goals, those that left least first; not those `used` anyway."""
     costs = _ways(tree)[0] if costs is None else costs
     found: dict[str, tuple[float, Edge]] = {}
     for edge in tree.edges:
-        if edge.id in used or edge.status is Status.SOLVED or _only_grows(edge, goals):
+        if edge.id in used or edge.parent.id not in at or edge.status is Status.SOLVED:
+            continue
+        if _only_grows(edge, goals):
             continue
         cost = _cost(edge, costs)
         for name in lemmas_of(edge.action, goals(edge.parent)):
