@@ -212,6 +212,24 @@ def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Proving, tmp_pa
     assert Path(result.file).read_text().count("sorry") == 1
 
 
+def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
+    tmp_path: Path, treewright_here: Program
+) -> None:
+    path = tmp_path / "Broken.lean"
+    path.write_text(
+        "def twice (n : Nat) : Nat := n + true\n"
+        "theorem of_twice (n : Nat) : twice n = n + n := by\n  sorry\n"
+        "theorem fine : 1 + 1 = 2 := by\n  sorry\n"
+    )
+    done = treewright_here("prove", str(path), "--run-id", "r", "--step-timeout", "20")
+    assert done.returncode == 1, done.stderr
+    assert "Broken.lean:1:" in done.stderr
+    assert "; left alone because of it: of_twice" in done.stderr
+    assert "1 of 1 proved\nleft alone, because of errors in the file: of_twice" in done.stdout
+    result = json.loads((tmp_path / ".treewright/proof_runs/r/result.json").read_text())
+    assert result["left_alone"] == ["of_twice"]
+
+
 def test_what_rests_on_something_unproved_says_on_what(prove: Proving, tmp_path: Path) -> None:
     path = tmp_path / "Rests.lean"
     says = "(f : Nat → Nat) (h : ∀ n, f (f n) = n + 7) : f 0 = 3"

@@ -134,7 +134,7 @@ def prove(**given: Any) -> None:
     elif not result.complete:
         echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
-    if result.proved < result.total:
+    if result.proved < result.total or result.left_alone:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
@@ -234,5 +234,7 @@ def _print(result: RunResult, flags: dict[str, Any]) -> None:
             for line in how_far(goal.partial):
                 echo(f"  {line}")
     echo(f"{result.proved} of {result.total} proved")
+    if result.left_alone:
+        echo(f"left alone, because of errors in the file: {', '.join(result.left_alone)}")
     if result.file is not None:
         echo(f"file with the proofs: {result.file}")

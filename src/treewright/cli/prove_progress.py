@@ -57,7 +57,10 @@ def narrator(stream: TextIO) -> Observer:
     def fault(spec: GoalSpec, why: str) -> None:
         say(f"  {spec.name}: unchecked: {why}")
 
-    return Observer(goal, iteration, verdict, negation, fault)
+    def trouble(names: tuple[str, ...], error: str) -> None:
+        say(f"{error}; left alone because of it: {', '.join(names)}")
+
+    return Observer(goal, iteration, verdict, negation, fault, trouble=trouble)
 
 
 def how_far(partial: PartialProof) -> Iterator[str]:

@@ -32,7 +32,7 @@ from treewright.mcts.search import Limits, Search
 from treewright.mcts.settings import RunRecord, StatementTarget, Target
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.stopping import cancelled_when
-from treewright.mcts.targets import GoalSpec, file_goals, statement_goal
+from treewright.mcts.targets import GoalSpec, TellTrouble, file_goals, statement_goal
 from treewright.mcts.verification import Unchecked
 from treewright.search.andor.graph import Graph
 
@@ -48,6 +48,7 @@ class Observer:
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
     run: Callable[[RunRecord, Path], None] = lambda record, directory: None
     written: Callable[[str], None] = lambda path: None
+    trouble: TellTrouble = lambda names, error: None
 
 
 @dataclass(slots=True)
@@ -67,6 +68,7 @@ class Prover:
     keep: bool = False
     _verdicts: dict[int, VerdictReached] = field(default_factory=dict, init=False)
     _faults: dict[int, str] = field(default_factory=dict, init=False)
+    _left_alone: tuple[str, ...] = field(default=(), init=False)
     _iteration: int = field(default=0, init=False)
 
     def prove(self) -> RunResult:
@@ -112,11 +114,15 @@ class Prover:
         session = spare.session = spare.take()
         try:
             with cancelled_when(self.stop_asked, session.cancel):
-                return file_goals(target, session)
+                return file_goals(target, session, self._left_out)
         except TreewrightError:
             if self.stop_asked():
                 raise TreewrightError(f"stopped while {target.path} was read") from None
             raise
+
+    def _left_out(self, names: tuple[str, ...], error: str) -> None:
+        self._left_alone += names
+        self.observer.trouble(names, error)
 
     def _goal(self, spec: GoalSpec, pursuit: Pursuit) -> bool:
         """False if it was interrupted before there was a verdict."""
@@ -204,6 +210,7 @@ class Prover:
             file=self._write_copy(judge.text()),
             goals=goals,
             certificate=self._certify(judge),
+            left_alone=self._left_alone,
         )
 
     def _certify(self, judge: Judge) -> str | None:

@@ -50,7 +50,10 @@ class GoalResult(msgspec.Struct, frozen=True):
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """`result.json`, and what `prove --json` prints."""
+    """`result.json`, and what `prove --json` prints.
+
+    `left_alone`: declarations with a sorry that an error in the file concerns.
+    """
 
     run_id: str
     directory: str
@@ -61,11 +64,12 @@ class RunResult(msgspec.Struct, frozen=True):
     file: str | None
     goals: tuple[GoalResult, ...]
     certificate: str | None = None
+    left_alone: tuple[str, ...] = ()
 
     @property
     def is_proved(self) -> bool:
         """Whether the replay check accepted a proof of every goal."""
-        return self.complete and self.proved == self.total > 0
+        return self.complete and self.proved == self.total > 0 and not self.left_alone
 
 
 @dataclass(frozen=True, slots=True)

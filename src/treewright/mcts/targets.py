@@ -18,6 +18,8 @@ from treewright.mcts.settings import FileTarget, StatementTarget, Target
 NEGATION_NAME = "treewright_negation"
 _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 
+TellTrouble = Callable[[tuple[str, ...], str], None]
+"""Hears which declarations are left alone, and the line of the error that concerns them."""
 
 Opening = Callable[[LeanSession], StepResult]
 
@@ -115,8 +117,11 @@ def negation_in_text(source: str, statement: str) -> Negation:
     return Negation(statement, open_it, original, NEGATION_NAME)
 
 
-def file_goals(target: FileTarget, session: LeanSession) -> list[GoalSpec]:
-    found = _sorries(target, session)
+def file_goals(
+    target: FileTarget, session: LeanSession, tell: TellTrouble = lambda names, error: None
+) -> list[GoalSpec]:
+    """`tell` hears of declarations with a sorry that an error in the file concerns."""
+    found = _sorries(target, session, tell)
     places = _Places(target.source, session, found)
     return [_spec(number, places, sorry) for number, sorry in enumerate(found)]
 
@@ -132,7 +137,7 @@ def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSp
         session.close()
 
 
-def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
+def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> list[Sorry]:
     result = session.check(target.source, sorries=True, until=target.declaration or "")
     if not isinstance(result, CheckResult):
         raise TreewrightError(f"{target.path} could not be elaborated: {result}")
@@ -148,16 +153,16 @@ def _sorries(target: FileTarget, session: LeanSession) -> list[Sorry]:
         if not found:
             why = f": {_line(target, result.errors[0])}" if result.errors else ""
             raise UsageError(f"{target.path} has no sorry: there is nothing to prove{why}")
-        return _without_trouble(target, found)
+        return _without_trouble(target, found, tell)
     name = target.declaration
     inside = [s for s in found if s.declaration == name or s.declaration.endswith(f".{name}")]
     if not inside:
         others = ", ".join(dict.fromkeys(s.declaration for s in found)) or "none"
         raise UsageError(f"{target.path} has no sorry in `{name}`; declarations with one: {others}")
-    return _without_trouble(target, inside)
+    return _without_trouble(target, inside, tell)
 
 
-def _without_trouble(target: FileTarget, found: list[Sorry]) -> list[Sorry]:
+def _without_trouble(target: FileTarget, found: list[Sorry], tell: TellTrouble) -> list[Sorry]:
     """Those whose declarations no error of the file concerns; there has to be one."""
     fine = [sorry for sorry in found if sorry.trouble is None]
     if not fine and (error := found[0].trouble) is not None:
@@ -165,6 +170,12 @@ def _without_trouble(target: FileTarget, found: list[Sorry]) -> list[Sorry]:
             f"an error in the file concerns `{found[0].declaration}`, so it cannot be proved: "
             f"{_line(target, error)}"
         )
+    concerned: dict[str, dict[str, None]] = {}
+    for sorry in found:
+        if sorry.trouble is not None:
+            concerned.setdefault(_line(target, sorry.trouble), {})[sorry.declaration] = None
+    for error, names in concerned.items():
+        tell(tuple(names), error)
     return fine
 
 
