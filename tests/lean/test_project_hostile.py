@@ -6,6 +6,7 @@ Each of these had `theorem t : False` proved while one process read the original
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,8 +138,10 @@ def test_a_library_that_cannot_be_read_for_a_while_breaks_no_module_for_ever(
     shutil.copy(home.path / "lean.js", place)
     for name in ("lean.wasm", "lean.symbols", IMAGE_FILE):
         (place / name).symlink_to(home.path / name)
-    compiler = WasmCompiler(lambda: _WithoutLibrary(place, home.node))
-    with pytest.raises(CompileError, match="unknown module prefix 'Init'") as caught:
+    with (
+        closing(WasmCompiler(lambda: _WithoutLibrary(place, home.node))) as compiler,
+        pytest.raises(CompileError, match="unknown module prefix 'Init'") as caught,
+    ):
         compiler.compile("Foo.One", "def one := 1\n", (), ())
     assert caught.value.fault  # so it is not kept
 

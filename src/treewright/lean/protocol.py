@@ -177,7 +177,7 @@ class Begins(Request):
 
 
 class Headers(Request):
-    """What the headers of texts import. The bundled host's, like the next two."""
+    """What the headers of texts import. The bundled host's, like the next three."""
 
     texts: list[str]
 
@@ -194,6 +194,10 @@ class Compile(Request):
 
     module: str
     text: str
+
+
+class Renew(Request):
+    """Makes the process as it was when it started, except that it will not judge."""
 
 
 class Memory(Request):
@@ -227,13 +231,14 @@ REQUESTS: dict[str, type[Request]] = {
         Headers,
         Provide,
         Compile,
+        Renew,
         Memory,
         Version,
     )
 }
 """By operation."""
 
-BUNDLED_ONLY = frozenset({"headers", "provide", "compile"})
+BUNDLED_ONLY = frozenset({"headers", "provide", "compile", "renew"})
 """A native host has its modules from Lake."""
 
 

@@ -7,8 +7,6 @@ const READS_NOTHING = new Set(['ping', 'version', 'memory', 'judge', 'quit']);
 
 /** Gives the function that answers one request; nothing that it does can throw. */
 function createAnswering(host, messages, watchdog, stackGuard, operations) {
-  let hasRead = false; // a text, a module or a tactic: code that is not the library's may have run here
-
   return function answer(line) {
     const started = performance.now();
     const stack = host.stackSave();
@@ -19,8 +17,8 @@ function createAnswering(host, messages, watchdog, stackGuard, operations) {
       request = parseRequest(line);
       const operation = Object.hasOwn(operations, request.op) ? operations[request.op] : null;
       if (!operation) throw new RequestError(`there is no operation ${request.op}`);
-      if (request.op === 'judge' && hasRead) throw new RequestError('this process has read texts: it does not judge');
-      hasRead ||= !READS_NOTHING.has(request.op);
+      if (request.op === 'judge' && host.life.hasRead) throw new RequestError('this process has read texts: it does not judge');
+      host.life.hasRead ||= !READS_NOTHING.has(request.op);
       watchdog.begin(request.id, request.max_ms);
       reply = { ok: true, ...operation(request) };
       stackGuard.check();

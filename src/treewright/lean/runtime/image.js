@@ -15,6 +15,7 @@ const fs = require('node:fs');
 
 const CHUNK = 64 * 1024;
 const PAGE = 64 * 1024;
+const DEEPEST = 1 << 20; // how much of the stack is used before Lean does anything
 
 /** Whether words are all zero from index `start` up to `end`. */
 function isZero(words, start, end) {
@@ -50,31 +51,62 @@ function writeAll(fd, bytes) {
   for (let done = 0; done < bytes.length;) done += fs.writeSync(fd, bytes, done, bytes.length - done);
 }
 
-/** Puts a saved memory in the place of the present one, which nothing has been done with; its roots. */
-function loadImage(host, path) {
-  const fd = fs.openSync(path, 'r');
+/** What is said at the beginning of an image that is open. */
+function readDescription(fd) {
   const length = Buffer.alloc(4);
   readAll(fd, length);
   const text = Buffer.alloc(length.readUInt32LE());
   readAll(fd, text);
-  const { size, stack, table, roots, chunks } = JSON.parse(text.toString());
-  if (table !== host.tableSize()) throw new Error('the image belongs to another module');
-  const used = host.memory.buffer.byteLength; // what is behind it will be zero
-  host.memory.grow((size - used) / PAGE);
+  return JSON.parse(text.toString());
+}
+
+/**
+ * Compiles the module. If its memory is to be that of an image, the file is read into that memory, which
+ * is needed a moment later anyway, and not into as much again: to be given new memory is what reading costs most.
+ */
+function compileModule(memory, path, image) {
+  if (!image) return new WebAssembly.Module(fs.readFileSync(path));
+  const described = fs.openSync(image, 'r');
+  const { size } = readDescription(described);
+  fs.closeSync(described);
+  const fd = fs.openSync(path, 'r');
+  const { size: length } = fs.fstatSync(fd);
+  memory.grow((Math.max(size, length) - memory.buffer.byteLength) / PAGE);
+  const bytes = new Uint8Array(memory.buffer, memory.buffer.byteLength - length, length);
+  readAll(fd, bytes);
+  fs.closeSync(fd);
+  const module = new WebAssembly.Module(bytes);
+  bytes.fill(0);
+  return module;
+}
+
+/**
+ * Puts a saved memory in the place of the present one; its roots. Unless it was `used`, Lean has done
+ * nothing with it yet.
+ */
+function loadImage(host, path, { used } = { used: false }) {
+  const fd = fs.openSync(path, 'r');
+  const { size, stack, table, roots, chunks } = readDescription(fd);
+  if (!used && table !== host.tableSize()) throw new Error('the image belongs to another module');
+  host.memory.grow(Math.max(0, size - host.memory.buffer.byteLength) / PAGE);
   const { HEAPU8 } = host.views();
+  // The part of the stack that no call has come down to.
+  const lowest = used ? 0 : globalThis.treewrightStackGuard.end;
+  const deepest = used ? 0 : Math.min(stack, host.stackSave()) - DEEPEST;
   let clean = 0;
   for (const [at, count] of chunks) {
-    clear(HEAPU8, clean, Math.min(at, used));
+    clear(HEAPU8, clean, Math.min(at, lowest));
+    clear(HEAPU8, Math.max(clean, deepest), at);
     readAll(fd, HEAPU8.subarray(at, at + count));
     clean = at + count;
   }
-  clear(HEAPU8, clean, used);
+  clear(HEAPU8, clean, HEAPU8.length);
   fs.closeSync(fd);
   host.stackRestore(stack);
   return roots;
 }
 
-/** Makes bytes zero. Those that are get no memory, as they would if zeros were written: most of the stack. */
+/** Makes bytes zero. Those that are get no memory, as they would if zeros were written. */
 function clear(bytes, start, end) {
   const zeros = Buffer.alloc(CHUNK);
   for (let at = start; at < end; at += CHUNK) {
@@ -92,4 +124,4 @@ function readAll(fd, bytes) {
   }
 }
 
-module.exports = { saveImage, loadImage };
+module.exports = { saveImage, compileModule, loadImage };

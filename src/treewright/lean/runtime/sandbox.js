@@ -73,7 +73,7 @@ function restrictImports(imports) {
 function lockFileSystem(FS) {
   let writable = null; // the directory that may be written to just now
   const refuse = () => { throw new FS.ErrnoError(EROFS); };
-  const { mkdirTree, readFile, writeFile, readdir, unlink } = FS;
+  const { mkdirTree, readFile, writeFile, readdir, unlink, rmdir } = FS;
   for (const operation of [
     'mknod', 'mkdir', 'mkdirTree', 'mkdev', 'symlink', 'rename', 'rmdir', 'unlink', 'chmod', 'lchmod', 'fchmod', 'chown', 'lchown',
     'fchown', 'truncate', 'ftruncate', 'utime', 'mount', 'unmount', 'create', 'writeFile', 'createDevice', 'createPath',
@@ -126,7 +126,28 @@ function lockFileSystem(FS) {
     return result;
   }
 
-  return { store, collect };
+  // What there was before anything was stored or opened.
+  let before = { streams: new Set(), roots: new Set(), directory: '/' };
+
+  function remember() {
+    before = { streams: new Set(FS.streams), roots: new Set(readdir.call(FS, '/')), directory: FS.cwd() };
+  }
+
+  /** Closes and removes what has come since. */
+  function putBack() {
+    FS.streams.filter((stream) => stream && !before.streams.has(stream)).forEach((stream) => FS.close(stream));
+    const added = readdir.call(FS, '/').filter((name) => !before.roots.has(name));
+    added.forEach((name) => removeTree(`/${name}`));
+    FS.chdir(before.directory);
+  }
+
+  function removeTree(path) {
+    if (!FS.isDir(FS.lookupPath(path).node.mode)) return unlink.call(FS, path);
+    readdir.call(FS, path).filter((name) => name !== '.' && name !== '..').forEach((name) => removeTree(`${path}/${name}`));
+    return rmdir.call(FS, path);
+  }
+
+  return { store, collect, remember, putBack };
 }
 
 module.exports = { restrictImports, threadsStarted, lockFileSystem, ALLOWED };

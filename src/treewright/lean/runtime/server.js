@@ -36,6 +36,7 @@ const { createUnproved } = require('./unproved.js');
 const { createPrintAxioms } = require('./print_axioms.js');
 const { createProjects } = require('./projects.js');
 const { createSurvey } = require('./survey.js');
+const { threadsStarted } = require('./sandbox.js');
 
 /** `roots`: what `imported` gave in the process whose memory this one has, if it has another's (image.js). */
 function createServer(host, roots = null) {
@@ -123,6 +124,13 @@ function createServer(host, roots = null) {
     headers: projects.headers,
     provide: projects.provide,
     compile: projects.compile, // in processes that never read a candidate
+
+    /** Before the next request the process is as it was when it started; see renewal.js. */
+    renew() {
+      if (threadsStarted() > 0) throw new RequestError('another thread works on this memory: it cannot be as new');
+      host.life.renew = true;
+      return {};
+    },
 
     ping: () => ({}),
 

@@ -5,13 +5,13 @@
  */
 function createStackGuard(host) {
   const { start, end, byte } = globalThis.treewrightStackGuard;
+  const unwritten = Buffer.alloc(end - start, byte);
 
   /** Throws if anything was written there; the process cannot be trusted any more then. */
   function check() {
-    const { HEAPU8 } = host.views();
-    for (let at = start; at < end; at++) {
-      if (HEAPU8[at] !== byte) throw new Error('the stack ran over its end');
-    }
+    const { buffer, byteOffset } = host.views().HEAPU8;
+    const below = Buffer.from(buffer, byteOffset + start, end - start);
+    if (below.compare(unwritten) !== 0) throw new Error('the stack ran over its end');
   }
 
   return { check };

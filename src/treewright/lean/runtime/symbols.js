@@ -5,10 +5,10 @@
 
 /** `bytes` is the file's content. */
 function readSymbols(bytes) {
-  const [count, tableSize] = new Uint32Array(bytes.buffer, bytes.byteOffset, 2);
-  const ends = new Uint32Array(bytes.buffer, bytes.byteOffset + 8, count);
-  const values = new Uint32Array(bytes.buffer, bytes.byteOffset + 8 + 4 * count, count);
-  const names = bytes.subarray(8 + 8 * count);
+  const [count] = new Uint32Array(bytes.buffer, bytes.byteOffset, 1);
+  const ends = new Uint32Array(bytes.buffer, bytes.byteOffset + 4, count);
+  const values = new Uint32Array(bytes.buffer, bytes.byteOffset + 4 + 4 * count, count);
+  const names = bytes.subarray(4 + 8 * count);
 
   /** The number of a symbol, or -1. */
   function find(name) {
@@ -56,7 +56,7 @@ function readSymbols(bytes) {
     return found;
   }
 
-  return { tableSize, address, exportsOf };
+  return { address, exportsOf };
 }
 
 module.exports = { readSymbols };

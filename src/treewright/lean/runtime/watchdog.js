@@ -12,31 +12,25 @@ const SLOT = {
   limit: 2, // its limit in ms, 0 for none
   token: 3, // address of the token's value
   verdict: 4, // 0 none, 1 out of time, 2 cancelled
-  asleep: 5, // the worker sleeps until it is notified
+  asleep: 5, // the worker sleeps for long: it is to be told of a request
   writing: 6, // the worker is about to set the token
 };
 const FALSE = 1; // boxed 0
 
 function createWatchdog(host, heap, { makeRef }) {
-  const { Worker } = require('node:worker_threads');
-  const path = require('node:path');
-
   const token = makeRef(heap.box(0));
   host.exports.lean_mark_mt(token);
   const valueAddress = token + 8;
-  const control = new Int32Array(new SharedArrayBuffer(4 * 8));
+  host.life.watch ??= startWorker(host);
+  const control = host.life.watch;
   control[SLOT.token] = valueAddress;
-  const worker = new Worker(path.join(__dirname, 'watchdog-worker.js'), {
-    workerData: { memory: host.memory, control, slots: SLOT, cancelFd: host.cancelFd },
-  });
-  worker.unref();
 
   const setToken = (value) => Atomics.store(host.views().HEAP32, valueAddress >> 2, value);
 
   /** From here on the token is set when `limitMs` is over or request `id` is cancelled. */
   function begin(id, limitMs) {
     setToken(FALSE);
-    control[SLOT.request] = id;
+    Atomics.store(control, SLOT.request, id);
     control[SLOT.limit] = Math.min(limitMs || 0, 2 ** 31 - 1);
     control[SLOT.verdict] = 0;
     Atomics.store(control, SLOT.phase, 1);
@@ -54,6 +48,18 @@ function createWatchdog(host, heap, { makeRef }) {
   const isSet = () => Atomics.load(control, SLOT.verdict) !== 0;
 
   return { begin, end, isSet, token };
+}
+
+/** One for the life of the process; the control block. */
+function startWorker(host) {
+  const { Worker } = require('node:worker_threads');
+  const path = require('node:path');
+  const control = new Int32Array(new SharedArrayBuffer(4 * 8));
+  const worker = new Worker(path.join(__dirname, 'watchdog-worker.js'), {
+    workerData: { memory: host.memory, control, slots: SLOT, cancelFd: host.cancelFd },
+  });
+  worker.unref();
+  return control;
 }
 
 module.exports = { createWatchdog };

@@ -1,10 +1,11 @@
-"""Compiling modules of a project with the bundled Lean, in processes that read nothing else.
+"""Compiling modules of a project with the bundled Lean, in a process that reads nothing else.
 
-Each module gets a process of its own, with the compiled modules that it imports and no others. Code
-of a module runs where it is compiled or imported and can change that process in any way: what comes
-out is then the matter of this module and of those that import it, which have it in their keys.
-Headers are read by a process that elaborates and imports nothing. Of what a search or a model wrote
-it may see the header, and nobody here sees more.
+Each module gets a Lean as it is after its start, with the compiled modules that it imports and no
+others. Code of a module runs where it is compiled or imported and can change that Lean in any way:
+what comes out is then the matter of this module and of those that import it, which have it in their
+keys. So a process is made as new before every module (runtime/renewal.js), or is another one.
+Headers are read by one that elaborates and imports nothing. Of what a search or a model wrote it
+may see the header, and nobody here sees more.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from treewright.lean.workspace.project import Compiled, CompileError
 from treewright.lean.workspace.store import Header
 
 COMPILE_SECONDS = 300.0
+_MOST_BYTES = 512 << 20
+"""Of Lean's memory: to make more of it as new is no quicker than a start."""
 _AT_ITS_HEADER = "header"
+_NEW, _HEADERS_READ, _COMPILED = "new", "headers read", "compiled"
 _NO_CODE = (
     *("(interpreter)", "no executable code", "has no IR", "could not evaluate", "_redArg"),
     "has not been implemented",  # what a metaprogram that got no code was to do
@@ -37,7 +41,8 @@ class WasmCompiler:
 
     def __init__(self, home: Callable[[], LeanHome]) -> None:
         self._home = home
-        self._header_reader: LeanProcess | None = None
+        self._process: LeanProcess | None = None
+        self._state = _NEW
 
     @property
     def version(self) -> str:
@@ -48,22 +53,20 @@ class WasmCompiler:
         return root.is_dir() or root.with_name(f"{root.name}.olean").is_file()
 
     def headers(self, texts: Sequence[str]) -> list[Header]:
-        if self._header_reader is None or not self._header_reader.alive:
-            self.close()
-            self._header_reader = LeanProcess(self._home())
-        return list(_ask(self._header_reader, "headers", 60.0, texts=list(texts)).headers)
+        process = self._lean(_NEW, _HEADERS_READ)
+        self._state = _HEADERS_READ
+        return list(_ask(process, "headers", 60.0, texts=list(texts)).headers)
 
     def compile(
         self, module: str, text: str, options: Options, imports: Iterable[Compiled]
     ) -> bytes:
         given = [as_given(c) for c in imports]
         try:
-            process = LeanProcess(self._home())
-            try:
-                _ask(process, "provide", 60.0, modules=given, options=list(options))
-                reply = _ask(process, "compile", COMPILE_SECONDS, module=module, text=text)
-            finally:
-                process.kill()
+            # What was read before changes the order of memory, and with it the bytes that come out.
+            process = self._lean(_NEW)
+            self._state = _COMPILED
+            _ask(process, "provide", 60.0, modules=given, options=list(options))
+            reply = _ask(process, "compile", COMPILE_SECONDS, module=module, text=text)
         except LeanError as error:
             if str(error).startswith(NO_CODE):
                 raise CompileError(str(error)) from error
@@ -74,9 +77,39 @@ class WasmCompiler:
         return base64.b64decode(reply.olean)
 
     def close(self) -> None:
-        if self._header_reader is not None:
-            self._header_reader.kill()
-        self._header_reader = None
+        if self._process is not None:
+            self._process.kill()
+        self._process = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def _lean(self, *states: str) -> LeanProcess:
+        """A process that is in one of these states, or one as new."""
+        home = self._home()  # looks at its files
+        process = self._process
+        if process is not None and process.alive:
+            if self._state in states:
+                return process
+            if _renewed(process):
+                self._state = _NEW
+                return process
+        self.close()
+        self._state = _NEW
+        self._process = LeanProcess(home)
+        return self._process
+
+
+def _renewed(process: LeanProcess) -> bool:
+    """Whether a process has been made as new."""
+    if process.heap_bytes > _MOST_BYTES:
+        return False
+    try:
+        _ask(process, "renew", 60.0)
+    except LeanError:
+        return False  # it has started threads, or is lost
+    return True
 
 
 def _ask(process: LeanProcess, op: str, seconds: float, **fields: object) -> Reply:

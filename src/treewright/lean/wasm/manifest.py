@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "b6bcf04795d6071f425102ce03a583c67823da36be67394ac6e61c5b4cd8f906"
+CONTENTS = "8da064e1a8100a0136d7184d92e4445665779456f13978a9c846d51fedbe987c"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

@@ -7,7 +7,7 @@ of code can be replaced by another of the same length everywhere. Nothing is dis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from treewright.kernel.errors import TreewrightError
@@ -206,6 +206,16 @@ class Module:
         entry = unsigned(len(name)) + name.encode() + bytes([_FUNCTION_KIND]) + unsigned(function)
         self._replace_section(_EXPORT, unsigned(count + 1) + self._section(_EXPORT)[at:] + entry)
 
+    def export_changing_globals(self, prefix: str) -> None:
+        """Exports every global of the module that can change, by its index."""
+        count, at = read_unsigned(self._section(_EXPORT), 0)
+        entries = []
+        for number in self._changing_globals():
+            name = f"{prefix}{number}".encode()
+            entries.append(unsigned(len(name)) + name + bytes([_GLOBAL_KIND]) + unsigned(number))
+        rest = self._section(_EXPORT)[at:]
+        self._replace_section(_EXPORT, unsigned(count + len(entries)) + rest + b"".join(entries))
+
     @property
     def import_names(self) -> set[bytes]:
         return {name for name, _ in self._imports}
@@ -229,20 +239,28 @@ class Module:
 
     def constant_globals(self) -> dict[int, int]:
         """The values of the globals that begin as an i32 constant, by index."""
+        return {number: value for number, _, value in self._globals() if value is not None}
+
+    def _changing_globals(self) -> list[int]:
+        return [number for number, changes, _ in self._globals() if changes]
+
+    def _globals(self) -> Iterator[tuple[int, bool, int | None]]:
+        """Index, whether it can change, and the i32 constant that it begins as, of each."""
         data = self._section(_GLOBAL)
         count, at = read_unsigned(data, 0)
-        values = {}
         for number in range(count):
-            at += 2  # its type and whether it can change
+            changes = data[at + 1] == 1  # behind its type
+            at += 2
+            value = None
             if data[at] == _I32_CONST:
-                value, end = read_signed(data, at + 1)
-                values[self._imported_globals + number] = value & 0xFFFFFFFF
+                read, end = read_signed(data, at + 1)
+                value = read & 0xFFFFFFFF
             else:
                 end = data.index(_END, at)
             if data[end] != _END:
                 raise ModuleError("a global begins with something that is computed")
+            yield self._imported_globals + number, changes, value
             at = end + 1
-        return values
 
     @property
     def table_size(self) -> int:
@@ -250,6 +268,21 @@ class Module:
         if not data.startswith(_ONE_TABLE_OF_FUNCTIONS):
             raise ModuleError("there is not one table of functions without a limit")
         return read_unsigned(data, len(_ONE_TABLE_OF_FUNCTIONS))[0]
+
+    def table_places(self) -> dict[int, int]:
+        """Where each function is that the table begins with."""
+        data = self._section(_ELEMENT)
+        count, at = read_unsigned(data, 0)
+        places: dict[int, int] = {}
+        for _ in range(count):
+            if data[at : at + 2] != bytes([0, _I32_CONST]):
+                raise ModuleError("a part of the table is not where a constant says")
+            place, at = read_signed(data, at + 2)
+            length, at = read_unsigned(data, at + 1)  # behind the end of the constant
+            for number in range(length):
+                function, at = read_unsigned(data, at)
+                places.setdefault(function, place + number)
+        return places
 
     def extend_table(self, functions: Iterable[int]) -> int:
         """Puts functions at the end of the table; where the first of them is."""

@@ -59,12 +59,14 @@ class SpanPatch:
         return source[:first] + self.new + source[last + len(self.end) :]
 
 
-# Compiled and instantiated at once: nothing else is to be done meanwhile.
+# Compiled and instantiated at once: nothing else is to be done meanwhile. Where the bytes are read
+# to: see image.js.
 INSTANTIATE = Patch(
     "instantiating the module",
     "var binary=await getWasmBinary(binaryFile);"
     "var instance=await WebAssembly.instantiate(binary,imports);return instance",
-    'var module=new WebAssembly.Module(require("node:fs").readFileSync(binaryFile));'
+    'var module=require(process.env.TREEWRIGHT_RUNTIME+"/image.js")'
+    ".compileModule(wasmMemory,binaryFile,process.env.TREEWRIGHT_IMAGE);"
     "return{module,instance:new WebAssembly.Instance(module,imports)}",
 )
 
@@ -87,10 +89,16 @@ SLOTS_THAT_ARE_ASKED_FOR = Patch(
     "for(var symName of Object.keys(GOT)){"
     "if(!(symName in exports)||isInternalSym(symName)){continue}",
 )
-SYMBOLS = Patch(
+# Which function has which place was found by making an object for each of 40,000 of them.
+PLACES = Patch(
     "the table's functions",
     "functionsInTableMap=new WeakMap;updateTableMap(0,wasmTable.length)",
-    "functionsInTableMap=new WeakMap;updateTableMap(0,treewrightSymbols.tableSize)",
+    "functionsInTableMap=new WeakMap",
+)
+PLACES_THAT_ARE_KNOWN = Patch(
+    "the place of an export",
+    'if(typeof value=="function"){newValue=addFunction(value)}',
+    'if(typeof value=="function"){newValue=treewrightSymbols.address(symName)||addFunction(value)}',
 )
 READ_SYMBOLS = Patch(
     "start of the script",
@@ -210,6 +218,8 @@ function treewrightServe(image){
     views:()=>(growMemViews(),{HEAPU8,HEAPU16,HEAP32,HEAPU32}),
     addFunction,
     tableSize:()=>wasmTable.length,
+    globals:[...Object.values(GOT),...Object.keys(wasmExports)
+      .filter(name=>name.startsWith("treewright_global_")).map(name=>wasmExports[name])],
     FS,
     stackSave,
     stackRestore,
@@ -231,7 +241,8 @@ PATCHES: tuple[Patch | SpanPatch, ...] = (
     INSTANTIATE,
     EXPORTS_BEHIND_IMPORTS,
     SLOTS_THAT_ARE_ASKED_FOR,
-    SYMBOLS,
+    PLACES,
+    PLACES_THAT_ARE_KNOWN,
     READ_SYMBOLS,
     DLSYM,
     TTY_READ,

@@ -2,14 +2,14 @@
 
 The module exports 201,110 names. For each of them the engine makes an object when the module is
 instantiated, which is half of the time that Lean needs to start, and some hundreds are ever
-used. So only those that `lean.js` names stay exports. Every exported function gets a place in
-the module's table, every constant has its address in memory already, and an index in a file of
-its own says which is where; runtime/symbols.js reads it.
+used. So only those that `lean.js` names stay exports. Every exported function that has no place
+in the module's table gets one, every constant has its address in memory already, and an index in a
+file of its own says which is where; runtime/symbols.js reads it.
 
-The index: how many symbols there are; the size of the table as it was; for each symbol, in the
-order of their names as bytes, where its name ends among the names; for each its value, twice the
-place in the table of a function, or one more than twice the address of a constant; the names.
-All numbers have 32 bits, the lowest byte first.
+The index: how many symbols there are; for each symbol, in the order of their names as bytes,
+where its name ends among the names; for each its value, twice the place in the table of a
+function, or one more than twice the address of a constant; the names. All numbers have 32 bits,
+the lowest byte first.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def move_exports(module: Module, script: str) -> bytes:
     """Takes the exports that `script` does not name out of the module; the index of all."""
     named = set(_WORD.findall(script.encode())) | module.import_names
     exports = module.exports()
-    functions = dict.fromkeys(export.index for export in exports if export.is_function)
-    size = module.table_size
+    places = module.table_places()
+    exported = dict.fromkeys(export.index for export in exports if export.is_function)
+    functions = [function for function in exported if function not in places]
     first = module.extend_table(functions)
-    places = {function: first + number for number, function in enumerate(functions)}
+    places |= {function: first + number for number, function in enumerate(functions)}
     constants = module.constant_globals()
     values = {}
     for export in exports:
@@ -44,14 +45,14 @@ def move_exports(module: Module, script: str) -> bytes:
             if export.name in named or not (export.is_function or export.is_global)
         ]
     )
-    return _index(size, values)
+    return _index(values)
 
 
-def _index(size: int, values: dict[bytes, int]) -> bytes:
+def _index(values: dict[bytes, int]) -> bytes:
     names = sorted(values)
     ends, end = [], 0
     for name in names:
         end += len(name)
         ends.append(end)
-    numbers = [len(names), size, *ends, *(values[name] for name in names)]
+    numbers = [len(names), *ends, *(values[name] for name in names)]
     return struct.pack(f"<{len(numbers)}I", *numbers) + b"".join(names)

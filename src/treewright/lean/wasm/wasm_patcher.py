@@ -27,6 +27,7 @@ LARGEST_SMALL_BLOCK = 512  # mimalloc's table of small sizes ends here where poi
 ARRAY_SITES = 624
 FLOAT_ARRAY_SITES = 2
 GATE = "treewright_gate_code_generation"
+GLOBAL = "treewright_global_"  # what the module has outside of its memory: runtime/renewal.js
 
 _HEADER_BYTES = 16
 _ADD, _SUB, _SHL, _GT_U, _IF, _END, _UNREACHABLE = 0x6A, 0x6B, 0x74, 0x4B, 0x04, 0x0B, 0x00
@@ -135,6 +136,7 @@ def patch(data: bytes, script: str) -> tuple[bytes, bytes]:
         _bound_blocks(module)
         _gate_code_generation(module)
         index = symbols.move_exports(module, script)
+        module.export_changing_globals(GLOBAL)
         return module.encode(), index
     except ModuleError as error:
         raise PatchError(
