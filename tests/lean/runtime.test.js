@@ -306,13 +306,15 @@ test('a stack that ran over its end is noticed', () => {
   assert.throws(guard.check, /ran over its end/);
 });
 
-test('a snapshot puts every byte back, and clears memory that came later', () => {
-  let bytes = new Uint8Array([1, 2, 3, 4]);
-  const snapshot = createSnapshot({ views: () => ({ HEAPU8: bytes }) });
+test('a snapshot puts every byte back, and clears memory that came later and the unused stack', () => {
+  let bytes = new Uint8Array([1, 2, 8, 8, 3, 4]);
+  globalThis.treewrightStackGuard = { start: 1, end: 2, byte: 2 };
+  const snapshot = createSnapshot({ views: () => ({ HEAPU8: bytes }), stackSave: () => 4 });
   snapshot.take();
-  bytes = new Uint8Array([9, 2, 9, 4, 7, 7]);
+  assert.deepEqual([...bytes], [1, 2, 0, 0, 3, 4]);
+  bytes = new Uint8Array([9, 2, 6, 0, 9, 4, 7, 7]);
   snapshot.restore();
-  assert.deepEqual([...bytes], [1, 2, 3, 4, 0, 0]);
+  assert.deepEqual([...bytes], [1, 2, 0, 0, 3, 4, 0, 0]);
 });
 
 test('an auxiliary name stands for one other, and for none that was open or that somebody gave', () => {

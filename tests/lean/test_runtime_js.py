@@ -39,9 +39,9 @@ def test_every_file_of_the_runtime_is_small_and_says_what_it_is() -> None:
 
 def _names(index: bytes) -> set[str]:
     """See symbols.py."""
-    count, _ = struct.unpack_from("<2I", index)
-    ends = struct.unpack_from(f"<{count}I", index, 8)
-    text = index[8 + 8 * count :]
+    (count,) = struct.unpack_from("<I", index)
+    ends = struct.unpack_from(f"<{count}I", index, 4)
+    text = index[4 + 8 * count :]
     return {text[start:end].decode() for start, end in zip((0, *ends), ends, strict=False)}
 
 

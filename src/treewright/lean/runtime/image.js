@@ -124,4 +124,4 @@ function readAll(fd, bytes) {
   }
 }
 
-module.exports = { saveImage, compileModule, loadImage };
+module.exports = { saveImage, compileModule, loadImage, clear };

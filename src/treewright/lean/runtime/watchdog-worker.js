@@ -8,7 +8,7 @@ const fs = require('node:fs');
 const { workerData } = require('node:worker_threads');
 
 const { memory, control, slots, cancelFd } = workerData;
-const TICK_MS = 4;
+const TICK_MS = 8;
 const LONGEST_MS = 32;
 const PART = 16; // of the time that a request has run
 const IDLE_TICKS = 10;
@@ -73,7 +73,8 @@ for (;;) {
     }
     Atomics.store(control, slots.writing, 0);
   }
-  const pause = Math.min(elapsed / PART, LONGEST_MS, limit > 0 ? limit - elapsed : LONGEST_MS);
+  const left = limit > 0 && !late ? limit - elapsed : LONGEST_MS;
+  const pause = Math.min(elapsed / PART, LONGEST_MS, left);
   if (pause > TICK_MS) sleep(1, pause);
-  else Atomics.wait(control, slots.phase, 1, TICK_MS);
+  else Atomics.wait(control, slots.phase, 1, Math.min(TICK_MS, left));
 }
