@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from treewright.lean.host_session import HostSession
+from treewright.premises.library import ensure_index
+
 if TYPE_CHECKING:
     from treewright.lean.wasm.home import LeanHome
 
@@ -19,11 +22,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture
 def cache(home: LeanHome, tmp_path: Path) -> Path:
-    """The bundled Lean, and compiled modules of its own: those that the user's `make demo` has
-    put into the cache are sealed with the user's key, and so must stay."""
+    """The bundled Lean, the index of its library that other tests use too, and compiled modules of
+    its own: those that the user's `make demo` has put into the cache are sealed with the user's
+    key, and so must stay."""
     place = tmp_path / "cache"
     place.mkdir()
     (place / "lean").symlink_to(home.path.parent)
+    (place / "premises").symlink_to(ensure_index(lambda: HostSession(home)).parent)
     return place
 
 

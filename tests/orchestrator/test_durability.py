@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.orchestrator import stub_bank
 from tests.waiting import gone, until
 from treewright.cli.orchestrator_options import make_config
@@ -49,9 +51,11 @@ def test_twenty_kills_and_then_completion(tmp_path: Path) -> None:
     for _ in range(KILLS):
         before = count(path)
         tokens = generator.randrange(1, 20)
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.orchestrator.stub_bank", str(bank), str(path)],
+        with program.start_module(
+            "tests.orchestrator.stub_bank",
+            [str(bank), str(path)],
             cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name[:6] != "PYTHON"},
             stdin=subprocess.PIPE,
         ) as victim:
             assert victim.stdin is not None
