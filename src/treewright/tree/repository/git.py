@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
@@ -49,7 +50,7 @@ def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, s
     return inherited | _own(date, cwd)
 
 
-def _inherited() -> dict[bytes, bytes]:
+def _inherited() -> dict[Any, Any]:
     """As bytes: to make text of all that, and bytes again, is a tenth of what a command costs."""
     return {k: v for k, v in os.environb.items() if k not in _INHERITED_LOCATION}
 
@@ -112,7 +113,7 @@ def try_git(
     make a git command of some evaluation fail.
     """
     own = {**_own(date, None if look_above else cwd), **(env or {})}
-    encoded = {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
+    encoded: dict[Any, Any] = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
     try:
         done = subprocess.run(
             command(*args, user_ignores=user_ignores),
