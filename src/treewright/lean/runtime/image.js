@@ -71,7 +71,7 @@ function compileModule(memory, path, image) {
   fs.closeSync(described);
   const fd = fs.openSync(path, 'r');
   const { size: length } = fs.fstatSync(fd);
-  memory.grow((Math.max(size, length) - memory.buffer.byteLength) / PAGE);
+  memory.grow(Math.ceil((Math.max(size, length) - memory.buffer.byteLength) / PAGE));
   const bytes = new Uint8Array(memory.buffer, memory.buffer.byteLength - length, length);
   readAll(fd, bytes);
   fs.closeSync(fd);
