@@ -17,7 +17,7 @@ from random import Random
 import msgspec
 from tests.mcts.bank import Sessions, bank, proved
 
-from benchmarks.levels import LEVELS, Level, is_proved, levels, read_lessons
+from benchmarks.levels import LEVELS, Level, levels, read_lessons, refused
 from benchmarks.prove_bank import RUNNERS
 from treewright.lean import sorries
 from treewright.lean.replay import Replayer
@@ -40,13 +40,14 @@ _RESAMPLES = 4000
 
 @dataclass(frozen=True)
 class Task:
-    """A goal of a set, how it is opened, and how a proof of it is checked."""
+    """A goal of a set, a level or a statement, and how it is opened."""
 
     of: str
     name: str
     held_out: bool
     open: Callable[[LeanSession], StepResult]
-    accepts: Callable[[Replayer, Sessions, str], bool]
+    level: Level | None = None
+    statement: str = ""
 
 
 class Tried(msgspec.Struct):
@@ -55,6 +56,10 @@ class Tried(msgspec.Struct):
     proved: bool
     simulations: int
     tactics: int
+
+
+Scripts = dict[bool, dict[str, tuple[Task, str]]]
+"""The proofs that were found, without lessons and with them, by the name of the goal."""
 
 
 def tasks(name: str) -> Iterator[Task]:
@@ -72,18 +77,12 @@ def _of_level(name: str, level: Level) -> Task:
         level.name,
         level.held_out,
         lambda session: sorries.extract(session, level.text, until=level.name)[-1].states[0],
-        lambda replayer, sessions, script: is_proved(replayer, sessions, level, script),
+        level,
     )
 
 
 def _of_statement(name: str, identity: str, text: str, held_out: bool) -> Task:
-    return Task(
-        name,
-        identity,
-        held_out,
-        lambda session: session.start(text),
-        lambda replayer, sessions, script: proved(replayer, text, script),
-    )
+    return Task(name, identity, held_out, lambda session: session.start(text), statement=text)
 
 
 def search(
@@ -122,27 +121,49 @@ def teach(sessions: Sessions, chosen: Sequence[Task], options: argparse.Namespac
 
 
 def compare(
-    sessions: Sessions,
-    replayer: Replayer,
-    chosen: Sequence[Task],
-    learned: Learned,
-    options: argparse.Namespace,
-) -> list[tuple[Task, Tried, Tried]]:
+    sessions: Sessions, chosen: Sequence[Task], learned: Learned, options: argparse.Namespace
+) -> tuple[list[tuple[Task, Tried, Tried]], Scripts]:
     rows: list[tuple[Task, Tried, Tried]] = []
+    scripts: Scripts = {False: {}, True: {}}
     for number, task in enumerate(chosen):
         results: dict[bool, Tried] = {}
         for given in (False, True) if number % 2 else (True, False):
-            tried, script, _ = search(
+            results[given], script, _ = search(
                 sessions, task, learned if given else None, max(BUDGETS), options
             )
-            if script is not None and not task.accepts(replayer, sessions, script):
-                print(f"refused: {task.of} {task.name}", flush=True)
-                tried.proved = False
-            results[given] = tried
+            if script is not None:
+                scripts[given][task.name] = (task, script)
         rows.append((task, results[False], results[True]))
-        without, given = _said(results[False]), _said(results[True])
-        print(f"{task.of} {task.name}: without {without}, with {given}", flush=True)
-    return rows
+        without, with_them = _said(results[False]), _said(results[True])
+        print(f"{task.of} {task.name}: without {without}, with {with_them}", flush=True)
+    return rows, scripts
+
+
+def check(
+    sessions: Sessions,
+    replayer: Replayer,
+    rows: Sequence[tuple[Task, Tried, Tried]],
+    scripts: Scripts,
+) -> None:
+    """Takes back what the replay check refuses; the levels of a set are checked as one file."""
+    for given, found in scripts.items():
+        wrong = {
+            task.name
+            for task, script in found.values()
+            if task.level is None and not proved(replayer, task.statement, script)
+        }
+        for name in {task.of for task, _ in found.values() if task.level is not None}:
+            proofs = {
+                task.level: script
+                for task, script in found.values()
+                if task.level is not None and task.of == name
+            }
+            path = LEVELS / f"{name}.lean"
+            wrong |= {level.name for level in refused(replayer, sessions, path, proofs)}
+        for task, without, with_them in rows:
+            if task.name in wrong:
+                print(f"refused: {task.of} {task.name}", flush=True)
+                (with_them if given else without).proved = False
 
 
 def show(rows: Sequence[tuple[Task, Tried, Tried]]) -> None:
@@ -199,7 +220,8 @@ def main() -> None:
                 options.taught.write_bytes(msgspec.json.encode(lessons))
         given = learned(worth_keeping(lessons))
         with Replayer(home) as replayer:
-            rows = compare(sessions, replayer, aside, given, options)
+            rows, scripts = compare(sessions, aside, given, options)
+            check(sessions, replayer, rows, scripts)
     finally:
         sessions.close()
     for name in names:

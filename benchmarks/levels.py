@@ -166,12 +166,12 @@ def measure(path: Path, mode: str, options: argparse.Namespace) -> None:
             if verbose and script:
                 print("    " + script.replace("\n", "\n    "), flush=True)
         searched = time.perf_counter()
-        refused = _refused(replayer, sessions, path, scripts)
+        rejected = refused(replayer, sessions, path, scripts)
         checking = time.perf_counter() - searched
-        for level in refused:
+        for level in rejected:
             print(f"refused: {level.name}", flush=True)
         for level in chosen:
-            solved[level.held_out] += level in scripts and level not in refused
+            solved[level.held_out] += level in scripts and level not in rejected
         processor = cpu_seconds() - cpu
     sessions.close()
     seconds = time.perf_counter() - begun
@@ -201,7 +201,7 @@ def cpu_seconds() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime + running
 
 
-def _refused(
+def refused(
     replayer: Replayer, sessions: Sessions, path: Path, scripts: dict[Level, str]
 ) -> list[Level]:
     """Those that the replay check does not take.
@@ -218,14 +218,14 @@ def _refused(
     names = [level.name for level in scripts]
     if not names or _proves(replayer, text, with_proofs(text, filled), names):
         return []
-    return [level for level in scripts if not is_proved(replayer, sessions, level, scripts[level])]
+    return [level for level in scripts if not _is_proved(replayer, sessions, level, scripts[level])]
 
 
 def _proves(replayer: Replayer, original: str, candidate: str, names: list[str]) -> bool:
     return replayer.text(original, candidate, names, timeout=_CHECK_SECONDS).proved
 
 
-def is_proved(replayer: Replayer, sessions: Sessions, level: Level, script: str) -> bool:
+def _is_proved(replayer: Replayer, sessions: Sessions, level: Level, script: str) -> bool:
     place = sorries.extract(sessions(), level.text, until=level.name)[-1]
     text = with_proofs(level.text, [(place, script)])
     return verify_file(replayer, level.text, text, place.declaration).proved
