@@ -212,6 +212,17 @@ def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Proving, tmp_pa
     assert Path(result.file).read_text().count("sorry") == 1
 
 
+def test_an_example_is_left_alone_and_that_is_said(
+    tmp_path: Path, treewright_here: Program
+) -> None:
+    path = tmp_path / "Ex.lean"
+    path.write_text("theorem fine : 1 + 1 = 2 := by\n  sorry\nexample : 2 + 2 = 4 := by\n  sorry\n")
+    done = treewright_here("prove", str(path), "--run-id", "r", "--step-timeout", "20")
+    assert done.returncode == 1, done.stderr
+    assert "an example has no name under which a proof can be checked" in done.stderr
+    assert "1 of 1 proved\nleft alone: the example of line 4" in done.stdout
+
+
 def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
     tmp_path: Path, treewright_here: Program
 ) -> None:
@@ -225,7 +236,7 @@ def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
     assert done.returncode == 1, done.stderr
     assert "Broken.lean:1:" in done.stderr
     assert "; left alone because of it: of_twice" in done.stderr
-    assert "1 of 1 proved\nleft alone, because of errors in the file: of_twice" in done.stdout
+    assert "1 of 1 proved\nleft alone: of_twice" in done.stdout
     result = json.loads((tmp_path / ".treewright/proof_runs/r/result.json").read_text())
     assert result["left_alone"] == ["of_twice"]
 

@@ -235,6 +235,6 @@ def _print(result: RunResult, flags: dict[str, Any]) -> None:
                 echo(f"  {line}")
     echo(f"{result.proved} of {result.total} proved")
     if result.left_alone:
-        echo(f"left alone, because of errors in the file: {', '.join(result.left_alone)}")
+        echo(f"left alone: {', '.join(result.left_alone)}")
     if result.file is not None:
         echo(f"file with the proofs: {result.file}")

@@ -19,7 +19,7 @@ NEGATION_NAME = "treewright_negation"
 _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 
 TellTrouble = Callable[[tuple[str, ...], str], None]
-"""Hears which declarations are left alone, and the line of the error that concerns them."""
+"""Hears which declarations are left alone, and why: the line of the error that concerns them."""
 
 Opening = Callable[[LeanSession], StepResult]
 
@@ -143,13 +143,11 @@ def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> lis
         raise TreewrightError(f"{target.path} could not be elaborated: {result}")
     if result.stopped:
         raise TreewrightError(f"{target.path} could not be elaborated: {result.stopped}")
-    found = [
-        sorry
-        for sorry in sorries.from_check(target.source, result)
-        # An example has no name under which its proof could be checked.
-        if sorry.states and not sorry.declaration.endswith("_example")
-    ]
+    everything = [s for s in sorries.from_check(target.source, result) if s.states]
+    # An example has no name under which its proof could be checked.
+    found = [s for s in everything if not s.declaration.endswith("_example")]
     if target.declaration is None:
+        _tell_of_examples(target, [s for s in everything if s not in found], tell)
         if not found:
             why = f": {_line(target, result.errors[0])}" if result.errors else ""
             raise UsageError(f"{target.path} has no sorry: there is nothing to prove{why}")
@@ -160,6 +158,12 @@ def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> lis
         others = ", ".join(dict.fromkeys(s.declaration for s in found)) or "none"
         raise UsageError(f"{target.path} has no sorry in `{name}`; declarations with one: {others}")
     return _without_trouble(target, inside, tell)
+
+
+def _tell_of_examples(target: FileTarget, examples: list[Sorry], tell: TellTrouble) -> None:
+    if examples:
+        names = tuple(dict.fromkeys(f"the example of line {each.line}" for each in examples))
+        tell(names, f"{target.path}: an example has no name under which a proof can be checked")
 
 
 def _without_trouble(target: FileTarget, found: list[Sorry], tell: TellTrouble) -> list[Sorry]:
