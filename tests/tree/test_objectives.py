@@ -104,7 +104,12 @@ def test_what_is_not_deterministic_is_found_out_before_the_run_exists(
     tmp_path: Path, treewright
 ) -> None:
     counting = SWEEP.replace("$(cat score.txt)", '$(wc -l < "$COUNT")')
-    toy = one_number(tmp_path / "r", "deterministic = true", sweep='echo >> "$COUNT"\n' + counting)
+    toy = one_number(
+        tmp_path / "r",
+        "deterministic = true",
+        sweep='echo >> "$COUNT"\n' + counting,
+        better=("score.txt", "2.5", "2.6"),
+    )
     done = search(toy, treewright, COUNT=str(tmp_path / "count"))
     assert done.returncode == 2
     (line,) = [

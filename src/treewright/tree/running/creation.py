@@ -110,12 +110,6 @@ class NewRun:
         why = objectives.why_undecidable(self.config, self.shape.sweep_config_limit or 2)
         if why is not None:
             raise UsageError(f"{self.config_path}: {why}")
-        for source in self.config.ideas:
-            if isinstance(source, DirectoryIdeas) and not (self.repo / source.path).is_dir():
-                raise UsageError(
-                    f"{self.config_path}: there is no directory {source.path} for ideas; make it, "
-                    "or check `path` of this idea source"
-                )
         if not self.shape.dry_run:
             isolation.check(self.config, self.repo)
         require_clean(self.repo, but_for=self.config.baseline_csv)
@@ -125,6 +119,16 @@ class NewRun:
                 "--confirm-configs needs --sweep-config-limit: the held-out configs are those "
                 "from the limit on"
             )
+        if not self.shape.dry_run:
+            self._check_idea_directories()
+
+    def _check_idea_directories(self) -> None:
+        for source in self.config.ideas:
+            if isinstance(source, DirectoryIdeas) and not (self.repo / source.path).is_dir():
+                raise UsageError(
+                    f"{self.config_path}: there is no directory {source.path} for ideas; make it, "
+                    "or check `path` of this idea source"
+                )
 
     def _check_filled_in(self) -> None:
         """`treewright init` leaves what only the user knows; a dry run can do without."""
