@@ -1,4 +1,4 @@
-"""A process that compiled a module is as new for the next: same bytes, nothing left behind."""
+"""Who has read headers is as new for a module; where a module's code ran, nothing else does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tests.lean.projects import BASIC
 from treewright.lean.process import LeanProcess
 from treewright.lean.wasm.compiler import WasmCompiler
 from treewright.lean.wasm.home import LeanHome
-from treewright.lean.workspace.project import CompileError
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
 
@@ -42,31 +41,40 @@ def _compiled(compiler: WasmCompiler, text: str) -> bytes:
     return compiler.compile("Foo.Some", text, (), ())
 
 
-def test_a_module_is_the_same_whatever_its_process_did_before(
+def test_who_has_read_headers_compiles_what_a_new_process_does(
     home: LeanHome, compiler: WasmCompiler
 ) -> None:
-    alone = []
-    for text in (BASIC, LOOKS):
-        with closing(WasmCompiler(lambda: home)) as own:
-            alone.append(_compiled(own, text))
+    with closing(WasmCompiler(lambda: home)) as own:
+        alone = _compiled(own, BASIC)
     compiler.headers([BASIC, "import Foo.Some\n"])
     first = compiler.pid
-    _compiled(compiler, TRACES)
-    assert _compiled(compiler, BASIC) == alone[0]
-    compiler.headers([TRACES])
-    assert _compiled(compiler, LOOKS) == alone[1]
-    with pytest.raises(CompileError, match="unknown module prefix 'Foo'"):
-        _compiled(compiler, "import Foo.Basic\n")
+    assert _compiled(compiler, BASIC) == alone
     assert compiler.pid == first
 
 
-def test_where_lean_has_started_a_thread_the_next_module_has_another_process(
-    compiler: WasmCompiler,
-) -> None:
-    _compiled(compiler, THREAD)
-    first = compiler.pid
-    compiler.headers([BASIC])
-    assert compiler.pid != first
+def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmCompiler) -> None:
+    """Whatever it has left there: a thread that works on the memory need not be one we count."""
+    pids = []
+    for text in (TRACES, BASIC, LOOKS):
+        _compiled(compiler, text)
+        pids.append(compiler.pid)
+        compiler.headers([text])
+        assert compiler.pid != pids[-1]
+    assert len(set(pids)) == 3
+
+
+def test_who_has_started_a_thread_is_not_made_as_new(home: LeanHome) -> None:
+    process = LeanProcess(home)
+    try:
+        for op, fields in (
+            ("provide", {"modules": [], "options": []}),
+            ("compile", {"module": "Foo.Some", "text": THREAD}),
+        ):
+            assert process.request(op, soft=60.0, hard=90.0, fields=fields).ok
+        refused = process.request("renew", soft=60.0, hard=90.0, fields={})
+    finally:
+        process.kill()
+    assert "another thread works on this memory" in refused.error
 
 
 def test_who_has_read_something_does_not_judge_however_new(home: LeanHome) -> None:

@@ -226,6 +226,20 @@ def test_a_failure_whose_verdict_has_to_wait_keeps_nothing_of_the_caps(
         run(toy, policy, caps={"cost_usd": {"all": 0.05}}, max_total_idea_evals=8, **SHAPE)
 
 
+def test_what_is_declared_of_one_role_says_nothing_of_another() -> None:
+    """Nobody knows what the planner costs: one at a time, though the coder's limit is known."""
+    unknown = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
+    most = {("cost_usd", "coder"): 0.1, ("cost_usd", "all"): 0.1}
+    meter = Meter(prior=Prior(unknown, most))
+    manifest = making.manifest(caps={"cost_usd": {"all": 20.0}})
+    first = making.evaluation(1)
+    first.status = "running"
+    manifest.evaluations[first.eval_id] = first
+    assert meter.word(manifest) == "go"
+    meter.allow(manifest, first.eval_id, 8)
+    assert meter.word(manifest) == "wait"
+
+
 def test_a_cap_below_what_a_call_may_use_says_so() -> None:
     meter = Meter(prior=Prior(most={("cost_usd", "planner"): 0.03, ("cost_usd", "all"): 0.03}))
     manifest = making.manifest(caps={"cost_usd": {"all": 0.02}})

@@ -41,21 +41,22 @@ const ALLOWED = new Set([
   '_mmap_js', '_munmap_js', '_msync_js',
 ]);
 
-const START_THREAD = '__pthread_create_js';
+// Threads ask the main one to do things for them, to start another thread too: that is not imported by its name.
+const OF_THREADS = ['__pthread_create_js', '_emscripten_receive_on_main_thread_js'];
 let threads = 0;
 
-/** How many threads Lean has started. They share its memory and never end. */
+/** How often Lean has started a thread, or done something for one. They share its memory and never end. */
 const threadsStarted = () => threads;
 
 /** Puts a refusal in the place of every import that is not allowed. */
 function restrictImports(imports) {
-  if (START_THREAD in imports) {
-    const start = imports[START_THREAD];
-    imports[START_THREAD] = (...args) => {
+  for (const name of OF_THREADS.filter((each) => each in imports)) {
+    const original = imports[name];
+    imports[name] = (...args) => {
       threads += 1;
-      return start(...args);
+      return original(...args);
     };
-    imports[START_THREAD].sig = start.sig;
+    imports[name].sig = original.sig;
   }
   for (const name of Object.keys(imports)) {
     if (ALLOWED.has(name) || name.startsWith('invoke_') || typeof imports[name] !== 'function') continue;

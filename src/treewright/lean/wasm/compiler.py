@@ -3,8 +3,9 @@
 Each module gets a Lean as it is after its start, with the compiled modules that it imports and no
 others. Code of a module runs where it is compiled or imported and can change that Lean in any way:
 what comes out is then the matter of this module and of those that import it, which have it in their
-keys. So a process is made as new before every module (runtime/renewal.js), or is another one.
-Headers are read by one that elaborates and imports nothing. Of what a search or a model wrote it
+keys. So every module has a process of its own: one that code has run in is never made as new.
+Headers are read by one that elaborates and imports nothing; that one is (runtime/renewal.js), and
+compiles the next module. Of what a search or a model wrote it
 may see the header, and nobody here sees more.
 """
 
@@ -92,7 +93,7 @@ class WasmCompiler:
         if process is not None and process.alive:
             if self._state in states:
                 return process
-            if _renewed(process):
+            if self._state == _HEADERS_READ and _renewed(process):
                 self._state = _NEW
                 return process
         self.close()

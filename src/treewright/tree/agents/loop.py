@@ -253,9 +253,5 @@ def _replacement(config: BackendConfig) -> str | None:
 
 
 def _larger(one: Usage, other: Usage) -> Usage:
-    """As expensive as the more expensive of the two, by every kind."""
-    return Usage(
-        max(one.prompt_tokens, other.prompt_tokens),
-        max(one.completion_tokens, other.completion_tokens),
-        max(one.cost_usd, other.cost_usd),
-    )
+    """As expensive as the more expensive of the two, in tokens of any kind and in cost."""
+    return Usage(max(one.tokens, other.tokens), 0, max(one.cost_usd, other.cost_usd))

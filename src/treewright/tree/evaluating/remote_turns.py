@@ -57,17 +57,18 @@ class AskedResults:
         claim = Claim(self._mark, eval_id, tree)
         distributed.get_worker().log_event(self._topic, msgspec.to_builtins(claim))
         word = _word(distributed.get_client(), self._mark)
-        with deadline.paused() as cancel, contextlib.ExitStack() as waiting:
+        with deadline.paused() as cancel:
             has_left = False
             while not cancel.is_set():
                 with contextlib.suppress(TimeoutError):
                     source, data = word.get(timeout=_WAIT)
                     self._told = (source, data) if source else None
+                    if has_left:
+                        distributed.rejoin()
                     return
                 if not has_left:
                     # Its place is free for what a lost worker had: that may be what is waited for.
                     distributed.secede()
-                    waiting.callback(distributed.rejoin)
                     has_left = True
 
     def find(self, tree: str) -> tuple[str, bytes] | None:

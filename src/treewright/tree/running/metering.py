@@ -160,7 +160,9 @@ class Meter:
         was scored without telling will not tell."""
         self._look(manifest)
         return not self._is_scored and any(
-            self._is_unknown(kind, role) and self._needed(manifest, kind, role) <= 0
+            self._is_unknown(kind, role)
+            and self._typical(manifest, kind, role) <= 0
+            and self._largest.get((kind, role), 0.0) <= 0
             for kind, role, _ in each(caps_of(manifest))
         )
 
