@@ -17,19 +17,15 @@ from random import Random
 import msgspec
 from tests.mcts.bank import Sessions, bank, proved
 
-from benchmarks.levels import LEVELS, Level, levels, read_lessons, refused
+from benchmarks.levels import LEVELS, Level, levels, read_lessons, refused, searched
 from benchmarks.prove_bank import RUNNERS
 from treewright.lean import sorries
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts import extraction
 from treewright.mcts.environment import LeanEnvironment
-from treewright.mcts.expansion import Expander
 from treewright.mcts.learning import Lesson, together, worth_keeping
-from treewright.mcts.sources.core import CoreTactics
-from treewright.mcts.values import estimate
 from treewright.mcts.weighing import Learned, learned
 
 BENCH = LEVELS.parent
@@ -90,22 +86,7 @@ def search(
 ) -> tuple[Tried, str | None, list[Lesson]]:
     environment = LeanEnvironment(sessions, task.open, step_seconds=options.step_seconds)
     try:
-        expander = Expander(
-            environment,
-            CoreTactics(),
-            estimate,
-            known=environment.knowledge,
-            learned=learned,
-            teaches=True,
-        )
-        engine = RUNNERS[options.mode](expander)
-        done = 0
-        while not engine.finished and done < most:
-            engine.step()
-            done += 1
-        engine.drain()
-        root = engine.tree.root
-        script = extraction.render(extraction.extract(root)) if root.solution else None
+        expander, script, done = searched(environment, learned, options.mode, most)
         return Tried(script is not None, done, expander.attempts), script, expander.lessons()
     finally:
         environment.close()

@@ -34,7 +34,7 @@ from treewright.mcts.learning import Lesson, shape_of, together
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_file, with_proofs
-from treewright.mcts.weighing import learned
+from treewright.mcts.weighing import Learned, learned
 
 LEVELS = Path(__file__).parents[1] / "bench" / "levels"
 SIMULATIONS = 200
@@ -115,28 +115,36 @@ def search(
 
     environment = LeanEnvironment(sessions, opening, step_seconds=options.step_seconds)
     try:
-        expander = Expander(
-            environment,
-            CoreTactics(),
-            estimate,
-            known=environment.knowledge,
-            learned=teaching.learned,
-            teaches=True,
-        )
-        engine = RUNNERS[mode](expander)
-        done = 0
-        while not engine.finished and done < options.simulations:
-            engine.step()
-            done += 1
-        engine.drain()
-        root = engine.tree.root
+        expander, script, done = searched(environment, teaching.learned, mode, options.simulations)
         teaching.add(expander.lessons())
         for _, attempt, _ in expander.tries:
             teaching.spent[shape_of(attempt.tactic)] += attempt.ms / 1000
             teaching.count[shape_of(attempt.tactic)] += 1
-        return (extraction.render(extraction.extract(root)) if root.solution else None), done
+        return script, done
     finally:
         environment.close()
+
+
+def searched(
+    environment: LeanEnvironment, learned: Learned | None, mode: str, most: int
+) -> tuple[Expander, str | None, int]:
+    """What tried the tactics, the script that was found, and the simulations until then."""
+    expander = Expander(
+        environment,
+        CoreTactics(),
+        estimate,
+        known=environment.knowledge,
+        learned=learned,
+        teaches=True,
+    )
+    engine = RUNNERS[mode](expander)
+    done = 0
+    while not engine.finished and done < most:
+        engine.step()
+        done += 1
+    engine.drain()
+    root = engine.tree.root
+    return expander, extraction.render(extraction.extract(root)) if root.solution else None, done
 
 
 def measure(path: Path, mode: str, options: argparse.Namespace) -> None:

@@ -90,8 +90,19 @@ def test_tests_that_do_not_work_are_said_before_anything_is_paid(
 def test_a_broken_baseline_is_made_again_where_that_is_asked_for(toy, treewright) -> None:
     toy.write("baseline.csv", "")
     toy.commit("an empty baseline")
-    assert search(toy, treewright).returncode == 2
+    done = search(toy, treewright)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("--make-baseline measures the root again")
     done = search(toy, treewright, "--make-baseline")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_dry_run_runs_no_tests(toy, treewright) -> None:
+    config = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", config.replace("sh tests.sh", "false"))
+    toy.commit("tests that fail")
+    without_baseline(toy)
+    done = search(toy, treewright, "--dry-run", "--make-baseline")
     assert done.returncode == 0, done.stderr
 
 

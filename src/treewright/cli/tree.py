@@ -133,12 +133,13 @@ class _PolicySettings(click.Option):
 @click.option(
     "--make-baseline",
     is_flag=True,
-    help="Sweep the root commit and write baseline_csv, if there is none or code changed since.",
+    help="Sweep the root commit and write baseline_csv, if there is none that can be used or code "
+    "changed since.",
 )
 @click.option(
     "--preflight/--no-preflight",
     default=True,
-    help="Try the sweep on one config of the root before a new run is made. [try]",
+    help="Try the tests, and the sweep on one config, on the root before a new run is made. [try]",
 )
 @click.option(
     "--max-parallel-evals",

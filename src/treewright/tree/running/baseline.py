@@ -13,6 +13,7 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.repeated import NotOneTable
+from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import ConfigRange
@@ -68,7 +69,10 @@ class RootBaseline:
                 "commit, or set baseline_csv"
             )
         data = self._read(source)
-        check_baseline(data, self.config, self.limit, source)
+        try:
+            check_baseline(data, self.config, self.limit, source)
+        except UnusableRows as problem:
+            raise UnusableRows(f"{problem}; --make-baseline measures the root again") from None
         if not self.dry_run and any(metric.deterministic for metric in self.config.metrics):
             data = self._check_same(root, data, source, swept=swept)
             self._try_tests(trees, root_commit, owner, cancel)
@@ -84,15 +88,16 @@ class RootBaseline:
     def _try_tests(
         self, trees: Worktrees, root_commit: str, owner: str, cancel: threading.Event | None
     ) -> None:
-        if self.preflight:
+        if self.preflight and not self.dry_run:
             Preflight(self.config, trees, owner, cancel).check_tests(root_commit)
 
     def _is_usable(self, source: Path) -> bool:
+        """Whether its rows are: what else is wrong with a baseline, another sweep does not mend."""
         if not source.is_file():
             return False
         try:
-            check_baseline(self._read(source), self.config, self.limit, source)
-        except UsageError:
+            sound_rows(self._read(source), self.config, self.limit, source)
+        except UnusableRows:
             return False
         return True
 
@@ -215,19 +220,29 @@ def _older_than_head(repo: Path, config: Config) -> str | None:
     return f"{config.baseline_csv} is not committed and older than the root commit"
 
 
-def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
+class UnusableRows(UsageError):
+    """A baseline that another sweep of the root would mend."""
+
+
+def sound_rows(data: bytes, config: Config, limit: int | None, source: Path) -> Results:
     """A baseline that is itself incomplete would make every candidate look better or worse."""
     results = objectives.read(data, config.metrics, ConfigRange(0, limit).__contains__)
     if limit is not None:
         missing = [i for i in range(limit) if i not in results.sound_ids]
         if missing and not results.problems.examples:
-            raise UsageError(
+            raise UnusableRows(
                 f"{source}: config_id {missing[0]} is missing; the baseline must have all "
                 f"config_id < {limit}. Re-run the sweep at the root, or lower --sweep-config-limit"
             )
     if results.problems.examples or not results.sound_ids:
         problem = (results.problems.examples or ["it has no usable row"])[0]
-        raise UsageError(f"{source}: not usable as a baseline: {problem}")
+        raise UnusableRows(f"{source}: not usable as a baseline: {problem}")
+    return results
+
+
+def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
+    """Its rows, and that a search can come to a decision by them."""
+    results = sound_rows(data, config, limit, source)
     broken = objectives.violation(results, config.metrics)
     if broken is not None:
         raise UsageError(f"{source}: the root itself breaks a constraint: {broken}")
