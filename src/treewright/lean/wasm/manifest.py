@@ -27,7 +27,7 @@ from treewright.lean.wasm.home import LeanHome
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "8da064e1a8100a0136d7184d92e4445665779456f13978a9c846d51fedbe987c"
+CONTENTS = "fa41d01b14d6454edccdb42594b45bee0951b87ab2839590ab48a73a30c471d2"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

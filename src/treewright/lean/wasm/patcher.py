@@ -116,6 +116,22 @@ DLSYM = SpanPatch(
     "newSymIndex=0;result=treewrightSymbols.address(symbol);if(result)return result;{",
 )
 
+# Every call that may throw gets its function from an array, which held the few that had been called
+# at places up to 200,000: so few that Node kept them in a hash table. With no gaps it is an array.
+MIRROR_WITHOUT_GAPS = Patch(
+    "the array of functions",
+    "var func=wasmTableMirror[funcPtr];if(!func){",
+    "if(funcPtr>=wasmTableMirror.length)treewrightFillMirror();"
+    "var func=wasmTableMirror[funcPtr];if(!func){",
+)
+FILL_MIRROR = Patch(
+    "changing the array of functions",
+    "wasmTableMirror[idx]=wasmTable.get(idx)}",
+    "if(idx>=wasmTableMirror.length)treewrightFillMirror();"
+    "wasmTableMirror[idx]=wasmTable.get(idx)};var treewrightFillMirror=()=>{"
+    "while(wasmTableMirror.length<wasmTable.length)wasmTableMirror.push(null)}",
+)
+
 # Lean code reads an empty stdin and writes into nothing: both carry the protocol. The last
 # words are kept, to say why Lean ended should it end.
 TTY_READ = Patch(
@@ -245,6 +261,8 @@ PATCHES: tuple[Patch | SpanPatch, ...] = (
     PLACES_THAT_ARE_KNOWN,
     READ_SYMBOLS,
     DLSYM,
+    MIRROR_WITHOUT_GAPS,
+    FILL_MIRROR,
     TTY_READ,
     TTY_WRITE,
     NO_THREADS,
