@@ -221,6 +221,11 @@ def test_an_example_is_left_alone_and_that_is_said(
     assert done.returncode == 1, done.stderr
     assert "an example has no name under which a proof can be checked" in done.stderr
     assert "1 of 1 proved\nleft alone: the example of line 4" in done.stdout
+    # The same of a project that has such a file.
+    (tmp_path / "lakefile.toml").write_text('name = "ex"\n[[lean_lib]]\nname = "Ex"\n')
+    done = treewright_here("prove", ".", "--step-timeout", "20", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "1 of 1 proved, in 1 files\nleft alone: Ex.lean: the example of line 4" in done.stdout
 
 
 def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(

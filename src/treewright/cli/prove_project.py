@@ -69,9 +69,11 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
         echo(msgspec.json.encode(document).decode())
     else:
         echo(f"{came.proved} of {came.total} proved, in {len(came.files)} files")
+        for path, names in came.left_alone.items():
+            echo(f"left alone: {path}: {', '.join(names)}")
     if came.stopped:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
-    if came.problems or came.proved < came.total:
+    if not came.is_proved:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 

@@ -36,9 +36,11 @@ class ProjectObserver:
 
 @dataclass(slots=True)
 class ProjectResult:
-    """What came of each file, and of those with which something was wrong."""
+    """What came of each file, and of those with which something was wrong; `left_alone`: what was
+    not tried, by file."""
 
     files: list[RunResult] = field(default_factory=list[RunResult])
+    left_alone: dict[Path, tuple[str, ...]] = field(default_factory=dict[Path, tuple[str, ...]])
     problems: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     stopped: bool = False
 
@@ -49,6 +51,11 @@ class ProjectResult:
     @property
     def total(self) -> int:
         return sum(result.total for result in self.files)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether nothing is left to do, also in files with which something is wrong."""
+        return not self.problems and not self.left_alone and self.proved == self.total
 
 
 class WholeProject:
@@ -96,7 +103,10 @@ class WholeProject:
             if stop_asked():
                 break
             try:
-                came.files.append(self._prove_file(path, stop_asked))
+                result = self._prove_file(path, stop_asked)
+                came.files.append(result)
+                if result.left_alone:
+                    came.left_alone[path] = result.left_alone
             except TreewrightError as error:
                 came.problems.append({"file": str(path), "error": str(error)})
                 self._observer.problem(path, error)
