@@ -9,8 +9,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null)
-# As many as the cores it is meant for; each may have a dozen Lean processes of 600 MB.
-PYTEST_WORKERS ?= 2
+# Three for two cores, where there is memory for it: a worker often waits for what it has started,
+# and may have a dozen Lean processes of 400 to 600 MB.
+PYTEST_WORKERS ?= $(shell awk -v cores="$$(getconf _NPROCESSORS_ONLN)" '/^MemTotal/ { most = int($$2 / 7e6); \
+  n = int(cores * 3 / 2); if (n > most) n = most; print n < 2 ? 2 : n }' /proc/meminfo 2>/dev/null || echo 2)
 # What of them: `make test-stress TESTS=tests/kernel`.
 TESTS ?=
 # Where it is set, every start compiles again what it imports: 0.8 s for each of three processes.

@@ -32,7 +32,7 @@ def node_flags(home: LeanHome) -> list[str]:
         "--no-warnings",
         "--wasm-lazy-validation",  # of a file whose hash is known: only what is called
         f"--wasm-tiering-budget={_TIERING_BUDGET}",
-        "--no-wasm-inlining",  # for which every function counts its calls until it is compiled again
+        "--no-wasm-inlining",  # for it, functions count their calls until compiled again
         "--permission",
         "--allow-worker",
         f"--allow-fs-read={home.path}",
