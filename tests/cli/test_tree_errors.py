@@ -196,6 +196,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     ("arguments", "words"),
     [
         (("forest",), "No such command 'forest'; see `treewright --help`"),
+        (("tre",), "No such command 'tre'. Did you mean 'tree'?; see `treewright --help`"),
         (("--frost",), "No such option '--frost'; see `treewright --help`"),
         (("tree", "--beam-widt", "3"), "No such option '--beam-widt'. Did you mean"),
         (

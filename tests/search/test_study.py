@@ -106,6 +106,19 @@ def test_one_owner_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"order": "lives"}, "order is fixed or live, not 'lives'"),
+        ({"direction": "up"}, "direction is maximize or minimize, not 'up'"),
+        ({"gate": 3}, "gate is none or parent, not 3"),
+    ],
+)
+def test_what_is_no_choice_is_told_the_choices(given, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        treewright.open_search(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
         ({"seed": 8}, "begun with seed=7, not 8"),
         ({"policy": "beam"}, "begun with policy='ab-mcts', not 'beam'"),
         ({"direction": "minimize"}, "direction"),

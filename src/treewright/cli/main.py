@@ -62,6 +62,18 @@ class LazyGroup(click.Group):
         module, attribute, _ = COMMANDS[cmd_name]
         return getattr(importlib.import_module(module), attribute)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS, n=1, cutoff=0.7):
+                error.message += f" Did you mean '{near[0]}'?"
+            raise
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names with their lines; click's own way would import every command for that."""
         from click.shell_completion import CompletionItem

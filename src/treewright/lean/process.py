@@ -321,6 +321,6 @@ def _end_all() -> None:
 def _explain_fatal(error: str) -> str:
     if found := _UNKNOWN_CODE.search(error):
         return f"{NO_CODE}: {found[1]}"
-    if "bad_alloc" in error or "memory" in error.lower():
+    if "bad_alloc" in error or ("memory" in error.lower() and "out of bounds" not in error):
         return "Lean ran out of its 2 GB of memory"
     return f"Lean crashed: {error.splitlines()[0][:200] if error else 'unknown'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -17,6 +17,8 @@ from treewright.search.policies import Policy
 from treewright.search.scores import Direction, Gate, Score
 from treewright.search.sequencer import Order
 from treewright.search.study import Search
+
+_CHOICES = {"order": get_args(Order), "direction": get_args(Direction), "gate": get_args(Gate)}
 
 
 def open_search(
@@ -94,6 +96,9 @@ def _new_settings(given: dict[str, Any]) -> records.Settings:
     made = policies.make(settings["policy"], settings["options"])
     settings["options"] = policies.describe(made)
     settings.setdefault("branching", made.branching)
+    for name, choices in _CHOICES.items():
+        if name in settings and settings[name] not in choices:
+            raise UsageError(f"{name} is {' or '.join(choices)}, not {settings[name]!r}")
     try:
         made_settings = msgspec.convert(settings, records.Settings)
     except msgspec.ValidationError as error:
