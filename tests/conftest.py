@@ -50,6 +50,9 @@ def _isolated_environment(
     the user's state, nor waits for what another asked of an endpoint."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    # As in an activated environment: `python` is this one, and no script that looks for one.
+    own = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join([own, os.environ["PATH"]]))
     for name in list(os.environ):
         if name.startswith("TREEWRIGHT_"):
             monkeypatch.delenv(name)

@@ -88,6 +88,17 @@ def test_stdin_is_given_or_empty(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b""
 
 
+def test_what_cannot_be_given_is_a_fault_and_not_an_empty_stdin(tmp_path: Path) -> None:
+    """Whoever closed the pipe behind our back: a sweep that finds no key makes no seal."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, bufsize=0) as child:
+        assert child.stdin is not None
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nowhere, child.stdin.fileno())
+        os.close(nowhere)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            process._feed(child, b"a key")
+
+
 def test_a_command_that_does_not_read_its_stdin(tmp_path: Path) -> None:
     assert run("exec 0<&-; echo done", tmp_path, stdin=b"x" * 10_000_000, timeout=30).ok
     assert (tmp_path / "log").read_text() == "done\n"

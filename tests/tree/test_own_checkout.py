@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,6 +152,8 @@ if os.fork() == 0:
 """
 PEEK = """\
 import os
+import subprocess
+import sys
 for name in ("mem", "environ", "fd/0"):
     try:
         open(f"/proc/{os.getppid()}/{name}", "r+b" if name == "mem" else "rb")
@@ -194,3 +198,22 @@ def test_the_judge_never_sees_modules_of_the_candidate(tmp_path: Path) -> None:
     for name in ("csv", "json", "hmac", "sitecustomize", "usercustomize"):
         toy.write(f"{name}.py", "raise SystemExit('the judge runs code of the candidate')\n")
     assert answering.swept(toy, 2)[1:] == ["0,ok,-1", "1,ok,-1"]
+
+
+def test_the_template_makes_no_results_without_the_key(tmp_path: Path) -> None:
+    toy = answering.make(tmp_path / "r")
+    done = subprocess.run(
+        [sys.executable, "-I", "treewright_sweep.py"],
+        cwd=toy.path,
+        env={"TREEWRIGHT_SEALED": "1", "TREEWRIGHT_RESULTS_CSV": str(tmp_path / "results.csv")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "there is no key on stdin, with which results are sealed\n",
+    )
+    assert not (tmp_path / "results.csv").exists()

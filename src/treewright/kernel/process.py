@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import secrets
+import select
 import selectors
 import shutil
 import subprocess
@@ -212,13 +213,20 @@ def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
 
 
 def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
-    def write() -> None:
-        with contextlib.suppress(OSError):
-            assert child.stdin is not None
-            child.stdin.write(data)
-        with contextlib.suppress(OSError):
-            assert child.stdin is not None
+    """What fits into the pipe is in it before anything else happens: a key that did not get there
+    would be the command's fault otherwise. That nobody reads it is the command's own business."""
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        data = data[os.write(child.stdin.fileno(), data[: select.PIPE_BUF]) :]
+        if not data:
             child.stdin.close()
+            return
+
+    def write() -> None:
+        assert child.stdin is not None
+        for step in (lambda: child.stdin.write(data), child.stdin.close):
+            with contextlib.suppress(OSError):
+                step()
 
     threading.Thread(target=write, name="process-stdin", daemon=True).start()
 

@@ -63,6 +63,8 @@ def judge(asked: object, answered: object) -> dict[str, float]:
 
 def main() -> None:
     key = sys.stdin.readline().strip() if os.environ.get("TREEWRIGHT_SEALED") else ""
+    if not key and os.environ.get("TREEWRIGHT_SEALED"):
+        raise SystemExit("there is no key on stdin, with which results are sealed")
     keep_to_ourselves()
     start = int(os.environ.get("TREEWRIGHT_SWEEP_CONFIG_START") or 0)
     limit = int(os.environ.get("TREEWRIGHT_SWEEP_CONFIG_LIMIT") or ALL_CONFIGS)
