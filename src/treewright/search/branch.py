@@ -11,6 +11,7 @@ import math
 from array import array
 from enum import IntEnum
 from math import sqrt
+from typing import NamedTuple
 
 from treewright.search.node import Node
 
@@ -33,6 +34,23 @@ class Status(IntEnum):
     """There is no score and no node."""
 
 
+class Leaders(NamedTuple):
+    """A few children of a node, and what none of the others exceeds.
+
+    The score of a child is `(peak - low) / span + scale / root` of its numbers in `Branch.ranks`;
+    that of every child but the leaders is at most `bound`. It stays so for every smaller scale:
+    tries only grow, and rounding keeps the order of results. Where a peak rises or a child comes
+    back the node forgets its leaders.
+    """
+
+    rows: tuple[int, ...]
+    """Where the leaders' numbers begin in `Branch.ranks`, in the order of children."""
+    bound: float
+    scale: float
+    low: float
+    span: float
+
+
 class Branch:
     """What is known of a choice and everything below it.
 
@@ -45,6 +63,7 @@ class Branch:
     `ranks` and `sums` have what `RANKS` and `SUMS` say, child by child in the order of
     `children`, if the tree sums subtrees. A child in which nothing can grow has the peak -inf in
     `ranks`; `open_children` counts the others. `place` is a child's own place in this order.
+    `leaders` is kept for a policy that wants to look at few of many children.
     """
 
     __slots__ = (
@@ -58,6 +77,7 @@ class Branch:
         "exhausted",
         "failures",
         "growing",
+        "leaders",
         "node",
         "number",
         "open_children",
@@ -90,6 +110,7 @@ class Branch:
         self.children: list[Branch] = []
         self.open_children = 0
         self.ranks = _EMPTY
+        self.leaders: Leaders | None = None
         self.sums = _EMPTY
         self.tries = 0
         self.prior_sum = 0.0
@@ -149,6 +170,7 @@ class Branch:
             if place >= 0:
                 if growing and (rises or not before):
                     above.ranks[place * RANKS] = each.peak
+                    above.leaders = None
                     above.open_children += not before
                 sums = above.sums
                 place *= SUMS
@@ -186,6 +208,7 @@ class Branch:
                 if not before:
                     above.open_children += 1
                     above.ranks[place * RANKS] = each.peak
+                    above.leaders = None
                 elif not after:
                     above.open_children -= 1
                     above.ranks[place * RANKS] = -math.inf
@@ -195,6 +218,7 @@ class Branch:
         """A child that was scored just now takes its place in the rows."""
         if not self.children:
             self.ranks, self.sums = array("d"), array("d")
+        self.leaders = None
         child.place = len(self.children)
         self.children.append(child)
         grows = child.growing > 0

@@ -88,6 +88,11 @@ def _check_rows(branch: Branch, name: str) -> None:
     ], f"{name}: peaks in ranks"
     tried = [math.sqrt(child.visits + child.reserved) for child in branch.children]
     assert ranks[1::2] == tried, f"{name}: tries in ranks"
+    if branch.leaders is not None:
+        leading, bound, scale, low, span = branch.leaders
+        for row in range(0, len(ranks), 2):
+            score = (ranks[row] - low) / span + scale / ranks[row + 1]
+            assert row in leading or score <= bound, f"{name}: leaders"
     rows = [(c.growing, c.scored, c.failures, c.total, c.squares) for c in branch.children]
     assert list(zip(*[iter(sums)] * 5, strict=True)) == rows, f"{name}: sums"
     assert [child.place for child in branch.children] == list(range(len(rows))), f"{name}: place"

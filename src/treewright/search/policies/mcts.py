@@ -12,9 +12,11 @@ lowest and highest seen.
 from __future__ import annotations
 
 import math
+from operator import sub
 from random import Random
 from typing import ClassVar, Literal
 
+from treewright.search.branch import RANKS, Leaders
 from treewright.search.policies.base import (
     Choice,
     NotNegative,
@@ -24,6 +26,10 @@ from treewright.search.policies.base import (
     any_action,
 )
 from treewright.search.tree import Branch, Tree
+
+_MANY = 16
+"""Of so many children only the leaders are looked at, as long as one of them is ahead."""
+_MOST_LEADERS = 6
 
 
 class Mcts(Policy, frozen=True, tag="mcts"):
@@ -54,14 +60,29 @@ class Mcts(Policy, frozen=True, tag="mcts"):
             if branch.growing == grows:
                 break  # none but itself: it takes a child before its share is due
             if is_default:
-                # Nearly all the time of a search in memory is spent here, so this has a loop
-                # of its own. What cannot grow has a peak of -inf.
+                # Nearly all the time of a search in memory is spent here, so this has loops of
+                # its own. What cannot grow has a peak of -inf.
                 scale = self.exploration * math.sqrt(math.log(visited + 1))
-                ranks = iter(branch.ranks)
+                ranks = branch.ranks
+                if branch.leaders is not None:
+                    rows, best_score, up_to, low_then, span_then = branch.leaders
+                    if scale <= up_to and low == low_then and span == span_then:
+                        best = -1
+                        for row in rows:
+                            score = (ranks[row] - low) / span + scale / ranks[row + 1]
+                            if score > best_score:
+                                best, best_score = row, score
+                        if best >= 0:
+                            branch = branch.children[best // RANKS]
+                            continue
+                numbers = iter(ranks)
                 scores = [
                     (peak - low) / span + scale / root_of_tried
-                    for peak, root_of_tried in zip(ranks, ranks, strict=True)
+                    for peak, root_of_tried in zip(numbers, numbers, strict=True)
                 ]
+                if len(scores) >= _MANY:
+                    later = self.exploration * math.sqrt(math.log(visited + visited // 8 + 1))
+                    _keep_leaders(branch, scores, scale, Leaders((), math.inf, later, low, span))
                 branch = branch.children[scores.index(max(scores))]
             else:
                 branch = self._select(tree, branch)
@@ -92,3 +113,33 @@ class Mcts(Policy, frozen=True, tag="mcts"):
             if score > best_score:
                 best, best_score = child, score
         return best
+
+
+def _keep_leaders(above: Branch, scores: list[float], scale: float, none: Leaders) -> None:
+    """After a look at all children, for the next choices up to the scale of `none`.
+
+    Where values have changed since the last look they may change again before leaders would be of
+    use: there are none until the second look. Where the first are all alike there are none either.
+    """
+    kept = above.leaders
+    if kept is None or not (scale <= kept.scale and kept[3:] == none[3:]):
+        above.leaders = none
+    elif kept.rows or kept.bound == math.inf:
+        above.leaders = _leaders(above, scores, none)
+
+
+def _leaders(above: Branch, scores: list[float], none: Leaders) -> Leaders:
+    """Those ahead of the widest gap between the first few: it takes the longest to close."""
+    first = sorted(scores, reverse=True)[: _MOST_LEADERS + 1]
+    gaps = list(map(sub, first, first[1:]))
+    behind = first[gaps.index(max(gaps)) + 1]
+    _, _, scale, low, span = none
+    numbers = iter(above.ranks)
+    later = [
+        (peak - low) / span + scale / root_of_tried
+        for peak, root_of_tried in zip(numbers, numbers, strict=True)
+    ]
+    rows = tuple(place * RANKS for place, score in enumerate(scores) if score > behind)
+    for row in rows:
+        later[row // RANKS] = -math.inf
+    return Leaders(rows, max(later), scale, low, span)
