@@ -27,7 +27,11 @@ NAMES = list(policies.known())
 def grown(name: str, values: list[float | None], lookahead: int = 1) -> tuple[Tree, list[int]]:
     """The tree that a policy grows when its choices come out like this, and whom it chose."""
     policy = policies.make(name)
-    tree = Tree(branching=policy.branching, sums_subtrees=policy.sums_subtrees)
+    tree = Tree(
+        branching=policy.branching,
+        sums_subtrees=policy.sums_subtrees,
+        sums_values=policy.sums_values,
+    )
     sequencer = Sequencer(tree, policy, seed=3, lookahead=lookahead)
     parents: list[int] = []
     for value in values:
@@ -68,6 +72,32 @@ def test_a_policy_is_a_function_of_tree_and_seed(name, values, number, lookahead
     one.check()
     if first is not None:
         assert one.can_grow(one.branches[first.parent])
+
+
+@given(
+    values=VALUES,
+    selection=st.sampled_from(["uct", "puct"]),
+    backup=st.sampled_from(["best", "mean"]),
+    lookahead=st.integers(1, 5),
+)
+def test_what_a_policy_does_not_read_changes_no_choice(values, selection, backup, lookahead):
+    """It says which statistics it reads; a tree that keeps all of them gets the same choices."""
+    policy = policies.Mcts(selection=selection, backup=backup)
+    shapes = []
+    for sums_values in (policy.sums_values, True):
+        tree = Tree(branching=policy.branching, sums_values=sums_values)
+        sequencer = Sequencer(tree, policy, seed=3, lookahead=lookahead)
+        for value in values:
+            branch = sequencer.next()
+            if branch is None:
+                break
+            assert branch.parent is not None
+            node = None
+            if value is not None:
+                node = Node(branch.number, branch.parent.node, score=value, value=value)
+            sequencer.tell(branch.number, Outcome(node))
+        shapes.append([branch.parent and branch.parent.number for branch in tree.branches])
+    assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -24,9 +24,10 @@ EVENT = st.tuples(
     events=st.lists(EVENT, max_size=60),
     branching=st.sampled_from([None, 1, 3]),
     sums_subtrees=st.booleans(),
+    sums_values=st.booleans(),
 )
-def test_statistics_are_those_of_a_recount(events, branching, sums_subtrees) -> None:
-    tree = Tree(branching=branching, sums_subtrees=sums_subtrees)
+def test_statistics_are_those_of_a_recount(events, branching, sums_subtrees, sums_values) -> None:
+    tree = Tree(branching=branching, sums_subtrees=sums_subtrees, sums_values=sums_values)
     pending: list[int] = []
     for pick, value, expandable, exhausts, prior, settles_last in events:
         if tree.growing:

@@ -61,9 +61,10 @@ class Branch:
     say the same of the direct children alone.
 
     `ranks` and `sums` have what `RANKS` and `SUMS` say, child by child in the order of
-    `children`, if the tree sums subtrees. A child in which nothing can grow has the peak -inf in
-    `ranks`; `open_children` counts the others. `place` is a child's own place in this order.
-    `leaders` is kept for a policy that wants to look at few of many children.
+    `children`, if the tree sums subtrees. In one that does not sum values there are no `sums`, and
+    `total` and `squares` are those of the node alone. A child in which nothing can grow has the
+    peak -inf in `ranks`; `open_children` counts the others. `place` is a child's own place in this
+    order. `leaders` is kept for a policy that wants to look at few of many children.
     """
 
     __slots__ = (
@@ -180,6 +181,27 @@ class Branch:
                 sums[place + 4] = squares
             each = above
 
+    def score_peak(self, value: float, grows: int) -> None:
+        """The same in a tree that does not sum values: each of these walks is most of what an
+        outcome costs in a large tree, and totals are numbers that nobody has at hand by then."""
+        each = self
+        while True:
+            each.reserved -= 1
+            each.visits += 1
+            before = each.growing
+            each.growing = before + grows
+            rises = value > each.peak
+            if rises:
+                each.peak = value
+            above = each.parent
+            if above is None:
+                return
+            if each.place >= 0 and (rises or not before) and each.growing:
+                above.ranks[each.place * RANKS] = each.peak
+                above.leaders = None
+                above.open_children += not before
+            each = above
+
     def fail(self) -> None:
         """A pending choice will never have a value."""
         each = self
@@ -190,7 +212,7 @@ class Branch:
             above = each.parent
             if above is None:
                 return
-            if each.place >= 0:
+            if each.place >= 0 and above.sums:
                 above.sums[each.place * SUMS + 2] += 1.0
             each = above
 
@@ -204,7 +226,8 @@ class Branch:
             if above is None:
                 return
             if place >= 0:
-                above.sums[place * SUMS] = after
+                if above.sums:
+                    above.sums[place * SUMS] = after
                 if not before:
                     above.open_children += 1
                     above.ranks[place * RANKS] = each.peak
@@ -214,10 +237,11 @@ class Branch:
                     above.ranks[place * RANKS] = -math.inf
             each = above
 
-    def add_child(self, child: Branch) -> None:
+    def add_child(self, child: Branch, sums_values: bool) -> None:
         """A child that was scored just now takes its place in the rows."""
         if not self.children:
-            self.ranks, self.sums = array("d"), array("d")
+            self.ranks = array("d")
+            self.sums = array("d") if sums_values else _EMPTY
         self.leaders = None
         child.place = len(self.children)
         self.children.append(child)
@@ -225,5 +249,6 @@ class Branch:
         self.open_children += grows
         peak = child.peak if grows else -math.inf
         self.ranks.extend((peak, sqrt(child.visits + child.reserved)))
-        counts = (child.growing, child.scored, child.failures, child.total, child.squares)
-        self.sums.extend(counts)
+        if sums_values:
+            counts = (child.growing, child.scored, child.failures, child.total, child.squares)
+            self.sums.extend(counts)

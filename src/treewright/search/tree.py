@@ -27,7 +27,8 @@ class Tree:
 
     `branching` is the most children a node may have, failed ones included; None is no limit.
     Statistics of subtrees cost as much per event as the tree is deep; a policy that does not
-    ask for them (`sums_subtrees`) does without, and each event costs the same.
+    ask for them (`sums_subtrees`) does without, and each event costs the same. One that asks for
+    visits and peaks alone does without the sums of values (`sums_values`).
     """
 
     def __init__(
@@ -37,9 +38,11 @@ class Tree:
         branching: int | None = None,
         actions: tuple[str, ...] = (),
         sums_subtrees: bool = True,
+        sums_values: bool = True,
     ) -> None:
         self.branching = branching
         self.sums_subtrees = sums_subtrees
+        self.sums_values = sums_subtrees and sums_values
         self.actions = actions
         self.branches: list[Branch] = []
         self.levels: list[list[Branch]] = []
@@ -126,7 +129,7 @@ class Tree:
         self._count(branch, _bounded(node.value), grows)
         distance = branch.value - self.origin
         if self.sums_subtrees:
-            parent.add_child(branch)
+            parent.add_child(branch, self.sums_values)
         else:
             parent.children.append(branch)
         parent.prior_sum += prior
@@ -219,11 +222,14 @@ class Tree:
             self.origin = value
         branch.value = value
         distance = value - self.origin
-        if self.sums_subtrees:
+        if self.sums_values:
             branch.score(distance, value, grows)
         else:
-            branch.reserved, branch.visits, branch.peak, branch.growing = 0, 1, value, grows
             branch.total, branch.squares = distance, distance * distance
+            if self.sums_subtrees:
+                branch.score_peak(value, grows)
+            else:
+                branch.reserved, branch.visits, branch.peak, branch.growing = 0, 1, value, grows
         self.lowest = min(self.lowest, value)
         self.highest = max(self.highest, value)
         if self.best is None or value > self.best.value:

@@ -44,6 +44,10 @@ class Mcts(Policy, frozen=True, tag="mcts"):
     widen_scale: Positive = 1.0
     widen_power: Power = 0.5
 
+    @property
+    def sums_values(self) -> bool:
+        return self.backup == "mean"
+
     def choose(self, tree: Tree, rng: Random) -> Choice | None:
         branch = tree.root
         if not branch.growing:
