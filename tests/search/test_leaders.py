@@ -156,3 +156,14 @@ def is_below(branch: Branch | None, number: int) -> bool:
     while branch is not None and branch.number != number:
         branch = branch.parent
     return branch is not None
+
+
+def test_the_checker_knows_a_node_that_was_looked_at_once() -> None:
+    """It has no leaders yet, and children in which nothing can grow."""
+    tree, policy = wide_tree(), policies.Mcts(widen_scale=20.0)
+    tree.root.leaders = None
+    tree.exhaust(15)
+    assert not tree.branches[15].growing
+    assert policy.choose(tree, stream(1, 1)) == (plain(policy, tree), None)
+    assert tree.root.leaders is not None
+    tree.check()

@@ -12,6 +12,7 @@ lowest and highest seen.
 from __future__ import annotations
 
 import math
+from array import array
 from operator import sub
 from random import Random
 from typing import ClassVar, Literal
@@ -85,12 +86,27 @@ class Mcts(Policy, frozen=True, tag="mcts"):
                     for peak, root_of_tried in zip(numbers, numbers, strict=True)
                 ]
                 if len(scores) >= _MANY:
-                    later = self.exploration * math.sqrt(math.log(visited + visited // 8 + 1))
-                    _keep_leaders(branch, scores, scale, Leaders((), math.inf, later, low, span))
+                    self._keep_leaders(branch, scores, scale, low, span)
                 branch = branch.children[scores.index(max(scores))]
             else:
                 branch = self._select(tree, branch)
         return Choice(branch.number, any_action(tree, rng))
+
+    def _keep_leaders(
+        self, above: Branch, scores: list[float], scale: float, low: float, span: float
+    ) -> None:
+        """After a look at all children, for the choices until there are an eighth more visits.
+
+        Where values have changed since the last look they may change again before leaders would be
+        of use: there are none until the second look. Nor are there any where the first are alike.
+        """
+        kept = above.leaders
+        if kept is None or scale > kept.scale or low != kept.low or span != kept.span:
+            above.leaders = Leaders((), math.inf, math.inf, low, span)
+        elif kept.rows or kept.bound == math.inf:
+            visited = above.visits + above.reserved
+            later = self.exploration * math.sqrt(math.log(visited + visited // 8 + 1))
+            above.leaders = _leaders(above.ranks, scores, later, low, span)
 
     def _select(self, tree: Tree, above: Branch) -> Branch:
         """The best child of those in which something can grow. There is one."""
@@ -119,31 +135,19 @@ class Mcts(Policy, frozen=True, tag="mcts"):
         return best
 
 
-def _keep_leaders(above: Branch, scores: list[float], scale: float, none: Leaders) -> None:
-    """After a look at all children, for the next choices up to the scale of `none`.
-
-    Where values have changed since the last look they may change again before leaders would be of
-    use: there are none until the second look. Where the first are all alike there are none either.
-    """
-    kept = above.leaders
-    if kept is None or not (scale <= kept.scale and kept[3:] == none[3:]):
-        above.leaders = none
-    elif kept.rows or kept.bound == math.inf:
-        above.leaders = _leaders(above, scores, none)
-
-
-def _leaders(above: Branch, scores: list[float], none: Leaders) -> Leaders:
+def _leaders(
+    ranks: array[float], scores: list[float], scale: float, low: float, span: float
+) -> Leaders:
     """Those ahead of the widest gap between the first few: it takes the longest to close."""
     first = sorted(scores, reverse=True)[: _MOST_LEADERS + 1]
     gaps = list(map(sub, first, first[1:]))
     behind = first[gaps.index(max(gaps)) + 1]
-    _, _, scale, low, span = none
-    numbers = iter(above.ranks)
+    rows = tuple(place * RANKS for place, score in enumerate(scores) if score > behind)
+    numbers = iter(ranks)
     later = [
         (peak - low) / span + scale / root_of_tried
         for peak, root_of_tried in zip(numbers, numbers, strict=True)
     ]
-    rows = tuple(place * RANKS for place, score in enumerate(scores) if score > behind)
     for row in rows:
         later[row // RANKS] = -math.inf
     return Leaders(rows, max(later), scale, low, span)
