@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,6 +97,79 @@ def test_what_an_attribute_makes_git_overlook_is_not_measured(place: Place) -> N
     place.trees.pristine_candidate("e1", done.commit)
     assert "answers" not in (path / "params.txt").read_text()
     assert try_git(path, "status", "--porcelain").stdout == ""
+
+
+def test_what_attributes_that_are_gone_made_of_a_file_is_not_measured(place: Place) -> None:
+    """They are ignored, and so not in the commit; git keeps what they say the file means, and a
+    file of the size and time that it noted is one that it does not write again."""
+    path = place.candidate()
+    (path / ".gitignore").write_text(".gitignore\n.gitattributes\n")
+    (path / ".gitattributes").write_text("params.txt working-tree-encoding=UTF-7\n")
+    (path / "params.txt").write_text("A 9.0\n#+AAo-A 1.0\n")
+    os.utime(path / "params.txt", (1.6e9, 1.6e9))
+    stage_all(path)
+    done = place.trees.commit_candidate("e1", "x", 1)
+    recorded = place.toy.git("show", f"{done.commit}:params.txt")
+    assert recorded == "A 9.0\n#\nA 1.0\n"
+    assert (path / "params.txt").read_text() == recorded
+    place.trees.pristine_candidate("e1", done.commit)
+    assert (path / "params.txt").read_text() == recorded
+
+
+def linked_directory(path: Path) -> None:
+    (path / "ideas").rename(path / "zz")
+    (path / "ideas").symlink_to("zz")
+
+
+def skipped(path: Path) -> None:
+    git(path, "update-index", "--skip-worktree", "params.txt")
+    (path / "params.txt").write_text("the answer\n")
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        linked_directory,
+        skipped,
+        lambda path: os.mkfifo(path / "the answer"),
+        lambda path: (path / "the answer").mkdir(),
+        lambda path: (path / "params.txt").chmod(0o640),
+        lambda path: (path / "ideas").chmod(0o750),
+        lambda path: os.link(path / "params.txt", path.parent / "the answer"),
+        lambda path: os.utime(path / "params.txt", (1.6e9, 1.6e9)),
+        lambda path: os.setxattr(path / "params.txt", "user.answer", b"9"),
+        lambda path: os.setxattr(path, "user.answer", b"9"),
+    ],
+    ids=[
+        *("linked directory", "skipped file", "pipe", "empty directory", "mode of a file"),
+        *("mode of a directory", "hard link", "time", "attribute", "attribute of all"),
+    ],
+)
+def test_nothing_that_the_tests_leave_is_there_when_it_is_swept(
+    place: Place, leave: Callable[[Path], object]
+) -> None:
+    path = place.candidate()
+    fresh = standing(place.trees.add_candidate("e2", place.head))
+    try:
+        leave(path)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        pytest.skip("this file system keeps no attributes")
+    place.trees.pristine_candidate("e1", place.head)
+    assert standing(path) == fresh
+
+
+def standing(directory: Path) -> dict[str, tuple[object, ...]]:
+    """All that one can read out of a checkout, but for times of this minute."""
+    found = {}
+    for path in (directory, *directory.rglob("*")):
+        at = path.lstat()
+        is_old = at.st_mtime < time.time() - 1e6
+        text = path.read_bytes() if path.is_file() and path.name != ".git" else b""
+        facts = (oct(at.st_mode), path.is_dir() or at.st_nlink, is_old, os.listxattr(path), text)
+        found[str(path.relative_to(directory))] = facts
+    return found
 
 
 def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> None:

@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             if near := get_close_matches(args[0], COMMANDS, n=1, cutoff=0.7):
-                error.message += f" Did you mean '{near[0]}'?"
+                raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from None
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

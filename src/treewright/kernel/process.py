@@ -215,18 +215,17 @@ def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
 def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
     """What fits into the pipe is in it before anything else happens: a key that did not get there
     would be the command's fault otherwise. That nobody reads it is the command's own business."""
-    assert child.stdin is not None
+    pipe = child.stdin
+    assert pipe is not None
     with contextlib.suppress(BrokenPipeError):
-        data = data[os.write(child.stdin.fileno(), data[: select.PIPE_BUF]) :]
-        if not data:
-            child.stdin.close()
-            return
+        data = data[os.write(pipe.fileno(), data[: select.PIPE_BUF]) :]
+    if not data:
+        pipe.close()
+        return
 
     def write() -> None:
-        assert child.stdin is not None
-        for step in (lambda: child.stdin.write(data), child.stdin.close):
-            with contextlib.suppress(OSError):
-                step()
+        with contextlib.suppress(OSError), pipe:
+            pipe.write(data)
 
     threading.Thread(target=write, name="process-stdin", daemon=True).start()
 

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
+from treewright.tree.repository import refs
 from treewright.tree.repository.git import GitError, git, try_git
 from treewright.tree.repository.listing import listing
 from treewright.tree.repository.private_git import forget, take_back
@@ -30,6 +31,7 @@ _DURABLE = {
 }
 """A commit that the journal will name must survive a power cut as the journal does."""
 _BRANCHES_PER_COMMAND = 500
+_LARGEST_POINTER = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class Worktrees:
         return path
 
     def commit_candidate(self, eval_id: str, message: str, date: int) -> Commit:
-        """Commits what is staged, then removes all that is not in the commit, also where git does
-        not look: what is measured is what is recorded."""
+        """Commits what is staged, then writes the commit's files anew and removes all others: what
+        is measured is what is recorded."""
         path = self.candidate_path(eval_id)
         git(
             path,
@@ -87,10 +89,8 @@ class Worktrees:
             date=date,
             env=_DURABLE,
         )
-        git(path, "clean", "-ffdxq")
         done = resolve(path, "HEAD")
-        self._write_what_git_overlooks(path, done.commit)
-        self._empty_submodules(path, done.commit)
+        self._write_anew(path, done.commit)
         return done
 
     def pristine_candidate(self, eval_id: str, commit: str) -> Path:
@@ -100,13 +100,27 @@ class Worktrees:
             return self.add_candidate(eval_id, commit)
         take_back(path)
         try:
-            self._empty_submodules(path, commit)
-            git(path, "reset", "--hard", "--quiet", commit)
-            git(path, "clean", "-ffdxq")
-            self._write_what_git_overlooks(path, commit)
+            self._write_anew(path, commit)
         except GitError:  # what ran there has taken away the right to write, or worse
             return self.add_candidate(eval_id, commit)
         return path
+
+    def _write_anew(self, path: Path, commit: str) -> None:
+        """The commit in an empty directory. Git itself would leave a file whose size and time it
+        noted, whatever is in it, with its attributes and links; overlook what `.gitattributes` that
+        are gone by now made of it; follow a link in place of a directory; leave a pipe."""
+        own, _ = refs.directories(path)
+        try:
+            pointer = untrusted.read(path / ".git", _LARGEST_POINTER)
+            untrusted.remove_small_tree(path)
+            path.mkdir()
+            with untrusted.create(path / ".git") as file:
+                file.write(pointer)
+            (own / "index").unlink(missing_ok=True)  # which has notes of its own, and marks
+        except OSError as error:
+            raise GitError(f"cannot write {path.name} anew: {error}") from error
+        git(path, "reset", "--hard", "--quiet", commit)
+        self._empty_submodules(path, commit)
 
     def _empty_submodules(self, path: Path, commit: str) -> None:
         """Git neither adds nor removes what lies in their places: who needs them fetches them.
@@ -117,14 +131,6 @@ class Worktrees:
             except OSError as error:
                 raise GitError(f"cannot empty {submodule}: {error.strerror}") from error
         forget(path)
-
-    def _write_what_git_overlooks(self, path: Path, commit: str) -> None:
-        """Where attributes convert files, one with other bytes may be the commit's for git: with
-        `ident`, all between `$Id:` and `$` is nothing."""
-        own = self._common_directory() / "info" / "attributes"
-        if listing(self.repo, commit).attributes or own.exists():
-            git(path, "read-tree", "--empty")
-            git(path, "reset", "--hard", "--quiet", commit)
 
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
