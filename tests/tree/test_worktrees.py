@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from tests.readonly import bound_by_permissions, read_only
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
+from treewright.tree.agents.checkout import Checkout
 from treewright.tree.repository import listing, protection, worktrees
 from treewright.tree.repository.git import GitError, git, hide_from_status, require_clean, try_git
 from treewright.tree.repository.private_git import places, private_repository
@@ -114,6 +116,26 @@ def test_what_attributes_that_are_gone_made_of_a_file_is_not_measured(place: Pla
     assert (path / "params.txt").read_text() == recorded
     place.trees.pristine_candidate("e1", done.commit)
     assert (path / "params.txt").read_text() == recorded
+
+
+@pytest.mark.parametrize("add", [stage_all, lambda path: Checkout.of(path).tree()])
+def test_files_of_a_commit_are_synced_when_they_are_added(
+    place: Place, add: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once to be looked at, and once for good: whoever is first keeps them."""
+    version = tuple(map(int, place.toy.git("version").split()[2].split(".")[:2]))
+    if version < (2, 36):
+        pytest.skip("git tells what it syncs from 2.36 on")
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    told = tmp_path / "told"
+    told.mkdir()
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(told))
+    add(path)
+    said = [json.loads(line) for at in told.iterdir() for line in at.read_text().splitlines()]
+    adding = [e["sid"] for e in said if e["event"] == "cmd_name" and e["name"] == "add"]
+    synced = [e["value"] for e in said if e["sid"] in adding and e.get("category") == "fsync"]
+    assert sum(map(int, synced)) > 0
 
 
 def linked_directory(path: Path) -> None:

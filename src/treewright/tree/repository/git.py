@@ -34,6 +34,15 @@ _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For a repository that somebody else could configure: what is missing there is not fetched, since
 the configuration says by which command."""
+DURABLE = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsync",
+    "GIT_CONFIG_VALUE_0": "loose-object,reference",
+    "GIT_CONFIG_KEY_1": "core.fsyncMethod",
+    "GIT_CONFIG_VALUE_1": "batch",
+}
+"""A commit that the journal will name must survive a power cut as the journal does, and so must
+the files in it, which git keeps when they are added."""
 _INHERITED_LOCATION = frozenset(
     {b"GIT_DIR", b"GIT_WORK_TREE", b"GIT_INDEX_FILE", b"GIT_COMMON_DIR", b"GIT_PREFIX"}
 )

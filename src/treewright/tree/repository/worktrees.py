@@ -18,18 +18,10 @@ from pathlib import Path, PurePosixPath
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import refs
-from treewright.tree.repository.git import GitError, git, try_git
+from treewright.tree.repository.git import DURABLE, GitError, git, try_git
 from treewright.tree.repository.listing import listing
 from treewright.tree.repository.private_git import forget, take_back
 
-_DURABLE = {
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "core.fsync",
-    "GIT_CONFIG_VALUE_0": "loose-object,reference",
-    "GIT_CONFIG_KEY_1": "core.fsyncMethod",
-    "GIT_CONFIG_VALUE_1": "batch",
-}
-"""A commit that the journal will name must survive a power cut as the journal does."""
 _BRANCHES_PER_COMMAND = 500
 _LARGEST_POINTER = 1 << 16
 
@@ -87,7 +79,7 @@ class Worktrees:
             "-m",
             message,
             date=date,
-            env=_DURABLE,
+            env=DURABLE,
         )
         done = resolve(path, "HEAD")
         self._write_anew(path, done.commit)
@@ -261,6 +253,6 @@ def export(repo: Path, commit: str, directory: Path) -> None:
 
 def stage_all(worktree: Path) -> list[str]:
     """Stages every change, and returns the paths that differ from HEAD."""
-    git(worktree, "add", "--all")
+    git(worktree, "add", "--all", env=DURABLE)
     changed = git(worktree, "diff", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
     return [path for path in changed.split("\0") if path]
