@@ -194,6 +194,22 @@ def standing(directory: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
+def test_a_user_who_has_submodules_follow_every_checkout_can_search(
+    place: Place, tmp_path: Path
+) -> None:
+    other = ToyRepository.create(tmp_path / "other")
+    add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other.path))
+    place.toy.git(*add, "part")
+    place.head = place.toy.commit("a submodule")
+    place.toy.git("config", "submodule.recurse", "true")
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    assert stage_all(path) == ["params.txt"]
+    done = place.trees.commit_candidate("e1", "x", 1)
+    place.trees.pristine_candidate("e1", done.commit)
+    assert list((path / "part").iterdir()) == []
+
+
 def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> None:
     """Git neither adds nor removes it."""
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")

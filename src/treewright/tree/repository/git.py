@@ -26,6 +26,7 @@ _SETTINGS = (
     "-c", "core.attributesFile=/dev/null",
     "-c", "i18n.commitEncoding=UTF-8",
     "-c", "advice.detachedHead=false",
+    "-c", "submodule.recurse=false",
     "-c", "user.name=Treewright",
     "-c", "user.email=treewright@localhost",
 )  # fmt: skip
