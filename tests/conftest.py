@@ -127,6 +127,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): tests that share a worker")
 
 
+def pytest_unconfigure() -> None:
+    """The one process that is kept to the end of ours."""
+    from treewright.kernel.watchdog import watchdog
+
+    watchdog.close()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of Lean that say nothing else share a worker: one that has read some texts reads the
