@@ -90,6 +90,8 @@ extreme = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.lists(extreme, min_size=1, max_size=12))
+@example([sys.float_info.max] * 3)
+@example([-sys.float_info.max] * 7)
 def test_no_finite_number_is_too_large_or_too_small(values) -> None:
     mean = paired.mean(values)
     slack = 1e-9 * max(abs(value) for value in values)

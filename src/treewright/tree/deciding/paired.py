@@ -32,7 +32,8 @@ def mean(values: Sequence[float]) -> float:
     try:
         return math.fsum(values) / len(values)
     except OverflowError:
-        return math.fsum(value / len(values) for value in values)
+        room = len(values).bit_length()
+        return _unscale(math.fsum(math.ldexp(x, -room) for x in values) / len(values), room)
 
 
 def interval(
