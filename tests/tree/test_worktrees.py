@@ -285,6 +285,22 @@ def test_where_nothing_helps_it_is_a_damaged_worktree(place: Place) -> None:
         place.trees.pristine_candidate("e1", place.head)
 
 
+def test_a_full_disk_is_not_put_down_to_the_candidate(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No real one: it would have to fill up between two calls. tests/faults has a small disk."""
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    stage_all(path)
+
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(worktrees.untrusted, "create", full)
+    with pytest.raises(OSError, match="No space left"):
+        place.trees.commit_candidate("e1", "x", 1)
+
+
 def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) -> None:
     path = place.candidate()
     made = path / "made"

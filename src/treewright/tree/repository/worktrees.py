@@ -24,6 +24,11 @@ from treewright.tree.repository.private_git import forget, take_back
 
 _BRANCHES_PER_COMMAND = 500
 _LARGEST_POINTER = 1 << 16
+_OF_WHAT_RAN = (
+    *(PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError),
+    untrusted.NotPlain,
+)
+"""What code can bring about in its worktree; a full disk, for one, says nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class Worktrees:
             with untrusted.create(path / ".git") as file:
                 file.write(pointer)
             (own / "index").unlink(missing_ok=True)  # which has notes of its own, and marks
-        except OSError as error:
+        except _OF_WHAT_RAN as error:
             raise GitError(f"cannot write {path.name} anew: {error}") from error
         git(path, "reset", "--hard", "--quiet", commit)
         self._empty_submodules(path, commit)
