@@ -25,6 +25,7 @@ from treewright.orchestrator.workers.micro import MicroWorker
 MICRO, DOJO = StrategyType.MICRO, StrategyType.DOJO
 GOAL = Goal(id="g", text="∀ n : Nat, n + 0 = n")
 LIMIT = 0.2
+HELD = 0.05
 CONFIG = OrchestratorConfig(timeouts={MICRO: LIMIT, DOJO: LIMIT})
 
 
@@ -118,7 +119,8 @@ class Threaded(ThreadWorker):
 
 def test_a_strategy_that_waits_for_a_thread_has_not_begun(ledger: Ledger) -> None:
     async def main() -> Result:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        threads = ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(threads)
         taken, free = threading.Event(), threading.Event()
 
         def occupy() -> None:
@@ -129,14 +131,16 @@ def test_a_strategy_that_waits_for_a_thread_has_not_begun(ledger: Ledger) -> Non
         while not taken.is_set():
             await asyncio.sleep(0)
         task = asyncio.create_task(attempt(ledger, Threaded()))
-        await asyncio.sleep(3 * LIMIT)
+        while not threads._work_queue.qsize():
+            await asyncio.sleep(0)
+        await asyncio.sleep(3 * LIMIT)  # it waits, and so for at least this long
         free.set()
         await occupied
         return await task
 
     result = asyncio.run(main())
     assert result.success, result
-    assert result.metadata["waited_seconds"] > 0
+    assert result.metadata["waited_seconds"] >= round(3 * LIMIT, 3)
 
 
 @pytest.mark.xdist_group("orchestrator-lean")
@@ -152,8 +156,9 @@ def test_waiting_for_a_session_is_recorded_as_such(lean_access: LeanAccess, ledg
             assert pool is not None
             while not pool.stats.waiting:
                 await asyncio.sleep(0)
+            await asyncio.sleep(HELD)  # it waits, and so for at least this long
         return await task
 
     result = asyncio.run(main())
     assert result.success, result
-    assert result.metadata["waited_seconds"] >= 0.001
+    assert result.metadata["waited_seconds"] >= round(HELD, 3)
