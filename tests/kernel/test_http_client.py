@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.server
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 
+import certifi
 import pytest
 
 from treewright.kernel import http_client, jsontext
@@ -123,3 +125,27 @@ def test_json_of_any_shape_is_an_error_of_one_kind(text: bytes) -> None:
         jsontext.decode(text)
     with pytest.raises(ValueError, match="more than 3 bytes"):
         jsontext.decode(b"[1, 2]", most=3)
+
+
+def at_once(handler: http.server.BaseHTTPRequestHandler, over: threading.Event) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+
+
+def test_whom_to_trust_is_read_once_and_not_for_every_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings: list[object] = []
+    real = ssl.SSLContext.load_verify_locations
+
+    def counted(self: ssl.SSLContext, *args: object, **named: object) -> None:
+        readings.append(args or named)
+        real(self, *args, **named)  # type: ignore[arg-type]
+
+    with serving(at_once) as url:
+        asked(url)
+        monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
+        assert asked(url).ok
+        assert readings == []
+        monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
+        assert asked(url).ok
+        assert len(readings) == 1

@@ -8,11 +8,16 @@ learns that nobody wants the answer any more.
 from __future__ import annotations
 
 import asyncio
+import functools
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 LONGEST_REPLY = 16 * 1024 * 1024
 _CANCEL_TICK_SECONDS = 0.1
@@ -73,9 +78,10 @@ async def _post(
     import httpx
 
     plain: dict[str, Any] = {"Accept-Encoding": "identity", **headers}
+    trusted = _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     try:
         async with (
-            httpx.AsyncClient(timeout=seconds, follow_redirects=False) as client,
+            httpx.AsyncClient(verify=trusted, timeout=seconds, follow_redirects=False) as client,
             client.stream("POST", url, json=body, headers=plain) as response,
         ):
             chunks: list[bytes] = []
@@ -93,6 +99,15 @@ async def _post(
     except httpx.HTTPError as error:
         what = f"cannot be reached ({type(error).__name__})"
         raise NoReply("unreachable", what) from None
+
+
+@functools.cache
+def _trusted(file: str | None, directory: str | None) -> SSLContext:
+    """The certificates that these variables name, or httpx's own. To read them takes longer than
+    to ask a server nearby, and httpx would do so for every question."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 async def within(work: Awaitable[T], seconds: float, unwanted: Unwanted = lambda: False) -> T:

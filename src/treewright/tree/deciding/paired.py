@@ -77,24 +77,23 @@ def _interval(deltas: Sequence[float], seed: int, by_pow: bool) -> tuple[float, 
 
 def _bootstrap(deltas: Sequence[float], seed: int) -> tuple[float, float]:
     n = len(deltas)
-    picked = np.asarray(deltas, dtype=np.float64)[_indices(n, seed)]
-    # cumsum adds from left to right on every machine; sum() may not.
-    means = np.sort(np.cumsum(picked, axis=1)[:, -1] / n)
+    totals, *rest = np.asarray(deltas, dtype=np.float64)[_indices(n, seed)]
+    for picked in rest:  # one after the other on every machine; sum() may add in another order
+        totals += picked
+    means = np.sort(totals / n)
     skip = int(expanded_tail(n, CONFIDENCE) * RESAMPLES)
     return float(means[skip]), float(means[RESAMPLES - 1 - skip])
 
 
 @lru_cache(maxsize=16)
 def _indices(n: int, seed: int) -> np.ndarray:
-    """RESAMPLES x n indices below n: SplitMix64 of a counter, reduced by multiply-shift."""
+    """n x RESAMPLES indices below n: SplitMix64 of a counter, reduced by multiply-shift. The
+    counter goes through one resample after the other."""
     with np.errstate(over="ignore"):
         x = np.arange(1, RESAMPLES * n + 1, dtype=np.uint64) + np.uint64(seed % 2**63)
         x *= np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         x ^= x >> np.uint64(31)
-        return (
-            (((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
-            .astype(np.int64)
-            .reshape(RESAMPLES, n)
-        )
+        below = (((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+        return np.ascontiguousarray(below.reshape(RESAMPLES, n).T)
