@@ -100,6 +100,19 @@ def test_a_released_lease_is_free_at_once(tmp_path: Path) -> None:
     second.release()
 
 
+def test_released_twice_it_closes_nothing_of_anybody_else(tmp_path: Path) -> None:
+    lease = Lease.acquire(tmp_path)
+    lease.release()
+    ours, theirs = os.pipe()  # the lowest free numbers: the lease's own among them
+    try:
+        lease.release()
+        os.fstat(ours)
+        os.fstat(theirs)
+    finally:
+        for fd in (ours, theirs):
+            os.close(fd)
+
+
 def test_a_dead_owner_is_replaced_at_once(owners, tmp_path: Path) -> None:
     first = owners()
     first.signal(signal.SIGKILL)

@@ -105,7 +105,9 @@ class Lease:
             raise _lost(self.epoch)
 
     def release(self) -> None:
-        """Gives the run up, so that the next owner need not wait."""
+        """Gives the run up, so that the next owner need not wait. Once given up it stays so."""
+        if self._stop.is_set():
+            return  # the number of the file that was open here may be another's by now
         self._stop.set()
         self._heart.join()
         os.close(self._fd)
