@@ -17,11 +17,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 MARKER = "TREEWRIGHT_PROCESS"
 _PROC = Path("/proc")
+_CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
 _KILL_PATIENCE_SECONDS = 5.0
 
@@ -72,16 +73,27 @@ def marked(marker: str, *, prefix: bool = False) -> list[int]:
         return []
     needle = f"\0{MARKER}={marker}".encode() + (b"" if prefix else b"\0")
     found = []
-    for entry in os.scandir(_PROC):
-        if not entry.name.isdigit():
+    for pid, environment in _of_all("environ"):
+        if needle in b"\0" + environment + b"\0" and _state(pid) not in ("Z", "X", ""):
+            found.append(pid)
+    return sorted(set(found) - {os.getpid()})
+
+
+def _of_all(name: str) -> Iterator[tuple[int, bytes]]:
+    """What the system says of every process that may be looked into. Asked for whenever a command
+    has ended, and so without `Path` and files, which take longer than the system."""
+    for process in os.listdir(_PROC):  # noqa: PTH208
+        if not process.isdecimal():
             continue
         try:
-            environment = (_PROC / entry.name / "environ").read_bytes()
+            fd = os.open(f"{_PROC}/{process}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                said = b"".join(iter(lambda fd=fd: os.read(fd, _CHUNK), b""))
+            finally:
+                os.close(fd)
         except OSError:
             continue
-        if needle in b"\0" + environment + b"\0" and _state(int(entry.name)) not in ("Z", "X", ""):
-            found.append(int(entry.name))
-    return sorted(set(found) - {os.getpid()})
+        yield int(process), said
 
 
 def group_is_alive(group: int) -> bool:
@@ -94,15 +106,10 @@ def group_is_alive(group: int) -> bool:
         return True
     if not _PROC.is_dir():
         return True
-    for entry in list(_PROC.iterdir()):
-        if not entry.name.isdigit():
-            continue
-        try:
-            stat = (entry / "stat").read_text()
-        except OSError:
-            continue
-        state, _, its_group, *_ = stat.rpartition(")")[2].split()
-        if its_group == str(group) and state not in ("Z", "X"):
+    wanted = str(group).encode()
+    for _, stat in _of_all("stat"):
+        state, _, its_group, *_ = stat.rpartition(b")")[2].split()
+        if its_group == wanted and state not in (b"Z", b"X"):
             return True
     return False
 
@@ -136,7 +143,9 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
     killed: list[int] = []
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        alive = set(marked(marker_prefix, prefix=True)) - set(marked(spare, prefix=True))
+        alive = set(marked(marker_prefix, prefix=True))
+        if alive:
+            alive -= set(marked(spare, prefix=True))
         if not alive:
             break
         # All are stopped first: a shell that lives to see its child killed would say so in a log.
