@@ -151,7 +151,8 @@ class Tree:
     def without(self, numbers: Sequence[int]) -> Iterator[None]:
         """As if nothing could be tried under these nodes. When it ends all is as it was before,
         down to the order of what can grow, so long as nothing happened to the tree meanwhile."""
-        held = [branch for n in numbers if self.can_grow(branch := self.branches[n])]
+        once = dict.fromkeys(numbers)
+        held = [branch for n in once if self.can_grow(branch := self.branches[n])]
         places = []
         self.held = tuple(numbers)
         for branch in held:
