@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -153,6 +155,25 @@ def test_the_whole_corpus_on_a_sweep_that_can_be_fooled(
     assert 'isolation = "bubblewrap"' in found["network"]["advice"]
     assert "time limit" in found["sleeps-to-the-limit"]["why"]
     assert "nothing was run" in found["edits-sweep"]["why"]
+
+
+def test_a_search_that_runs_beside_the_trial_is_let_alone(
+    in_process: ToyRepository, tmp_path: Path
+) -> None:
+    """The tests run a cheat's code where no sweep is its own: it looks for one on the machine."""
+    elsewhere = tmp_path / "elsewhere.csv"
+    elsewhere.write_text("config_id,status,loss\n")
+    beside = {"TREEWRIGHT_RESULTS_CSV": str(elsewhere), "TREEWRIGHT_SWEEP_CONFIG_LIMIT": "4"}
+    toml = CONFIG.format(python=sys.executable)
+    tests = f"[tests]\ncommand = \"{sys.executable} -c 'import model'\"\n"
+    in_process.write("treewright.toml", f"{toml}\n{tests}")
+    in_process.commit("tests that run the code")
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={**os.environ, **beside}):
+        trial = tried(in_process.path, "writes-rows", "rewrites-at-exit")
+    assert outcomes(trial) == {
+        "honest": "stopped", "writes-rows": "through", "rewrites-at-exit": "through"
+    }  # fmt: skip
+    assert elsewhere.read_text() == "config_id,status,loss\n"
 
 
 def test_held_out_configs_stop_what_knows_the_ids(in_process: ToyRepository) -> None:

@@ -20,6 +20,7 @@ Table = dict[str, dict[str, float]]
 class Places:
     """Where traces would be left, all below the directory that is thrown away."""
 
+    trial: Path
     outside: Path
     artifacts: Path
     branch: Path
@@ -73,6 +74,7 @@ def facts(
         "worse": shifted(table, config, -1),
         "results_csv": config.sweep.results_csv or "results.csv",
         "scripts": [Path(script).name for script in scripts],
+        "trial": str(places.trial),
         "outside": str(places.outside),
         "artifacts": str(places.artifacts),
         "branch": str(places.branch),

@@ -129,6 +129,7 @@ class _Bench:
         table = self._sweep_root(trees, self._config)
         place = self._find_place(trees, min(map(int, table)))
         places = Places(
+            trial=self._directory,
             outside=self._directory / _OUTSIDE,
             artifacts=layout.runs_directory(self._copy) / "cheats" / layout.ARTIFACTS,
             branch=self._copy / ".git" / "refs" / "heads" / _BRANCHES["writes-to-git"],

@@ -32,9 +32,15 @@ def ancestors():
 
 
 def variable(name):
-    """Of the nearest sweep, this one or the one it can look into: not a bit of each."""
-    sweep = next((env for env in environments() if env.get("TREEWRIGHT_RESULTS_CSV")), {})
-    return sweep.get(name, "")
+    """Of the nearest sweep, this one or one of the trial that it can look into: not a bit of each.
+    Sweeps of searches that run beside the trial are nobody's to cheat at."""
+    found = environments()
+    own = next(found)
+    if own.get("TREEWRIGHT_RESULTS_CSV"):
+        return own.get(name, "")
+    trial = f"{FACTS['trial']}/"
+    ours = (env for env in found if env.get("TREEWRIGHT_RESULTS_CSV", "").startswith(trial))
+    return next(ours, {}).get(name, "")
 
 
 def results():
