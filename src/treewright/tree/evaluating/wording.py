@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from treewright.kernel import untrusted
@@ -37,6 +38,12 @@ def end_of(log: Path) -> bytes:
 
 
 def some_of(paths: list[str]) -> str:
-    """The first few, and how many more there are."""
-    shown = ", ".join(paths[:_SHOWN])
+    """The first few, and how many more there are. A name is any bytes but for two: here on one
+    line of text."""
+    shown = ", ".join(map(_as_text, paths[:_SHOWN]))
     return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
+
+
+def _as_text(path: str) -> str:
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

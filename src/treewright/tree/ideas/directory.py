@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -39,17 +40,20 @@ def read_ideas(directory: Path, *, origin: str, repair: str = _REPAIR) -> list[I
         ) from error
     ideas: list[Idea] = []
     for path in paths:
+        name = os.fsencode(path.name).decode("utf-8", "backslashreplace")  # as it can be recorded
         try:
             # Bytes, because reading as text would turn CRLF in a patch into LF.
             # A link may be the user's own; what it leads to must be a plain file all the same.
             text = untrusted.read(path.resolve(), untrusted.LARGEST_TEXT).decode("utf-8")
         except UnicodeDecodeError as error:
             raise IdeaSourceError(
-                f"{path} is not UTF-8 text (byte {error.start}); {repair}, "
+                f"{directory / name} is not UTF-8 text (byte {error.start}); {repair}, "
                 "then run the same command again"
             ) from None
         except OSError as error:
-            raise IdeaSourceError(f"cannot read {path}: {error.strerror or error}") from error
+            raise IdeaSourceError(
+                f"cannot read {directory / name}: {error.strerror or error}"
+            ) from error
         if text.strip():
-            ideas.append(Idea(text, origin=f"{origin}/{path.name}"))
+            ideas.append(Idea(text, origin=f"{origin}/{name}"))
     return ideas

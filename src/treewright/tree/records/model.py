@@ -141,6 +141,12 @@ class EvalError(msgspec.Struct, frozen=True):
     retryable: bool = False
     log_path: str | None = None
 
+    def __post_init__(self) -> None:
+        # It may quote names of files, which are any bytes, and is to be written in any case.
+        if not self.message.isascii():
+            sayable = self.message.encode("utf-8", "replace").decode("utf-8")
+            msgspec.structs.force_setattr(self, "message", sayable)
+
 
 class EvalOutcome(msgspec.Struct, frozen=True):
     """All that an evaluation hands back. `error` is None if and only if it was scored.
