@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Row, Table, medians, seconds, take_turns
-from treewright.tree.repository.worktrees import Worktrees, stage_all
+from treewright.tree.repository.staging import stage_all
+from treewright.tree.repository.worktrees import Worktrees
 
 _FILES = 1_000
 _IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@localhost")
@@ -65,8 +66,9 @@ def _ours(trees: Worktrees, name: str, commit: str) -> float:
     def life() -> None:
         checkout = trees.add_candidate(name, commit)
         _edit(checkout)
-        assert stage_all(checkout)
-        trees.commit_candidate(name, "change", 1_700_000_000)
+        staged = stage_all(checkout)
+        assert staged.changes
+        trees.commit_candidate(name, "change", 1_700_000_000, staged, commit)
         trees.remove_candidate(name)
 
     return seconds(life)

@@ -1,11 +1,11 @@
 """Kills `treewright tree` at every fault point of a run, and continues from each death.
 
-A fault point is a durable write (fsync) or a git command. One run is enough for all of
-them: the process that reaches a point forks, dies there by SIGKILL, and its child goes on
-to the next one. What every dead process left is kept aside; afterwards each is put back
-in its place and continued by the same command. A death that left every byte as the one
-before it (a git command that only looks was between them) is the same trial, and is
-continued once. All are forks of a process that has everything imported, so a trial
+A fault point is a durable write (fsync), a git command, or a change of ours to git's record of
+a worktree. One run is enough for all of them: the process that reaches a point forks, dies
+there by SIGKILL, and its child goes on to the next one. What every dead process left is kept
+aside; afterwards each is put back in its place and continued by the same command. A death that
+left every byte as the one before it (a git command that only looks was between them) is the same
+trial, and is continued once. All are forks of a process that has everything imported, so a trial
 costs what its work costs.
 
 What comes before a run is killed, such as the run that it extends, is given before `--then`; with
@@ -35,7 +35,11 @@ from typing import Any
 
 from treewright.cli.main import cli
 from treewright.kernel import atomic
+from treewright.kernel.executors import registry
+from treewright.tree import config as configuration
+from treewright.tree.records import layout, store
 from treewright.tree.repository import git as git_module
+from treewright.tree.repository import registration
 from treewright.tree.running import coordinator, generating
 
 RUN_ID = "run"
@@ -93,6 +97,7 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
     seen = 0
     left_before = b""
     real_fsync, real_run = os.fsync, git_module.subprocess.run
+    real_remove, real_put_on = registration._remove, registration.put_on
 
     def reached() -> None:
         nonlocal seen, left_before
@@ -115,8 +120,18 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
         reached()
         return real_run(*args, **kwargs)
 
+    def remove(record: Path) -> None:
+        reached()  # git's record of a worktree is removed without git
+        real_remove(record)
+
+    def put_on(own: Path, branch: str) -> None:
+        reached()
+        real_put_on(own, branch)
+
     os.fsync = fsync
     git_module.subprocess.run = run
+    registration._remove = remove
+    registration.put_on = put_on
     atomic.ThreadPoolExecutor = OneAtATime
     generating.Thread = AtOnce
     # Ideas for several nodes are there before any of them is recorded.
@@ -192,6 +207,10 @@ def main() -> None:
     undisturbed = invoke(command, log)
     for module in undisturbed.split()[1:]:
         importlib.import_module(module)
+    # What every process finds out once: which plug-ins there are, how records are read.
+    registry.known()
+    configuration.load(repo / configuration.DEFAULT_NAME)
+    store.load(layout.runs_directory(repo) / RUN_ID)
     gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
     report("undisturbed", undisturbed, repo)
     start_over()

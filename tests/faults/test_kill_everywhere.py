@@ -190,14 +190,16 @@ def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
     evaluations that are still to be made."""
     run_dir = repo.run_dir("run")
     nodes = set() if expected["dry_run"] else set(expected["nodes"])
-    listed = repo.git("worktree", "list", "--porcelain").split("\n\n")
-    checkouts = [Path(block.splitlines()[0].partition(" ")[2]) for block in listed if block.strip()]
-    worktrees = {path.name for path in checkouts if path.is_relative_to(run_dir)}
-    branches = repo.git(
-        "for-each-ref", "--format=%(refname:short)", "refs/heads/treewright/run"
-    ).split()
-    found = worktrees ^ nodes
-    found |= {branch.rpartition("/")[2] for branch in branches} ^ nodes
+    # One question, since there are a thousand deaths: branches, and where git sees each of them.
+    asked = ("for-each-ref", "--format=%(refname) %(worktreepath)", "refs/heads/treewright")
+    seen = dict(line.split(" ", 1) for line in repo.git(*asked).splitlines())
+    checkouts = [Path(place) for place in seen.values() if place]
+    ours = "refs/heads/treewright/run/"
+    found = {path.name for path in checkouts if path.is_relative_to(run_dir)} ^ nodes
+    found |= {branch.rpartition("/")[2] for branch in seen if branch.startswith(ours)} ^ nodes
+    records = repo.path / ".git" / "worktrees"
+    if records.is_dir() and len(list(records.iterdir())) != len(checkouts):
+        found.add("a worktree on no branch")
     found |= {path.name for path in (run_dir / "cand").glob("*")}
     found |= {str(path) for path in run_dir.rglob(".tw-tmp-*")}
     return found - {name for name, e in expected["evaluations"].items() if e["status"] == "pending"}

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.toy import ToyRepository, idea
+from tests.toy import CONFIG, ToyRepository, idea
 from tests.tree.runs import search
 from tests.tree.test_cheats import new_file
 from tests.tree.test_deciding import sweeping_the_code, three_ideas
 from treewright.kernel import process, untrusted
+from treewright.kernel.errors import UsageError
 from treewright.tree.agents import transcript
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.directory import read_ideas
@@ -45,6 +46,41 @@ def test_only_a_plain_file_is_read_as_results(toy: ToyRepository, command: str, 
     assert said in error.message
     assert found["e000002"].status == "completed"
     assert validate(run_dir, toy.path) == []
+
+
+def test_a_name_that_is_no_text_is_rejected_like_any_other(toy: ToyRepository) -> None:
+    """Names of files are bytes; what is said of a candidate is text."""
+    coder = """sed -i 's/^A 1/A 2/' params.txt && touch "$(printf 'a\\377.sealed')" """
+    backend = f"[agents.coder]\nbackend = 'command'\ncommand = ['sh', '-c', '''{coder}''']\n"
+    protected = CONFIG.replace('["sweep.sh"', '["*.sealed", "sweep.sh"')
+    toy.write("treewright.toml", f"{protected}\n{backend}")
+    toy.commit("names of any bytes are protected")
+    run_dir = search(toy.path, **{**SHAPE, "ideas_per_node": 1})
+    error = store.load(run_dir).evaluations["e000001"].error
+    assert error is not None
+    assert error.code == "protected_path_changed"
+    assert "a\\xff.sealed" in error.message
+    assert validate(run_dir, toy.path) == []
+
+
+def test_an_idea_whose_name_is_no_text_is_tried(toy: ToyRepository) -> None:
+    first = min((toy.path / "ideas").iterdir())
+    first.rename(first.with_name(os.fsdecode(b"00_\xff.md")))
+    toy.commit("an idea with another name")
+    run_dir = search(toy.path, **SHAPE)
+    found = store.load(run_dir)
+    assert found.evaluations["e000001"].status == "completed"
+    assert "ideas/00_\\xff.md" in (run_dir / "events.jsonl").read_text().replace("\\\\", "\\")
+    assert validate(run_dir, toy.path) == []
+
+
+def test_a_repository_whose_path_is_no_text_is_one_line(toy: ToyRepository) -> None:
+    odd = toy.path.parent / os.fsdecode(b"o\xffdd")
+    toy.path.rename(odd)
+    with pytest.raises(
+        UsageError, match=r"o\\xffdd has bytes in its path that are not UTF-8; rename"
+    ):
+        search(odd, **SHAPE)
 
 
 def test_a_file_whose_directory_is_gone_is_not_a_missing_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -88,3 +89,33 @@ def test_many_threads_add_and_remove_candidates_at_once(toy: ToyRepository, tmp_
     assert errors == []
     assert toy.git("worktree", "list").count("\n") == 1
     assert toy.git("for-each-ref", "refs/heads/treewright") == ""
+
+
+def test_a_candidate_that_is_written_anew_is_nothing_to_prune(
+    toy: ToyRepository, tmp_path, monkeypatch
+) -> None:
+    """Whoever prunes takes a worktree without `.git` for a dead one: another evaluation of the run
+    that repairs or removes its own."""
+    commit = toy.git("rev-parse", "HEAD").strip()
+    trees = Worktrees(toy.path, tmp_path / "run", "run")
+    path = trees.add_candidate("e1", commit)
+    record = (toy.path / ".git" / "worktrees" / "e1").stat().st_ino
+    real = untrusted.remove_small_tree
+    with ThreadPoolExecutor() as pool:
+        others = []
+
+        def meanwhile(which) -> None:
+            real(which)
+            others.append(pool.submit(trees.repair, {}, ["e1"]))
+            with contextlib.suppress(TimeoutError):  # it waits for its turn, or is through
+                others[-1].result(1)
+
+        monkeypatch.setattr(untrusted, "remove_small_tree", meanwhile)
+        (path / "params.txt").write_text("other bytes\n")
+        assert trees.pristine_candidate("e1", commit) == path
+        monkeypatch.undo()
+        for each in others:
+            each.result(60)
+    assert len(others) > 3  # in the place of every file, and of all
+    assert (path / "params.txt").read_text() == (toy.path / "params.txt").read_text()
+    assert (toy.path / ".git" / "worktrees" / "e1").stat().st_ino == record, "it was made again"

@@ -16,13 +16,18 @@ import pytest
 
 from tests.readonly import bound_by_permissions, read_only
 from tests.toy import ToyRepository
+from tests.tree.runs import search
 from treewright.kernel.errors import UsageError
 from treewright.tree.agents.checkout import Checkout
+from treewright.tree.records import store
 from treewright.tree.repository import listing, protection, worktrees
-from treewright.tree.repository.git import GitError, git, hide_from_status, require_clean, try_git
+from treewright.tree.repository.excluding import hide_from_status
+from treewright.tree.repository.git import GitError, git, require_clean, try_git
 from treewright.tree.repository.private_git import places, private_repository
 from treewright.tree.repository.protection import protected_changes, tampered
-from treewright.tree.repository.worktrees import Worktrees, stage_all
+from treewright.tree.repository.staging import stage_all
+from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.validation import validate
 
 UTF_7 = "working-tree-encoding=UTF-7"
 
@@ -59,7 +64,7 @@ def test_a_candidate_from_birth_to_removal(place: Place) -> None:
     (path / "params.txt").write_text("A 2.0\n")
     (path / "new dir").mkdir()
     (path / "new dir" / "ü file").write_text("x")
-    assert sorted(stage_all(path)) == ["new dir/ü file", "params.txt"]
+    assert sorted(stage_all(path).paths) == ["new dir/ü file", "params.txt"]
     done = place.trees.commit_candidate("e1", "Title\n\n# not a comment\n", 1_700_000_000)
     raw = place.toy.git("cat-file", "commit", done.commit)
     assert f"tree {done.tree}\nparent {place.head}\n" in raw
@@ -204,7 +209,7 @@ def test_a_user_who_has_submodules_follow_every_checkout_can_search(
     place.toy.git("config", "submodule.recurse", "true")
     path = place.candidate()
     (path / "params.txt").write_text("A 2.0\n")
-    assert stage_all(path) == ["params.txt"]
+    assert stage_all(path).paths == ["params.txt"]
     done = place.trees.commit_candidate("e1", "x", 1)
     place.trees.pristine_candidate("e1", done.commit)
     assert list((path / "part").iterdir()) == []
@@ -218,7 +223,7 @@ def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> 
     path = place.candidate()
     (path / "params.txt").write_text("A 2.0\n")
     (path / "lib" / "part" / "answers.py").write_text("x")
-    assert stage_all(path) == ["params.txt"]
+    assert stage_all(path).paths == ["params.txt"]
     place.trees.commit_candidate("e1", "x", 1)
     assert list((path / "lib" / "part").iterdir()) == []
 
@@ -308,7 +313,7 @@ def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) ->
     for command in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
         git(made, *command)
     (made / "answers.py").write_text("x")
-    assert stage_all(path) == ["made"]
+    assert stage_all(path).paths == ["made"]
     place.trees.commit_candidate("e1", "x", 1)
     assert list(made.iterdir()) == []
 
@@ -431,7 +436,7 @@ def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) 
     place.head = place.toy.commit("data")
     path = place.candidate()
     subprocess.run(change, shell=True, cwd=path, check=True)
-    assert sorted(protected_changes(stage_all(path), ["sweep.sh", "data"])) == touched
+    assert sorted(protected_changes(stage_all(path).paths, ["sweep.sh", "data"])) == touched
 
 
 @pytest.mark.parametrize(
@@ -528,6 +533,18 @@ def test_hiding_the_state_directory_edits_only_the_repositorys_own_excludes(toy)
     assert toy.git("status", "--porcelain") == ""
 
 
+def test_what_is_shown_again_after_it_was_hidden_is_hidden_again(toy: ToyRepository) -> None:
+    hide_from_status(toy.path, ".treewright")
+    exclude = toy.path / ".git/info/exclude"
+    exclude.write_text(exclude.read_text() + "!/.treewright/\n")
+    toy.write(".treewright/x", "x")
+    hide_from_status(toy.path, ".treewright")
+    assert toy.git("status", "--porcelain") == ""
+    again = exclude.read_text()
+    hide_from_status(toy.path, ".treewright")
+    assert exclude.read_text() == again
+
+
 def test_ten_thousand_files(tmp_path: Path) -> None:
     toy = ToyRepository(tmp_path / "large repo")
     toy.path.mkdir()
@@ -544,7 +561,7 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
     place = Place(toy)
     path = place.candidate()
     (path / "package 7" / "file 3.txt").write_text("changed\n")
-    assert stage_all(path) == ["package 7/file 3.txt"]
+    assert stage_all(path).paths == ["package 7/file 3.txt"]
     done = place.trees.commit_candidate("e1", "x", 1)
     (path / "package 99" / "file 99.txt").write_text("tampered\n")
     protected = ["package 9*"]
@@ -552,3 +569,84 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
     assert worktrees.resolve(toy.path, done.commit).tree == done.tree
     place.trees.remove_candidate("e1")
     assert not path.exists()
+
+
+def test_a_worktree_of_the_user_in_the_place_of_a_candidate_is_let_alone(
+    place: Place, tmp_path: Path
+) -> None:
+    """Nobody guards a parent's worktree while its candidate's sweep runs."""
+    mine = tmp_path / "mine"
+    place.toy.git("worktree", "add", "-q", "-b", "mine", str(mine))
+    git(mine, "commit", "-q", "--allow-empty", "-m", "of the user")
+    before = git(mine, "rev-parse", "HEAD")
+    (mine / "precious.txt").write_text("not committed\n")
+    path = place.candidate()
+    path.rename(tmp_path / "gone")
+    path.symlink_to(mine)
+    assert place.trees.pristine_candidate("e1", place.head) == path
+    assert not path.is_symlink()
+    assert (path / "params.txt").read_bytes() == (place.toy.path / "params.txt").read_bytes()
+    assert (mine / "precious.txt").read_text() == "not committed\n"
+    assert git(mine, "rev-parse", "HEAD") == before
+
+
+def test_a_worktree_of_another_repository_is_not_taken_for_the_candidates(
+    place: Place, tmp_path: Path
+) -> None:
+    path = place.candidate()
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(place.toy.path), str(other))
+    (other / "params.txt").write_text("worse\n")
+    git(other, "commit", "-q", "-a", "-m", "worse")
+    git(other, "replace", place.head, "HEAD")
+    path.rename(tmp_path / "gone")
+    git(other, "worktree", "add", "-q", "--detach", str(path), place.head)
+    assert place.trees.pristine_candidate("e1", place.head) == path
+    assert (path / "params.txt").read_bytes() == (place.toy.path / "params.txt").read_bytes()
+    assert str(place.toy.path) in (path / ".git").read_text()
+
+
+def test_a_commit_is_what_its_name_says(place: Place) -> None:
+    right = (place.toy.path / "params.txt").read_text()
+    place.toy.write("params.txt", "worse\n")
+    worse = place.toy.commit("worse")
+    place.toy.git("replace", place.head, worse)
+    assert (place.candidate() / "params.txt").read_text() == right
+
+
+def test_a_thousand_directories_in_each_other_are_a_commit_like_any(place: Place) -> None:
+    path = place.candidate()
+    deep = "/".join(["d"] * 1200)
+    try:
+        subprocess.run(["mkdir", "-p", deep], cwd=path, check=True)
+        subprocess.run(["sh", "-c", f"echo x > {deep}/file"], cwd=path, check=True)
+        staged = stage_all(path)
+        done = place.trees.commit_candidate("e1", "deep", 1, staged, place.head)
+        assert git(path, "show", f"{done.commit}:{deep}/file") == "x\n"
+    finally:  # pytest cannot: it would fail, and every later run with it
+        place.trees.remove_candidate("e1")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("file", ["sweep.sh", "params.txt"])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_what_is_staged_behind_our_back_is_not_committed_unseen(
+    place: Place, monkeypatch: pytest.MonkeyPatch, file: str, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(listing, "_MOST_DERIVED", 0)
+    path = place.candidate()
+    (path / "params.txt").write_text("A 2.0\n")
+    staged = stage_all(path)
+    (path / file).write_text("echo forged\n")
+    git(path, "add", file)
+    with pytest.raises(GitError, match="what was committed is not what was staged"):
+        place.trees.commit_candidate("e1", "x", 1, staged, place.head)
+
+
+def test_a_file_called_head_is_a_file_like_any(toy: ToyRepository) -> None:
+    toy.write("HEAD", "not a commit\n")
+    toy.commit("a file with an odd name")
+    run_dir = search(toy.path, ideas_per_node=1, max_depth=1, sweep_config_limit=8)
+    assert store.load(run_dir).evaluations["e000001"].status == "completed"
+    assert validate(run_dir, toy.path) == []

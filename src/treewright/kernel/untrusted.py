@@ -137,8 +137,9 @@ def remove_tree(path: Path) -> None:
 
 def remove_small_tree(path: Path) -> None:
     """The same where honest code leaves few files: without a process, unless it is needed."""
-    with contextlib.suppress(OSError, RecursionError):
-        shutil.rmtree(path)
+    if path.is_dir():  # rmtree would open whatever it is, and wait at a pipe
+        with contextlib.suppress(OSError, RecursionError):
+            shutil.rmtree(path)
     remove_tree(path)
 
 

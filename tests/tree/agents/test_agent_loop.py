@@ -66,7 +66,9 @@ def run(
 
 def test_patch_without_planner_and_reviewer(run, worktree: Path, tmp_path: Path):
     done = run()
-    assert done == Implementation(review_rounds=1, approved=None, usage=Usage(), plan="")
+    assert done.staged is not None
+    assert done.staged.paths == ["model.py"]
+    assert done == Implementation(1, approved=None, usage=Usage(), plan="", staged=done.staged)
     assert (worktree / "model.py").read_text().startswith("RATE = 0.2\n")
     assert "No planner" in (tmp_path / "logs/plan.md").read_text()
     log = (tmp_path / "logs/review_round_1.md").read_text()
@@ -198,7 +200,7 @@ def test_nothing_that_an_agent_does_to_shared_refs_reaches_the_repository(
     implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
     assert shared() == before
     assert (worktree / "model.py").read_text() == "RATE = 9\n"
-    assert run_git(worktree, "status", "--porcelain") == "M model.py"
+    assert run_git(worktree, "status", "--porcelain") == "M  model.py"
     private = run_git(worktree, "rev-parse", "--absolute-git-dir")
     assert not (Path(private) / "treewright-private").exists()
 
@@ -210,7 +212,7 @@ def test_ignored_files_that_an_agent_staged_stay_staged(
     coder = CommandBackend(command=["sh", "-c", script])
     config = make_config(AgentsConfig(coder=coder))
     implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
-    assert run_git(worktree, "diff", "--cached", "--name-only", "HEAD") == "table.dat"
+    assert run_git(worktree, "diff", "--cached", "--name-only", "HEAD") == ".gitignore\ntable.dat"
 
 
 def test_a_branch_of_an_agent_that_failed_is_removed_too(

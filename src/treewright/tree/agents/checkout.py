@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.tree.agents.base import AgentFailure
-from treewright.tree.repository import refs
+from treewright.tree.repository import refs, staging
 from treewright.tree.repository.git import (
     DURABLE,
     NO_FETCHING,
@@ -26,6 +26,7 @@ from treewright.tree.repository.git import (
     try_git,
 )
 from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.staging import Staged
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Changes:
     """The difference between what was handed to the agents and what an index holds."""
 
     worktree: Path
-    base_tree: str
+    base_commit: str
     index: Path
 
     def diff(self) -> str:
@@ -52,7 +53,7 @@ class Changes:
 
     def _text(self, *options: str) -> str:
         shown = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
-        asked = ("diff", "--cached", *shown, *options, self.base_tree)
+        asked = ("diff", "--cached", *shown, *options, self.base_commit, "--")
         return _git(self.worktree, *asked, index=self.index).decode("utf-8", "replace")
 
 
@@ -63,7 +64,6 @@ class Checkout:
     worktree: Path
     index: Path
     base_commit: str
-    base_tree: str
     branch: str | None
     """The ref that HEAD pointed to; None when it was detached."""
     known_refs: frozenset[str]
@@ -71,11 +71,14 @@ class Checkout:
 
     @classmethod
     def of(cls, worktree: Path) -> Checkout:
-        asked = ("HEAD", "HEAD^{tree}", "--absolute-git-dir", "--symbolic-full-name", "HEAD")
-        commit, tree, directory, head = _text(worktree, "rev-parse", *asked).split("\n")
-        index = Path(directory) / "index"
-        known = frozenset(refs.read(worktree).named)
-        return cls(worktree, index, commit, tree, _branch_of(head), known)
+        try:
+            own, _ = refs.directories(worktree)
+            found = refs.read(worktree)
+            commit = found.commit
+        except GitError as problem:
+            raise AgentFailure("worktree_damaged", str(problem)) from None
+        known = frozenset(found.named)
+        return cls(worktree, own.absolute() / "index", commit, found.branch, known)
 
     def tree(self) -> str:
         """The tree object of the files as they are now, ignored ones left out."""
@@ -86,7 +89,13 @@ class Checkout:
     def changes(self) -> Iterator[Changes]:
         """What the files as they are now, ignored ones left out, change."""
         with self._scratch_index() as index:
-            yield Changes(self.worktree, self.base_tree, index)
+            yield Changes(self.worktree, self.base_commit, index)
+
+    def stage(self) -> Staged:
+        """Stages what the files as they are now, ignored ones left out, change."""
+        _git(self.worktree, "add", "--all")
+        said = _git(self.worktree, *staging.ASKED, self.base_commit, "--")
+        return Staged.read(said.decode("utf-8", "surrogateescape"))
 
     def restore(self, tree: str) -> bool:
         """Makes the files those of `tree` again; says whether they were not."""

@@ -25,19 +25,22 @@ from treewright.tree.config import BackendConfig, CommandBackend, Config, Openai
 from treewright.tree.deciding.caps import CAP_REACHED, Allowance
 from treewright.tree.repository.blocks import block_rules
 from treewright.tree.repository.isolation import Isolation
+from treewright.tree.repository.staging import Staged
 
 _NOTHING = "(none)"
 
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """An idea that is now in the worktree's files. `approved` is None without a reviewer."""
+    """An idea that is now in the worktree's files. `approved` is None without a reviewer; then
+    nobody was there after the coder, and the change is staged."""
 
     review_rounds: int
     approved: bool | None
     usage: Usage
     plan: str
     roles: dict[str, Usage] = field(default_factory=dict)
+    staged: Staged | None = None
 
 
 def implement(
@@ -90,6 +93,7 @@ class _Loop:
         self._cancel = cancel
         self._checkout = Checkout.of(worktree)
         self._usage = Usage()
+        self._staged: Staged | None = None
         self._roles: dict[str, Usage] = {}
         self._largest: dict[str, Usage] = {}
         self.allowance: Allowance | None = None
@@ -120,7 +124,9 @@ class _Loop:
                 judged = self._round(number, coder, reviewer)
                 if judged != "request_changes":
                     approved = True if judged == "approve" else None
-                    return Implementation(number, approved, self._usage, plan, self._roles)
+                    return Implementation(
+                        number, approved, self._usage, plan, self._roles, self._staged
+                    )
         except AgentFailure as failure:
             failure.usage = sane_usage(failure.usage) + self._usage
             failure.roles = self._roles
@@ -151,14 +157,16 @@ class _Loop:
         try:
             reply = self._ask("coder", coder, self._config.agents.coder, number)
             record.report, record.coder_usage = reply.text, reply.usage
-            with self._checkout.changes() as changes:
-                record.diff_stat = changes.stat()
-                if not record.diff_stat:
-                    raise AgentFailure("no_changes", "the coder left every file as it was")
-                diff = "" if reviewer is None else changes.diff()
             if reviewer is None:
+                self._staged = self._checkout.stage()
+                record.diff_stat = self._staged.stat
+                _require_change(record.diff_stat)
                 record.verdict = "no_reviewer"
                 return record.verdict
+            with self._checkout.changes() as changes:
+                record.diff_stat = changes.stat()
+                _require_change(record.diff_stat)
+                diff = changes.diff()
             self._values |= {"report": reply.text.strip(), "diff": diff}
             reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
             record.review, record.reviewer_usage = reply.text, reply.usage
@@ -246,6 +254,11 @@ class _Loop:
             values["repository"] = repository_view(config, self._checkout.worktree, values)
         values["how_to_edit"] = how_to_edit(config)
         return prompts.substitute(template, values)
+
+
+def _require_change(diff_stat: str) -> None:
+    if not diff_stat:
+        raise AgentFailure("no_changes", "the coder left every file as it was")
 
 
 def _replacement(config: BackendConfig) -> str | None:

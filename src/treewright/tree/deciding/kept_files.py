@@ -23,6 +23,7 @@ from treewright.kernel import artifacts, untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import StorageError
 from treewright.tree.records.model import Manifest, Node
+from treewright.tree.repository import refs
 from treewright.tree.repository.git import command, environment, git, try_git
 
 DECIDING_FILE_CHANGED = "deciding_file_changed"
@@ -155,8 +156,7 @@ class DecidingFiles:
 
     def _copies(self) -> set[str]:
         prefix = f"refs/treewright/{self.run_id}/artifacts/"
-        listed = git(self.repo, "for-each-ref", "--format=%(refname)", prefix)
-        return {ref.removeprefix(prefix) for ref in listed.splitlines()}
+        return {ref.removeprefix(prefix) for ref in refs.below(self.repo, prefix)}
 
     def _copy(self, kept: KeptFile) -> str:
         """Puts the bytes into the object store; their name there."""

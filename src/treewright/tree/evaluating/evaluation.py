@@ -40,9 +40,10 @@ from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
-from treewright.tree.repository import blocks, protection, worktrees
+from treewright.tree.repository import blocks, protection
 from treewright.tree.repository.git import GitError
 from treewright.tree.repository.isolation import Isolation
+from treewright.tree.repository.staging import Staged, stage_all
 from treewright.tree.repository.worktrees import Commit, Worktrees
 
 
@@ -89,6 +90,7 @@ class _Evaluation:
         self._roles: dict[str, Usage] = {}
         self._rounds = 0
         self._approved: bool | None = None
+        self._staged: Staged | None = None
         self._commit: Commit | None = None
         self._results: Artifact | None = None
         self._comparisons: tuple[Comparison, Comparison] | None = None
@@ -165,6 +167,7 @@ class _Evaluation:
             )
         self._usage += done.usage
         self._roles = done.roles
+        self._staged = done.staged
         self._rounds, self._approved = done.review_rounds, done.approved
 
     def _idea(self) -> str:
@@ -174,7 +177,8 @@ class _Evaluation:
         self._cancel.check()
         request = self._request
         worktree = self._worktrees.candidate_path(request.eval_id)
-        changed = worktrees.stage_all(worktree)
+        staged = self._staged or stage_all(worktree)
+        changed = staged.paths
         if not changed:
             raise Rejected("no_changes", "the implementation changed no tracked file")
         protected = protection.protected_changes(changed, request.protected_paths)
@@ -192,7 +196,7 @@ class _Evaluation:
         title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
         self._commit = self._worktrees.commit_candidate(
-            request.eval_id, message, request.commit_time
+            request.eval_id, message, request.commit_time, staged, request.parent_commit
         )
 
     def _known_results(self) -> bytes | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
 
 _SETTINGS = (
@@ -31,6 +31,7 @@ _SETTINGS = (
     "-c", "user.email=treewright@localhost",
 )  # fmt: skip
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
+_NO_COMMIT = "{} has no commit yet; commit the code to be improved first"
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For a repository that somebody else could configure: what is missing there is not fetched, since
@@ -67,6 +68,7 @@ def _inherited() -> dict[Any, Any]:
 
 def _own(date: int | None, cwd: Path | None) -> dict[str, str]:
     env = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    env["GIT_NO_REPLACE_OBJECTS"] = "1"  # a commit is what its name says
     if date is not None:
         env |= {"GIT_AUTHOR_DATE": f"@{date} +0000", "GIT_COMMITTER_DATE": f"@{date} +0000"}
         env |= {"GIT_AUTHOR_NAME": "Treewright", "GIT_COMMITTER_NAME": "Treewright"}
@@ -104,7 +106,9 @@ def git(
     done = try_git(cwd, *args, date=date, stdin=stdin, env=env, user_ignores=user_ignores)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise GitError(f"git {args[0]} failed in {cwd}: {lines[-1]}")
+        # What comes behind that may be advice.
+        fatal = [line for line in lines if line.startswith("fatal: ")] or lines
+        raise GitError(f"git {args[0]} failed in {cwd}: {fatal[-1]}")
     return done.stdout
 
 
@@ -155,17 +159,44 @@ def find_repository(path: Path) -> Path:
     if os.pathsep in str(path.resolve()):
         # GIT_CEILING_DIRECTORIES, which keeps git inside a candidate, cannot name it.
         raise UsageError(f"{path.resolve()} has a {os.pathsep!r} in its path; rename a directory")
+    _require_text(path.resolve())
     done = try_git(path, "rev-parse", "--show-toplevel", look_above=True)
     if done.returncode != 0:
         raise UsageError(f"{path} is not inside a git repository; give one with --repo")
     return Path(done.stdout.rstrip("\n"))
 
 
+def _require_text(path: Path) -> None:
+    """What a run writes names the repository, as text."""
+    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if shown != str(path):
+        raise UsageError(f"{shown} has bytes in its path that are not UTF-8; rename a directory")
+
+
 def head_commit(repo: Path) -> str:
     done = try_git(repo, "rev-parse", "--verify", "HEAD^{commit}")
     if done.returncode != 0:
-        raise UsageError(f"{repo} has no commit yet; commit the code to be improved first")
+        raise UsageError(_NO_COMMIT.format(repo))
     return done.stdout.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The commit that a run starts from."""
+
+    commit: str
+    tree: str
+    time: int
+
+    @classmethod
+    def of(cls, repo: Path) -> Root:
+        """Where HEAD is now."""
+        # Not `log` nor `show`: these say what the user has configured besides.
+        done = try_git(repo, "rev-list", "--max-count=1", "--format=%T%n%ct", "HEAD", "--")
+        if done.returncode != 0:
+            raise UsageError(_NO_COMMIT.format(repo))
+        commit, tree, time = done.stdout.splitlines()
+        return cls(commit.removeprefix("commit "), tree, int(time))
 
 
 def require_clean(repo: Path, but_for: str = "") -> None:
@@ -180,16 +211,3 @@ def require_clean(repo: Path, but_for: str = "") -> None:
             f"Root working tree must be clean to start a run (first change: {changes[0]}). "
             "Commit or stash local changes, then retry."
         )
-
-
-def hide_from_status(repo: Path, name: str) -> None:
-    """Keeps `name/` out of `git status` through .git/info/exclude, the user's files untouched."""
-    if try_git(repo, "check-ignore", "-q", f"{name}/x").returncode == 0:
-        return
-    exclude = repo / git(repo, "rev-parse", "--git-path", "info/exclude").rstrip("\n")
-    with atomic.storage_errors(exclude):
-        exclude.parent.mkdir(parents=True, exist_ok=True)
-        before = exclude.read_bytes() if exclude.exists() else b""
-        if before and not before.endswith(b"\n"):
-            before += b"\n"
-        atomic.write_bytes(exclude, before + f"/{name}/\n".encode())

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from treewright.tree.repository import objects
 from treewright.tree.repository.git import git
 
 _SUBMODULE = "160000"
+_MOST_KEPT = 8
+_MOST_DERIVED = 2000
+"""Files of a commit that is derived from another: of more, git's list costs less than the proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +25,65 @@ class Listing:
     attributes: bool
     submodules: tuple[str, ...]
 
+    @classmethod
+    def of(cls, entries: Mapping[str, tuple[str, str]]) -> Listing:
+        attributes = any(PurePosixPath(path).name == ".gitattributes" for path in entries)
+        submodules = tuple(path for path, (mode, _) in entries.items() if mode == _SUBMODULE)
+        return cls(entries, attributes, submodules)
 
-@functools.lru_cache(maxsize=4)
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file of a commit that is another one in the next, or (`entry` is None) not there."""
+
+    path: str
+    entry: tuple[str, str] | None
+
+
+_kept: OrderedDict[tuple[Path, str], Listing] = OrderedDict()
+_turn = threading.Lock()
+
+
 def listing(repo: Path, commit: str) -> Listing:
     """A commit never changes, and is looked at after each of its commands. May be large."""
+    with _turn:
+        found = _kept.get((repo, commit))
+        if found is not None:
+            _kept.move_to_end((repo, commit))
+            return found
     entries: dict[str, tuple[str, str]] = {}
     for line in git(repo, "ls-tree", "-r", "-z", commit).split("\0"):
         facts, _, path = line.partition("\t")
         if path:
             mode, _, name = facts.split(" ")
             entries[path] = mode, name
-    attributes = any(PurePosixPath(path).name == ".gitattributes" for path in entries)
-    submodules = tuple(path for path, (mode, _) in entries.items() if mode == _SUBMODULE)
-    return Listing(entries, attributes, submodules)
+    return _keep(repo, commit, Listing.of(entries))
+
+
+def derive(repo: Path, parent: str, changes: Iterable[Change], commit: str, tree: str) -> bool:
+    """Whether a commit is for certain its parent with these changes: then its listing is known,
+    and nobody need ask git for it."""
+    before = listing(repo, parent).entries
+    if len(before) > _MOST_DERIVED:
+        return False
+    entries = dict(before)
+    for change in changes:
+        if change.entry is None:
+            entries.pop(change.path, None)
+        else:
+            entries[change.path] = change.entry
+    try:
+        is_it = objects.tree_name(entries, len(tree)) == tree
+    except (ValueError, RecursionError):  # a thousand directories in each other, for one
+        return False
+    if is_it:
+        _keep(repo, commit, Listing.of(entries))
+    return is_it
+
+
+def _keep(repo: Path, commit: str, found: Listing) -> Listing:
+    with _turn:
+        _kept[repo, commit] = found
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return found

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-import hashlib
-import os
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from treewright.tree.repository import objects, refs
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.listing import listing
 
 _MOST_PATHSPECS = 500
 _PLAIN, _EXECUTABLE, _LINK = "100644", "100755", "120000"
-_SHA1 = 40
-_CHUNK = 1 << 20
 
 
 def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[str]:
@@ -69,14 +66,18 @@ def _guarded(repo: Path, commit: str, protected: tuple[str, ...]) -> _Guarded:
     submodules = sorted(set(paths) & set(found.submodules))
     files = {path: found.entries[path] for path in paths if path not in submodules}
     plain = (repo / ".git").is_dir() and not (repo / ".git/info/attributes").exists()
-    if files and (found.attributes or not plain or not _is_on(repo, "core.symlinks")):
+    off = _switched_off(repo) if files else set[str]()
+    if files and (found.attributes or not plain or "core.symlinks" in off):
         files = _as_checked_out(repo, commit, files)
-    return _Guarded(files, submodules, _is_on(repo, "core.fileMode"))
+    return _Guarded(files, submodules, "core.filemode" not in off)
 
 
-def _is_on(repo: Path, setting: str) -> bool:
-    """Unless it says otherwise."""
-    return try_git(repo, "config", "--type=bool", setting).stdout.strip() != "false"
+def _switched_off(repo: Path) -> set[str]:
+    """Which of the settings that concern us somebody has set to false; the last word counts."""
+    asked = ("config", "--type=bool", "--get-regexp", r"^core\.(symlinks|filemode)$")
+    said = (line.partition(" ") for line in try_git(repo, *asked).stdout.splitlines())
+    last = {name: value for name, _, value in said}
+    return {name for name, value in last.items() if value == "false"}
 
 
 def _as_checked_out(
@@ -94,7 +95,7 @@ def _as_checked_out(
         for path, (mode, name) in files.items():
             is_link = (place / path).is_symlink()
             written = mode if is_link == (mode == _LINK) else _PLAIN
-            found[path] = written, _object_name(place / path, is_link, len(name))
+            found[path] = written, objects.file_name(place / path, is_link, len(name))
         return found
 
 
@@ -113,7 +114,7 @@ def _changed_submodules(
 def _apart(repo: Path, directory: Path, worktree: Path) -> dict[str, str]:
     """For git: the repository, with another index and another worktree."""
     return {
-        "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
+        "GIT_DIR": str(refs.directories(repo)[0].absolute()),
         "GIT_WORK_TREE": str(worktree),
         "GIT_INDEX_FILE": str(directory / "index"),
         "GIT_LITERAL_PATHSPECS": "1",
@@ -133,26 +134,10 @@ def _is(path: Path, mode: str, name: str, trusts_modes: bool) -> bool:
     try:
         found = path.lstat().st_mode
         if mode == _LINK:
-            return stat.S_ISLNK(found) and _object_name(path, True, len(name)) == name
+            return stat.S_ISLNK(found) and objects.file_name(path, True, len(name)) == name
         runs = _EXECUTABLE if found & stat.S_IXUSR else _PLAIN
         if not stat.S_ISREG(found) or (trusts_modes and runs != mode):
             return False
-        return _object_name(path, False, len(name)) == name
+        return objects.file_name(path, False, len(name)) == name
     except OSError:
         return False
-
-
-def _object_name(path: Path, is_link: bool, length: int) -> str:
-    """What git would call the bytes of a file, or of where a link leads."""
-    kind = "sha1" if length == _SHA1 else "sha256"
-    if is_link:
-        data = os.fsencode(path.readlink())
-        whole = b"blob %d\0" % len(data) + data
-        return hashlib.new(kind, whole, usedforsecurity=False).hexdigest()
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        size = os.fstat(fd).st_size
-        digest = hashlib.new(kind, b"blob %d\0" % size, usedforsecurity=False)
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from treewright.kernel import untrusted
 from treewright.tree.repository.git import GitError, git
@@ -20,6 +20,8 @@ from treewright.tree.repository.git import GitError, git
 _LARGEST_POINTER = 1 << 16
 _LARGEST_PACKED = 1 << 30
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NO_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|^\.|\.$")
+"""Of a file that lies among the refs and is none: git-check-ref-format(1)."""
 _SYMBOLIC = "ref: "
 _MOST_STEPS = 5
 """So often does git follow a ref that names another."""
@@ -38,6 +40,21 @@ class Refs:
     """As the file says it: `ref: <branch>`, or a commit."""
     named: Mapping[str, str]
     """Name -> object."""
+
+    @property
+    def branch(self) -> str | None:
+        """The ref that HEAD names; None where it is a commit."""
+        on = self.head.removeprefix(_SYMBOLIC)
+        return on if on != self.head else None
+
+    @property
+    def commit(self) -> str:
+        """Where HEAD is."""
+        if self.branch is None:
+            return self.head
+        if self.branch not in self.named:
+            raise GitError(f"{self.branch} has no commit")
+        return self.named[self.branch]
 
     @property
     def sha256(self) -> bool:
@@ -76,17 +93,60 @@ def read(worktree: Path) -> Refs:
         return _asked(worktree)
 
 
+def below(worktree: Path, prefix: str) -> dict[str, str]:
+    """Name -> object, of all refs whose names begin with `prefix`, which ends with a slash."""
+    try:
+        _, common = directories(worktree)
+        loose = dict(_loose(common, prefix.rstrip("/")))
+        found = {name: at for name, at in _packed(common) if name.startswith(prefix)} | loose
+        if any(at.startswith(_SYMBOLIC) for at in found.values()):
+            raise _NotPlain
+        return dict(sorted(found.items()))
+    except (OSError, _NotPlain):
+        lines = git(worktree, "for-each-ref", "--format=%(objectname) %(refname)", prefix)
+        split = [line.partition(" ") for line in lines.splitlines()]
+        return {name: at for at, _, name in split}
+
+
+def is_free(worktree: Path, branch: str) -> bool:
+    """Whether there is for certain no such ref, and none in the way of it; if not, git knows."""
+    try:
+        _, common = directories(worktree)
+        if not (common / "refs" / "heads").is_dir() or os.path.lexists(common / branch):
+            return False
+        if _read(common / "HEAD") == f"{_SYMBOLIC}{branch}":  # somebody is about to make it
+            return False
+        above = [str(name) for name in PurePosixPath(branch).parents][:-2]  # not `refs`, not `.`
+        if any(os.path.lexists(common / name) and not (common / name).is_dir() for name in above):
+            return False
+        # After the loose ones. Searched, not read: a large repository has many.
+        with contextlib.suppress(FileNotFoundError):
+            packed = untrusted.read(common / "packed-refs", _LARGEST_PACKED)
+            names = [f" {branch}/", *(f" {name}\n" for name in (branch, *above))]
+            return not any(os.fsencode(name) in packed for name in names)
+        return True
+    except (OSError, GitError, _NotPlain):
+        return False
+
+
+def commit_of(worktree: Path, branch: str) -> str | None:
+    """Where a worktree's HEAD is, if it is on that branch for certain; else git knows."""
+    try:
+        own, common = directories(worktree)
+        if _read(own / "HEAD") != f"{_SYMBOLIC}{branch}" or not (common / "refs/heads").is_dir():
+            return None
+        found = _read(common / branch)
+    except (OSError, GitError, _NotPlain):
+        return None
+    return None if found.startswith(_SYMBOLIC) else found
+
+
 def is_at(worktree: Path, branch: str | None, commit: str) -> bool:
     """Whether HEAD is there for certain; if not, it may be, and git knows."""
     try:
-        own, common = directories(worktree)
-        if branch is None:
-            return _read(own / "HEAD") == commit
-        return (
-            _read(own / "HEAD") == f"{_SYMBOLIC}{branch}"
-            and (common / "refs" / "heads").is_dir()
-            and _read(common / branch) == commit
-        )
+        if branch is not None:
+            return commit_of(worktree, branch) == commit
+        return _read(directories(worktree)[0] / "HEAD") == commit
     except (OSError, GitError, _NotPlain):
         return False
 
@@ -99,10 +159,10 @@ def _read(path: Path) -> str:
     return said
 
 
-def _loose(common: Path) -> Iterator[tuple[str, str]]:
+def _loose(common: Path, below: str = "refs") -> Iterator[tuple[str, str]]:
     if not (common / "refs" / "heads").is_dir():  # in a repository with reftables it is a file
         raise _NotPlain
-    directories = ["refs"]
+    directories = [below] if (common / below).is_dir() else []
     while directories:
         directory = directories.pop()
         with os.scandir(common / directory) as entries:
@@ -112,6 +172,8 @@ def _loose(common: Path) -> Iterator[tuple[str, str]]:
                     if name not in _OF_ONE_WORKTREE:
                         directories.append(name)
                 elif not name.endswith(".lock"):
+                    if _NO_NAME.search(entry.name):
+                        raise _NotPlain
                     yield name, _read(Path(entry.path))
 
 

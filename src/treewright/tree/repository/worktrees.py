@@ -17,10 +17,11 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
-from treewright.tree.repository import refs
-from treewright.tree.repository.git import DURABLE, GitError, git, try_git
-from treewright.tree.repository.listing import listing
+from treewright.tree.repository import objects, refs, registration
+from treewright.tree.repository.git import DURABLE, GitError, git, require_space, try_git
+from treewright.tree.repository.listing import derive, listing
 from treewright.tree.repository.private_git import forget, take_back
+from treewright.tree.repository.staging import Staged, differences
 
 _BRANCHES_PER_COMMAND = 500
 _LARGEST_POINTER = 1 << 16
@@ -62,18 +63,43 @@ class Worktrees:
         """A fresh checkout of `commit` on the candidate's own branch."""
         path = self.candidate_path(eval_id)
         branch = self._candidate_branch(eval_id)
-        add = ("worktree", "add", "--quiet", "--no-checkout", "-B", branch, str(path), commit)
+        add = ("worktree", "add", "--quiet", "--no-checkout")
         with self._alone():
-            if path.exists() or try_git(self.repo, *add).returncode != 0:
+            if path.exists() or not self._add_on_new_branch(
+                add, path, f"refs/heads/{branch}", commit
+            ):
                 self._remove_candidate(eval_id)
-                git(self.repo, *add)
+                git(self.repo, *add, "-B", branch, str(path), commit)
         # Writing the files is what takes long, and touches nothing that others use.
         git(path, "reset", "--hard", "--quiet", commit)
         return path
 
-    def commit_candidate(self, eval_id: str, message: str, date: int) -> Commit:
+    def _add_on_new_branch(self, add: tuple[str, ...], path: Path, ref: str, commit: str) -> bool:
+        """As with `-B`, for which git starts a process more. Writing the files makes the branch.
+        Whether there is one already, on which somebody may stand, is looked at first: then only
+        git may move it."""
+        if not refs.is_free(self.repo, ref):
+            return False
+        if try_git(self.repo, *add, "--detach", str(path), commit).returncode != 0:
+            return False
+        try:
+            registration.put_on(refs.directories(path)[0], ref)
+        except OSError as error:
+            require_space(str(error), path)
+            return False
+        return True
+
+    def commit_candidate(
+        self,
+        eval_id: str,
+        message: str,
+        date: int,
+        staged: Staged | None = None,
+        parent: str | None = None,
+    ) -> Commit:
         """Commits what is staged, then writes the commit's files anew and removes all others: what
-        is measured is what is recorded."""
+        is measured is what is recorded. `staged` is what that changes in `parent`, if it is known.
+        """
         path = self.candidate_path(eval_id)
         git(
             path,
@@ -86,19 +112,41 @@ class Worktrees:
             date=date,
             env=DURABLE,
         )
-        done = resolve(path, "HEAD")
-        self._write_anew(path, done.commit)
+        done = self._committed(path, eval_id)
+        if staged is not None and parent is not None:
+            self._require_staged(staged, parent, done)
+        self._anew(eval_id, done.commit)
         return done
+
+    def _require_staged(self, staged: Staged, parent: str, done: Commit) -> None:
+        """Somebody whom the agent left behind may have staged more since that was looked at."""
+        if derive(self.repo, parent, staged.changes, done.commit, done.tree):
+            return
+        (changes,) = differences(self.repo, [(resolve(self.repo, parent).tree, done.tree)])
+        if set(changes) != set(staged.changes):
+            raise GitError("what was committed is not what was staged")
+
+    def _committed(self, path: Path, eval_id: str) -> Commit:
+        """Where its branch is now."""
+        commit = refs.commit_of(path, layout.candidate_ref(self._run_id, eval_id))
+        tree = None if commit is None else objects.tree_of(self._common_directory(), commit)
+        if commit is None or tree is None:
+            return resolve(path, "HEAD")
+        return Commit(commit, tree)
 
     def pristine_candidate(self, eval_id: str, commit: str) -> Path:
         """The candidate's worktree with exactly the commit in it, whatever ran there."""
         path = self.candidate_path(eval_id)
-        if not (path / ".git").exists():
+        if path.is_symlink() or not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
         take_back(path)
+        return self._anew(eval_id, commit)
+
+    def _anew(self, eval_id: str, commit: str) -> Path:
+        path = self.candidate_path(eval_id)
         try:
             self._write_anew(path, commit)
-        except GitError:  # what ran there has taken away the right to write, or worse
+        except GitError:  # what ran there or beside it has taken the right to write, or worse
             return self.add_candidate(eval_id, commit)
         return path
 
@@ -107,12 +155,18 @@ class Worktrees:
         noted, whatever is in it, with its attributes and links; overlook what `.gitattributes` that
         are gone by now made of it; follow a link in place of a directory; leave a pipe."""
         own, _ = refs.directories(path)
+        if not registration.is_of(self._common_directory(), own, path):
+            raise GitError(f"{path.name} is another worktree than was made there")
         try:
             pointer = untrusted.read(path / ".git", _LARGEST_POINTER)
-            untrusted.remove_small_tree(path)
-            path.mkdir()
-            with untrusted.create(path / ".git") as file:
-                file.write(pointer)
+            for name in set(os.listdir(path)) - {".git"}:  # noqa: PTH208
+                untrusted.remove_small_tree(path / name)
+            # Without its `.git` a worktree is a dead one to whoever prunes.
+            with self._alone():
+                untrusted.remove_small_tree(path)
+                path.mkdir()
+                with untrusted.create(path / ".git") as file:
+                    file.write(pointer)
             (own / "index").unlink(missing_ok=True)  # which has notes of its own, and marks
         except _OF_WHAT_RAN as error:
             raise GitError(f"cannot write {path.name} anew: {error}") from error
@@ -137,7 +191,7 @@ class Worktrees:
 
     def _remove_candidate(self, eval_id: str) -> None:
         self._remove(self.candidate_path(eval_id))
-        try_git(self.repo, "branch", "-D", "--quiet", self._candidate_branch(eval_id))
+        self._delete_branches({eval_id} & self._pinned())
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
         """The same for many; what has left nothing behind costs nothing."""
@@ -148,19 +202,34 @@ class Worktrees:
         for path in present:
             untrusted.remove_tree(path)
         with self._alone():
-            pinned = {name for kind, name in self._refs() if kind == "cand"} & set(eval_ids)
+            pinned = self._pinned() & set(eval_ids)
             if present or pinned:
-                git(self.repo, "worktree", "prune")  # else git thinks their branches are in use
-            branches = [self._candidate_branch(name) for name in sorted(pinned)]
-            for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
-                some = branches[start : start + _BRANCHES_PER_COMMAND]
-                try_git(self.repo, "branch", "-D", "--quiet", *some)
+                # Else git thinks their branches are in use.
+                gone = list(directories.values())
+                if not registration.unregister(self._common_directory(), gone):
+                    git(self.repo, "worktree", "prune")
+            self._delete_branches(pinned)
+
+    def _pinned(self) -> set[str]:
+        """The candidates that have a branch."""
+        prefix = layout.candidate_ref(self._run_id, "")
+        return {ref.removeprefix(prefix) for ref in refs.below(self.repo, prefix)}
+
+    def _delete_branches(self, pinned: Iterable[str]) -> None:
+        """Git keeps one on which somebody works, also if their worktree is gone."""
+        branches = [self._candidate_branch(name) for name in sorted(pinned)]
+        for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
+            some = branches[start : start + _BRANCHES_PER_COMMAND]
+            delete = ("branch", "-D", "--quiet", *some)
+            if try_git(self.repo, *delete).returncode != 0:
+                try_git(self.repo, "worktree", "prune")
+                try_git(self.repo, *delete)
 
     def add_node(self, node_id: str, commit: str) -> None:
         """Pins the commit by a branch and checks it out, unless that is so already."""
-        path = self.node_path(node_id)
-        branch = self.node_ref(node_id).removeprefix("refs/heads/")
-        if (path / ".git").exists() and try_git(path, "rev-parse", "HEAD").stdout.strip() == commit:
+        path, ref = self.node_path(node_id), self.node_ref(node_id)
+        branch = ref.removeprefix("refs/heads/")
+        if (path / ".git").exists() and _is_at(path, ref, commit):
             return
         add = ("worktree", "add", "--quiet", "-B", branch, str(path), commit)
         with self._alone():
@@ -171,18 +240,24 @@ class Worktrees:
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
         """After a crash: promoted nodes are there, and no candidate but those given."""
         with self._alone():
-            git(self.repo, "worktree", "prune")
-        refs = self._refs()
+            try:
+                registration.forget_dead(self._common_directory(), self.run_dir)
+            except OSError:
+                git(self.repo, "worktree", "prune")
+        pinned = self._refs()
         directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
-        present |= {name for kind, name in refs if kind == "cand"}
+        present |= {name for kind, name in pinned if kind == "cand"}
         self.remove_candidates(present - set(candidates))
         for node_id, commit in nodes.items():
             take_back(self.node_path(node_id))
-            pinned = refs.get(("node", node_id)) == commit
-            if not (pinned and (self.node_path(node_id) / ".git").exists()):
-                self._require_commit(node_id, commit)
-                self.add_node(node_id, commit)
+            is_pinned = pinned.get(("node", node_id)) == commit
+            if not (is_pinned and (self.node_path(node_id) / ".git").exists()):
+                try:
+                    self.add_node(node_id, commit)
+                except GitError:
+                    self._require_commit(node_id, commit)
+                    raise
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -194,24 +269,15 @@ class Worktrees:
 
     def _common_directory(self) -> Path:
         plain = self.repo / ".git"
-        if plain.is_dir():
-            return plain
-        return self.repo / git(self.repo, "rev-parse", "--git-common-dir").rstrip("\n")
+        return plain if plain.is_dir() else refs.directories(self.repo)[1]
 
     def _refs(self) -> dict[tuple[str, str], str]:
         """(`cand` or `node`, id) -> commit, for every branch of this run."""
-        listed = git(
-            self.repo,
-            "for-each-ref",
-            "--format=%(refname) %(objectname)",
-            self._branches,
-        )
-        refs = {}
-        for line in listed.splitlines():
-            ref, _, commit = line.rpartition(" ")
+        found: dict[tuple[str, str], str] = {}
+        for ref, commit in refs.below(self.repo, self._branches).items():
             kind, _, name = ref.removeprefix(self._branches).partition("/")
-            refs[kind, name] = commit
-        return refs
+            found[kind, name] = commit
+        return found
 
     def _require_commit(self, node_id: str, commit: str) -> None:
         if try_git(self.repo, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
@@ -221,6 +287,9 @@ class Worktrees:
             )
 
     def _remove(self, path: Path) -> None:
+        untrusted.remove_tree(path)
+        if registration.unregister(self._common_directory(), [path]):
+            return
         done = try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
         if done.returncode != 0 or path.exists():
             untrusted.remove_tree(path)
@@ -238,6 +307,12 @@ def _empty(place: Path, way: Iterable[str]) -> None:
     place.mkdir()
 
 
+def _is_at(path: Path, ref: str, commit: str) -> bool:
+    if refs.is_at(path, ref, commit):
+        return True
+    return try_git(path, "rev-parse", "HEAD").stdout.strip() == commit
+
+
 def resolve(cwd: Path, revision: str) -> Commit:
     commit, tree = git(cwd, "rev-parse", revision, f"{revision}^{{tree}}").split()
     return Commit(commit, tree)
@@ -249,15 +324,8 @@ def export(repo: Path, commit: str, directory: Path) -> None:
     directory.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="treewright-index-") as scratch:
         env = {
-            "GIT_DIR": git(repo, "rev-parse", "--absolute-git-dir").rstrip("\n"),
+            "GIT_DIR": str(refs.directories(repo)[0].absolute()),
             "GIT_WORK_TREE": str(directory.absolute()),
             "GIT_INDEX_FILE": str(Path(scratch) / "index"),
         }
         git(directory, "read-tree", "-u", "--reset", commit, env=env)
-
-
-def stage_all(worktree: Path) -> list[str]:
-    """Stages every change, and returns the paths that differ from HEAD."""
-    git(worktree, "add", "--all", env=DURABLE)
-    changed = git(worktree, "diff", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
-    return [path for path in changed.split("\0") if path]

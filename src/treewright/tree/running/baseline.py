@@ -20,7 +20,7 @@ from treewright.tree.evaluating.sweep import ConfigRange
 from treewright.tree.evaluating.turns import one_after_the_other
 from treewright.tree.evaluating.wording import some_of
 from treewright.tree.records import layout
-from treewright.tree.repository.git import git
+from treewright.tree.repository.git import Root, git
 from treewright.tree.repository.protection import protected_changes
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running.root_sweep import RootSweep
@@ -50,11 +50,12 @@ class RootBaseline:
     preflight: bool = True
 
     def obtain(
-        self, root_commit: str, owner: str, cancel: threading.Event | None
+        self, commit: Root, owner: str, cancel: threading.Event | None
     ) -> tuple[Artifact, str | None]:
         """The baseline, kept as an artifact, and why it may not be this commit's, if so."""
+        root_commit = commit.commit
         source = self.repo / self.config.baseline_csv
-        stale = stale_because(self.repo, self.config, self.config_path)
+        stale = stale_because(self.repo, commit, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._invented(), None
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
@@ -189,19 +190,24 @@ class RootBaseline:
         return objectives.difference(before, after, metrics)
 
 
-def stale_because(repo: Path, config: Config, config_path: Path) -> str | None:
+def stale_because(repo: Path, root: Root, config: Config, config_path: Path) -> str | None:
     """Why a committed baseline may not be the root's: code has changed since.
 
     Prose, idea directories, the configuration and the baseline itself do not count.
     """
-    measured_at = git(repo, "log", "-1", "--format=%H", "--", config.baseline_csv).strip()
+    asked = ("rev-list", "--max-count=1", root.commit, "--", config.baseline_csv)
+    measured_at = git(repo, *asked).strip()
     if not measured_at:
-        return _older_than_head(repo, config)
+        return _older_than(root, repo, config)
+    if measured_at == root.commit:
+        return None
     harmless = [config.baseline_csv, "*.md", ".gitignore"]
     harmless += [source.path for source in config.ideas if isinstance(source, DirectoryIdeas)]
     if config_path.is_relative_to(repo):
         harmless.append(config_path.relative_to(repo).as_posix())
-    listed = git(repo, "diff", "--name-only", "--no-renames", "-z", measured_at, "HEAD").split("\0")
+    listed = git(repo, "diff", "--name-only", "--no-renames", "-z", measured_at, root.commit).split(
+        "\0"
+    )
     changed = [path for path in listed if path and not protected_changes([path], harmless)]
     if not changed:
         return None
@@ -211,11 +217,10 @@ def stale_because(repo: Path, config: Config, config_path: Path) -> str | None:
     )
 
 
-def _older_than_head(repo: Path, config: Config) -> str | None:
+def _older_than(root: Root, repo: Path, config: Config) -> str | None:
     """Of a file that is not committed only its time can be compared."""
     path = repo / config.baseline_csv
-    committed = int(git(repo, "show", "-s", "--format=%ct", "HEAD"))
-    if not path.is_file() or path.stat().st_mtime >= committed:
+    if not path.is_file() or path.stat().st_mtime >= root.time:
         return None
     return f"{config.baseline_csv} is not committed and older than the root commit"
 

@@ -27,8 +27,8 @@ from treewright.tree.records.model import (
     NodeArtifacts,
     SteadySearch,
 )
-from treewright.tree.repository import isolation, worktrees
-from treewright.tree.repository.git import git, head_commit, require_clean
+from treewright.tree.repository import isolation
+from treewright.tree.repository.git import Root, require_clean
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running.baseline import RootBaseline
 
@@ -102,8 +102,8 @@ class NewRun:
     preflight: bool = True
     search: SteadySearch | None = None
 
-    def check(self) -> None:
-        """What can be said before anything is written."""
+    def check(self) -> Root:
+        """What can be said before anything is written. Returns what the run is to start from."""
         self._check_filled_in()
         for endpoint in self.config.endpoints:
             require_no_password(endpoint.base_url)
@@ -113,7 +113,7 @@ class NewRun:
         if not self.shape.dry_run:
             isolation.check(self.config, self.repo)
         require_clean(self.repo, but_for=self.config.baseline_csv)
-        head_commit(self.repo)
+        root = Root.of(self.repo)
         if self.shape.confirm_configs and self.shape.sweep_config_limit is None:
             raise UsageError(
                 "--confirm-configs needs --sweep-config-limit: the held-out configs are those "
@@ -121,6 +121,7 @@ class NewRun:
             )
         if not self.shape.dry_run:
             self._check_idea_directories()
+        return root
 
     def _check_idea_directories(self) -> None:
         for source in self.config.ideas:
@@ -139,9 +140,8 @@ class NewRun:
                 "replace it by what this repository needs"
             )
 
-    def build(self, owner: str, cancel: threading.Event | None = None) -> Manifest:
+    def build(self, root: Root, owner: str, cancel: threading.Event | None = None) -> Manifest:
         """Makes the manifest of a run that has only its root. `owner` marks its processes."""
-        root = worktrees.resolve(self.repo, head_commit(self.repo))
         source = RootBaseline(
             repo=self.repo,
             run_dir=self.run_dir,
@@ -154,7 +154,7 @@ class NewRun:
             make=self.make_baseline,
             preflight=self.preflight,
         )
-        baseline, stale = source.obtain(root.commit, owner, cancel)
+        baseline, stale = source.obtain(root, owner, cancel)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -185,7 +185,7 @@ class NewRun:
             created_at=now,
             seed=self.config.seed,
             root_commit=root.commit,
-            root_commit_time=int(git(self.repo, "show", "-s", "--format=%ct", root.commit)),
+            root_commit_time=root.time,
             root_baseline_csv_path=baseline.path,
             baseline_doubt=stale,
             scoring_rule=scoring.RULE,

@@ -27,7 +27,8 @@ from treewright.tree.records.model import Manifest
 from treewright.tree.records.store import RunStore
 from treewright.tree.report import write_report
 from treewright.tree.repository import isolation
-from treewright.tree.repository.git import find_repository, hide_from_status
+from treewright.tree.repository.excluding import hide_from_status
+from treewright.tree.repository.git import Root, find_repository
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import housekeeping
@@ -112,7 +113,7 @@ def open_run(
         cancel = cancel or threading.Event()
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
-            _create(owned, new_run, cancel)
+            _create(owned, *new_run, cancel)
         else:
             given = extend(owned, request.shape) if request.extend else request.shape
             given.check_against(owned.manifest)
@@ -181,13 +182,13 @@ def search(coordinator: Coordinator, *, until_done: bool) -> Path:
     return write_report(run_dir, coordinator.manifest)
 
 
-def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
+def _create(owned: RunStore, new_run: NewRun, root: Root, cancel: threading.Event) -> None:
     """Records a run, or leaves nothing of it: also what confirmation needs is measured first."""
     owner = housekeeping.process_owner(owned.run_dir, owned.lease.epoch)
     trees = Worktrees(new_run.repo, owned.run_dir, new_run.run_id)
     fence = Fence(cancel, owned.lease.check)
     try:
-        manifest = new_run.build(owner, fence)
+        manifest = new_run.build(root, owner, fence)
         if manifest.confirm_configs:
             deciding = DecidingFiles(owned.run_dir, new_run.repo, new_run.run_id)
             confirmer = Confirmer(trees, new_run.config, deciding, owner, fence)
@@ -201,7 +202,7 @@ def _create(owned: RunStore, new_run: NewRun, cancel: threading.Event) -> None:
     owned.snapshot()
 
 
-def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> NewRun:
+def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> tuple[NewRun, Root]:
     config_path = _config_path(request, repo)
     hide_from_status(repo, rundir.STATE_DIR)
     new_run = NewRun(
@@ -215,11 +216,11 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> New
         preflight=request.preflight,
         search=request.choosing.begin(request.shape, request.parallelism.max_evals),
     )
-    new_run.check()
+    root = new_run.check()
     _check_slots(request.parallelism, new_run.config)
     if not request.shape.dry_run:
         _check_agents(new_run.config, repo)
-    return new_run
+    return new_run, root
 
 
 def _check_backend(parallelism: Parallelism) -> None:

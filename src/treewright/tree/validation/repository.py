@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from treewright.tree.records import layout
 from treewright.tree.records.model import Node
-from treewright.tree.repository import protection
+from treewright.tree.repository import protection, staging
+from treewright.tree.repository import refs as git_refs
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation.findings import Finding, Subject
@@ -15,8 +17,9 @@ from treewright.tree.validation.findings import Finding, Subject
 def check_commits(subject: Subject) -> Iterator[Finding]:
     """Every node's commit exists with the recorded tree, on its ref, over its parent."""
     refs = branches(subject)
+    pairs: dict[str, tuple[str, str]] = {}
     trees = Worktrees(subject.repo, subject.run_dir, subject.manifest.tree_run_id)
-    present = _trees_of_commits(subject)
+    present = _commits(subject)
     for node in subject.manifest.nodes.values():
         name, short = node.node_id, node.commit[:12]
         expected_ref = trees.node_ref(name)
@@ -27,50 +30,60 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
         elif refs[expected_ref] != node.commit:
             message = f"{expected_ref} points at {refs[expected_ref][:12]}, not at {short}"
             yield Finding("ref_moved", name, message)
-        tree = present.get(node.commit)
-        if tree is None:
+        made = present.get(node.commit)
+        if made is None:
             yield Finding("commit_missing", name, f"commit {short} is not in the repository")
             continue
-        if tree != node.tree:
-            message = f"commit {short} has tree {tree[:12]}, recorded is {node.tree[:12]}"
+        if made.tree != node.tree:
+            message = f"commit {short} has tree {made.tree[:12]}, recorded is {node.tree[:12]}"
             yield Finding("tree_differs", name, message)
         parent = subject.manifest.nodes.get(node.parent_node_id or "")
         if parent is not None and parent.commit in present:
-            yield from _against_parent(subject, node, parent)
+            if parent.commit != made.parent and not _descends(subject, node, parent):
+                message = f"commit {short} does not descend from its parent's {parent.commit[:12]}"
+                yield Finding("not_descendant", name, message)
+            pairs[name] = present[parent.commit].tree, made.tree
+    changed = staging.differences(subject.repo, list(pairs.values()))
+    for name, changes in zip(pairs, changed, strict=True):
+        paths = [change.path for change in changes]
+        for path in protection.protected_changes(paths, subject.manifest.protected_paths):
+            yield Finding("protected_path_changed", name, f"its commit changes {path}")
 
 
-def _against_parent(subject: Subject, node: Node, parent: Node) -> Iterator[Finding]:
-    older, newer = parent.commit, node.commit
-    if try_git(subject.repo, "merge-base", "--is-ancestor", older, newer).returncode != 0:
-        message = f"commit {newer[:12]} does not descend from its parent's {older[:12]}"
-        yield Finding("not_descendant", node.node_id, message)
-    changed = git(subject.repo, "diff", "--name-only", "--no-renames", "-z", older, newer)
-    paths = [path for path in changed.split("\0") if path]
-    for path in protection.protected_changes(paths, subject.manifest.protected_paths):
-        yield Finding("protected_path_changed", node.node_id, f"its commit changes {path}")
+@dataclass(frozen=True, slots=True)
+class _Made:
+    tree: str
+    parent: str
+    """The first one; nothing where there is none, or it is not there."""
 
 
-def _trees_of_commits(subject: Subject) -> dict[str, str]:
-    """commit -> tree, for the nodes' commits that are there. One call, however many nodes."""
+def _descends(subject: Subject, node: Node, parent: Node) -> bool:
+    asked = ("merge-base", "--is-ancestor", parent.commit, node.commit)
+    return try_git(subject.repo, *asked).returncode == 0
+
+
+def _commits(subject: Subject) -> dict[str, _Made]:
+    """The nodes' commits that are there. One call, however many nodes."""
     commits = sorted({node.commit for node in subject.manifest.nodes.values()})
-    asked = "".join(f"{commit}^{{commit}}\n{commit}^{{tree}}\n" for commit in commits)
-    answers = git(subject.repo, "cat-file", "--batch-check", stdin=asked).splitlines()
+    asked = "".join(f"{name}^{{commit}}\n{name}^{{tree}}\n{name}^1\n" for name in commits)
+    answers = iter(git(subject.repo, "cat-file", "--batch-check", stdin=asked).splitlines())
     found = {}
-    for commit, of_commit, of_tree in zip(commits, answers[::2], answers[1::2], strict=True):
+    for commit, of_commit, of_tree, of_parent in zip(commits, *[answers] * 3, strict=True):
         if of_commit.startswith(f"{commit} commit ") and " tree " in of_tree:
-            found[commit] = of_tree.split(" ", 1)[0]
+            parent, _, what = of_parent.partition(" ")
+            is_there = what.startswith("commit ")
+            found[commit] = _Made(of_tree.split(" ", 1)[0], parent if is_there else "")
     return found
 
 
 def branches(subject: Subject) -> dict[str, str]:
     """Every branch of this run and its commit."""
-    prefix = layout.branches(subject.manifest.tree_run_id)
-    listed = git(subject.repo, "for-each-ref", "--format=%(refname) %(objectname)", prefix)
-    return {ref: commit for ref, _, commit in (x.rpartition(" ") for x in listed.splitlines())}
+    return git_refs.below(subject.repo, layout.branches(subject.manifest.tree_run_id))
 
 
 def check_worktrees(subject: Subject) -> Iterator[Finding]:
     """Every node is checked out, at its commit, without a change."""
+    trees = Worktrees(subject.repo, subject.run_dir, subject.manifest.tree_run_id)
     for node in subject.manifest.nodes.values():
         name = node.node_id
         place = layout.worktree(name)
@@ -80,7 +93,8 @@ def check_worktrees(subject: Subject) -> Iterator[Finding]:
         if not (path / ".git").exists():
             yield Finding("worktree_missing", name, f"{place} is not a worktree")
             continue
-        head = try_git(path, "rev-parse", "HEAD").stdout.strip()
+        is_there = git_refs.is_at(path, trees.node_ref(name), node.commit)
+        head = node.commit if is_there else try_git(path, "rev-parse", "HEAD").stdout.strip()
         if head != node.commit:
             message = f"{place} is at {head[:12] or 'nothing'}, not {node.commit[:12]}"
             yield Finding("worktree_commit", name, message)

@@ -1,0 +1,27 @@
+"""Keeping what we write out of the user's `git status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel import atomic
+from treewright.tree.repository import refs
+from treewright.tree.repository.git import try_git
+
+
+def hide_from_status(repo: Path, name: str) -> None:
+    """Keeps `name/` out of `git status` through .git/info/exclude, the user's files untouched."""
+    exclude = refs.directories(repo)[1] / "info" / "exclude"
+    line = f"/{name}/\n".encode()
+    with atomic.storage_errors(exclude):
+        before = exclude.read_bytes() if exclude.exists() else b""
+    lines = before.splitlines(keepends=True)
+    if line in lines and not any(each.startswith(b"!") for each in lines):
+        return
+    if try_git(repo, "check-ignore", "-q", f"{name}/x").returncode == 0:
+        return
+    with atomic.storage_errors(exclude):
+        exclude.parent.mkdir(parents=True, exist_ok=True)
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        atomic.write_bytes(exclude, before + line)

@@ -1,0 +1,253 @@
+"""What git knows of worktrees, read from its files."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository
+from treewright.kernel.errors import StorageError
+from treewright.tree.repository import registration
+from treewright.tree.repository.git import git
+from treewright.tree.repository.worktrees import Worktrees
+
+
+def test_a_dead_worktree_of_the_run_is_forgotten(toy: ToyRepository) -> None:
+    common, run_dir = toy.path / ".git", toy.run_dir("run")
+    registration.forget_dead(common, run_dir)
+    trees = Worktrees(toy.path, run_dir, "run")
+    made = trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    registration.forget_dead(common, run_dir)
+    assert [path for _, path in registration.registered(common)] == [made]
+    (made / ".git").rename(made / "elsewhere")
+    registration.forget_dead(common, run_dir)
+    assert list(registration.registered(common)) == []
+
+
+def test_a_record_that_git_is_making_now_is_let_alone(toy: ToyRepository) -> None:
+    record = toy.path / ".git/worktrees/new"
+    record.mkdir(parents=True)
+    (record / "locked").write_text("initializing")
+    Worktrees(toy.path, toy.run_dir("run"), "run").repair({}, [])
+    assert record.exists()
+    (record / "locked").unlink()
+    Worktrees(toy.path, toy.run_dir("run"), "run").repair({}, [])
+    assert not record.exists()
+
+
+def test_a_worktree_of_the_user_on_a_disk_that_is_not_there_now_is_kept(
+    toy: ToyRepository, tmp_path: Path
+) -> None:
+    toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "disk" / "mine"))
+    (tmp_path / "disk").rename(tmp_path / "not mounted")
+    trees = Worktrees(toy.path, toy.run_dir("run"), "run")
+    made = trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    shutil.rmtree(made)
+    trees.repair({}, [])
+    (tmp_path / "not mounted").rename(tmp_path / "disk")
+    assert git(tmp_path / "disk" / "mine", "status", "--porcelain") == ""
+    assert [path for _, path in registration.registered(toy.path / ".git")] == [
+        tmp_path / "disk" / "mine"
+    ]
+
+
+def test_every_worktree_is_there(toy: ToyRepository, tmp_path: Path) -> None:
+    places = [tmp_path / "one", tmp_path / "a\nline", tmp_path / "with space "]
+    for number, place in enumerate(places):
+        toy.git("worktree", "add", "-q", "-b", f"b{number}", str(place))
+    found = [path for _, path in registration.registered(toy.path / ".git")]
+    assert sorted(map(str, found)) == sorted(str(place.resolve()) for place in places)
+
+
+@pytest.fixture
+def trees(toy: ToyRepository) -> Worktrees:
+    return Worktrees(toy.path, toy.run_dir("run"), "run")
+
+
+def candidate(toy: ToyRepository, trees: Worktrees, name: str = "e1") -> Path:
+    """A new one; git's record of it."""
+    made = trees.add_candidate(name, toy.git("rev-parse", "HEAD").strip())
+    return Path(git(made, "rev-parse", "--absolute-git-dir").strip())
+
+
+def nothing_left(toy: ToyRepository) -> bool:
+    records = toy.path / ".git/worktrees"
+    return (
+        (not records.exists() or not list(records.iterdir()))
+        and toy.git("worktree", "list").count("\n") == 1
+        and toy.git("for-each-ref", "refs/heads/treewright") == ""
+    )
+
+
+def test_only_the_record_of_that_worktree_goes(
+    toy: ToyRepository, trees: Worktrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is called: other runs, and the user, have worktrees of the same name."""
+    toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "e1"))
+    other = Worktrees(toy.path, toy.run_dir("other"), "other")
+    kept = [toy.path / ".git/worktrees/e1", candidate(toy, other)]
+    record = candidate(toy, trees)
+    asked = []
+    monkeypatch.setattr("treewright.tree.repository.worktrees.git", lambda *a, **_: asked.append(a))
+    trees.remove_candidate("e1")
+    assert asked == []
+    assert not record.exists()
+    assert all((each / "HEAD").exists() for each in kept)
+    assert git(tmp_path / "e1", "status", "--porcelain") == ""
+    assert git(other.candidate_path("e1"), "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("order", [sorted, lambda names: sorted(names, reverse=True)])
+@pytest.mark.parametrize("remove", [Worktrees.remove_candidate, None])
+def test_whoever_dies_while_a_record_is_removed_leaves_nothing_that_stays(
+    toy: ToyRepository,
+    trees: Worktrees,
+    order: Callable[[list[str]], list[str]],
+    remove: Callable[[Worktrees, str], None] | None,
+) -> None:
+    for count in range(20):
+        record = candidate(toy, trees)
+        shutil.rmtree(trees.candidate_path("e1"))
+        names = order([path.name for path in record.iterdir()])
+        for name in names[:count]:
+            shutil.rmtree(record / name) if (record / name).is_dir() else (record / name).unlink()
+        if remove is not None:
+            remove(trees, "e1")
+            assert toy.git("for-each-ref", "refs/heads/treewright") == ""
+        trees.repair({}, [])
+        assert nothing_left(toy), names[:count]
+        if count >= len(names):
+            break
+    assert count > 4, "HEAD, ORIG_HEAD, commondir, gitdir, index, logs"
+
+
+def test_a_worktree_that_the_user_locked_is_for_git_to_remove(
+    toy: ToyRepository, trees: Worktrees
+) -> None:
+    record = candidate(toy, trees)
+    toy.git("worktree", "lock", str(trees.candidate_path("e1")))
+    shutil.rmtree(trees.candidate_path("e1"))
+    assert not registration.unregister(toy.path / ".git", [trees.candidate_path("e1")])
+    assert record.exists()
+    trees.remove_candidate("e1")
+    assert nothing_left(toy)
+
+
+def test_dead_worktrees_of_others_are_for_git_to_remove(
+    toy: ToyRepository, trees: Worktrees, tmp_path: Path
+) -> None:
+    """As where the whole repository was moved: what git has is where nothing is any more."""
+    candidate(toy, trees)
+    moved = tmp_path / "moved"
+    toy.path.rename(moved)
+    there = ToyRepository(moved)
+    Worktrees(moved, there.run_dir("run"), "run").remove_candidates(["e1"])
+    assert nothing_left(there)
+
+
+def test_a_link_in_place_of_a_record_is_not_followed(
+    toy: ToyRepository, trees: Worktrees, tmp_path: Path
+) -> None:
+    record = candidate(toy, trees)
+    record.rename(tmp_path / "elsewhere")
+    record.symlink_to(tmp_path / "elsewhere")
+    shutil.rmtree(trees.candidate_path("e1"))
+    assert not registration.unregister(toy.path / ".git", [trees.candidate_path("e1")])
+    assert (tmp_path / "elsewhere" / "HEAD").exists()
+
+
+def test_one_that_git_is_about_to_make_is_left_alone(toy: ToyRepository, trees: Worktrees) -> None:
+    candidate(toy, trees)
+    shutil.rmtree(trees.candidate_path("e1"))
+    records = toy.path / ".git/worktrees"
+    for name, content in (("new", None), ("newer", b"/nowhere/yet/.git\n")):
+        (records / name).mkdir()
+        (records / name / "locked").write_bytes(b"initializing\n")
+        if content is not None:
+            (records / name / "gitdir").write_bytes(content)
+    assert registration.unregister(toy.path / ".git", [trees.candidate_path("e1")])
+    assert sorted(path.name for path in records.iterdir()) == ["new", "newer"]
+
+
+def test_dead_worktrees_of_the_user_are_none_of_our_business(
+    toy: ToyRepository, trees: Worktrees, tmp_path: Path
+) -> None:
+    """They may be about to remove it: of two who do, one fails."""
+    candidate(toy, trees)
+    toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine"))
+    shutil.rmtree(tmp_path / "mine")
+    trees.remove_candidate("e1")
+    assert [path.name for path in (toy.path / ".git/worktrees").iterdir()] == ["mine"]
+    assert toy.git("for-each-ref", "refs/heads/treewright") == ""
+
+
+def test_a_new_worktree_is_what_git_would_have_made(toy: ToyRepository, trees: Worktrees) -> None:
+    """But for the reflog, which says that HEAD was moved there."""
+    head = toy.git("rev-parse", "HEAD").strip()
+
+    def facts() -> tuple[object, ...]:
+        path = trees.candidate_path("e1")
+        record = Path(git(path, "rev-parse", "--absolute-git-dir").strip())
+        files = {
+            p.name: (p.stat().st_mode, p.read_bytes()) for p in record.iterdir() if p.is_file()
+        }
+        files = {name: files[name] for name in ("HEAD", "commondir", "gitdir")}
+        branch = git(path, "status", "--porcelain", "--branch")
+        return files, branch, toy.git("worktree", "list", "--porcelain"), toy.git("branch", "-vv")
+
+    candidate(toy, trees)
+    ours = facts()
+    trees.remove_candidate("e1")
+    assert nothing_left(toy)
+    place = str(trees.candidate_path("e1"))
+    toy.git("worktree", "add", "-q", "-B", "treewright/run/cand/e1", place, head)
+    assert facts() == ours
+    assert toy.git("fsck", "--strict") == ""
+
+
+@pytest.mark.parametrize("when", ["before", "after", "never written"])
+def test_whoever_dies_while_a_worktree_gets_its_branch_leaves_nothing_that_stays(
+    toy: ToyRepository, trees: Worktrees, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = toy.git("rev-parse", "HEAD").strip()
+    real = registration.put_on
+
+    class Death(BaseException):
+        pass
+
+    def dying(own: Path, branch: str) -> None:
+        if when == "after":
+            real(own, branch)
+        elif when == "never written":
+            (own / "HEAD.lock").touch()
+        raise Death
+
+    for again in (trees.add_candidate, None):
+        monkeypatch.setattr(registration, "put_on", dying)
+        with pytest.raises(Death):
+            trees.add_candidate("e1", head)
+        monkeypatch.undo()
+        assert toy.git("worktree", "prune") == toy.git("status", "--porcelain", "-uno") == ""
+        if again is not None:
+            again("e1", head)
+            path = trees.candidate_path("e1")
+            status = git(path, "status", "--porcelain", "--branch")
+            assert status == "## treewright/run/cand/e1\n"
+        trees.repair({}, [])
+        assert nothing_left(toy)
+        assert not trees.candidate_path("e1").exists()
+
+
+def test_a_disk_that_is_full_then_is_named(
+    toy: ToyRepository, trees: Worktrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(registration.untrusted, "create", full)
+    with pytest.raises(StorageError, match="no space left"):
+        trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
