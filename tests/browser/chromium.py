@@ -34,7 +34,6 @@ INSTALLED = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
-    "--in-process-gpu",  # a process less: a sixth of the processor time
     "--disable-dev-shm-usage",
     "--headless=shell",
     "--force-color-profile=srgb",

@@ -27,27 +27,27 @@ def opened(page: Page, file: Path, fragment: str = "") -> list[str]:
     return asked
 
 
-def test_a_tree_run_from_a_file(page: Page, searched: ToyRepository, tmp_path: Path) -> None:
+def test_a_tree_run_from_a_file(own_page: Page, searched: ToyRepository, tmp_path: Path) -> None:
     export.write(export.find(samples.RUN_ID, searched.path), tmp_path / "run.html")
-    asked = opened(page, tmp_path / "run.html")
-    expect(page.locator(".connection")).to_contain_text("exported")
-    page.get_by_role("button", name="Go to the best node").click()
-    detail = page.locator(".detail")
+    asked = opened(own_page, tmp_path / "run.html")
+    expect(own_page.locator(".connection")).to_contain_text("exported")
+    own_page.get_by_role("button", name="Go to the best node").click()
+    detail = own_page.locator(".detail")
     expect(detail).to_contain_text("ranked 1 of its depth")
     expect(detail.locator(".diff .added").first).to_be_visible()
     # Found twice: it was tested and swept the first time only, and says so.
     expect(detail).to_contain_text("The same code had been measured before, as e000010")
-    page.goto(f"file://{tmp_path / 'run.html'}#e000010")
+    own_page.goto(f"file://{tmp_path / 'run.html'}#e000010")
     detail.get_by_role("button", name="tests.log").click()
     expect(detail.locator(".log")).to_have_text("(empty)")
     assert asked == []
 
 
-def test_a_proof_run_from_a_file(page: Page, tmp_path: Path) -> None:
+def test_a_proof_run_from_a_file(own_page: Page, tmp_path: Path) -> None:
     run = proof_runs.solved(tmp_path)
     export.write(export.find(str(run.path), tmp_path), tmp_path / "proof.html")
-    asked = opened(page, tmp_path / "proof.html")
-    expect(page.locator(".script")).to_contain_text("· exact h.2")
-    page.locator("#time").fill("2")
-    expect(page.locator("output")).to_have_text("2 of 4")
+    asked = opened(own_page, tmp_path / "proof.html")
+    expect(own_page.locator(".script")).to_contain_text("· exact h.2")
+    own_page.locator("#time").fill("2")
+    expect(own_page.locator("output")).to_have_text("2 of 4")
     assert asked == []

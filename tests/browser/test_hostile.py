@@ -44,21 +44,21 @@ def test_an_idea_with_a_script_shows_as_text(
 
 
 def test_a_log_that_is_asked_for_twice_is_shown_once(
-    page: Page, server: Server, searched: ToyRepository
+    own_page: Page, server: Server, searched: ToyRepository
 ) -> None:
     """The first answer is still under way when the same log is chosen again."""
     eval_id = hostile_evaluation(searched)
     log = searched.run_dir(samples.RUN_ID) / "eval" / eval_id / "experiment" / "sweep.log"
     log.write_text("once")
     held: list[Route] = []
-    page.route("**/log/**", lambda route: held.append(route))
-    with page.expect_request("**/log/**"):
-        page.goto(f"{server.base}/tree/0/run#{eval_id}")
-    with page.expect_request("**/log/**"):
-        page.locator(".detail").get_by_role("button", name="sweep.log").click()
+    own_page.route("**/log/**", lambda route: held.append(route))
+    with own_page.expect_request("**/log/**"):
+        own_page.goto(f"{server.base}/tree/0/run#{eval_id}")
+    with own_page.expect_request("**/log/**"):
+        own_page.locator(".detail").get_by_role("button", name="sweep.log").click()
     for route in held:
         route.fulfill(json={"text": "once", "from": 0, "next": 4, "size": 4, "live": False})
-    expect(page.locator(".detail .log")).to_have_text("once")
+    expect(own_page.locator(".detail .log")).to_have_text("once")
     assert len(held) == 2
 
 

@@ -62,14 +62,14 @@ def test_a_killed_server_is_reconnected_to(page: Page, tmp_path: Path) -> None:
         assert page.evaluate("window.opened") == 1
 
 
-def test_without_server_sent_events_it_polls(page: Page, tmp_path: Path) -> None:
+def test_without_server_sent_events_it_polls(own_page: Page, tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
-    page.add_init_script("delete window.EventSource")
+    own_page.add_init_script("delete window.EventSource")
     with served("--runs", tmp_path) as running:
-        page.goto(f"{running.base}/proof/0/proof")
-        expect(page.locator(".connection")).to_have_text("polling")
+        own_page.goto(f"{running.base}/proof/0/proof")
+        expect(own_page.locator(".connection")).to_have_text("polling")
         run.iterate(0)
-        expect(page.locator("output")).to_have_text("1 of 1")
+        expect(own_page.locator("output")).to_have_text("1 of 1")
 
 
 def test_the_end_is_told_by_the_result_and_a_refused_goal_is_shown(

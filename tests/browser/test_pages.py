@@ -106,16 +106,18 @@ def test_orchestrator(page: Page, bank_server: Server) -> None:
     no_sideways_scrolling(page)
 
 
-def test_the_first_page_is_small_and_all_ours(page: Page, server: Server) -> None:
+def test_the_first_page_is_small_and_all_ours(own_page: Page, server: Server) -> None:
     answers: list[Response] = []
-    page.on("response", lambda answer: answers.append(answer))
-    page.goto(server.base)
-    expect(page.locator('[data-key="tree/0/run"]')).to_be_visible()
+    own_page.on("response", lambda answer: answers.append(answer))
+    own_page.goto(server.base)
+    expect(own_page.locator('[data-key="tree/0/run"]')).to_be_visible()
     hosts = {answer.url.split("/")[2] for answer in answers}
     assert hosts == {server.base.removeprefix("http://")}
     finite = [answer for answer in answers if "/api/changes" not in answer.url]
     assert sum(len(answer.body()) for answer in finite) < MOST_BYTES
     assert len(finite) >= 4
+    scripts = [answer.url for answer in finite if answer.url.endswith(".js")]
+    assert len(scripts) == 1, "what a page imports is not asked for file by file"
 
 
 def test_all_pages_together_are_below_the_limit() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests import program
 from tests.dashboard.serving import served
 from treewright.dashboard.roots import Roots
 
@@ -18,15 +17,12 @@ STATEMENT = "∀ p q : Prop, p ∧ q → q ∧ p"
 
 
 def test_a_real_search_is_shown(page: Page, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "treewright", "prove", "--statement", STATEMENT]
-    command += ["--step-timeout", "60"]  # a loaded machine is no reason for another tree
-    subprocess.run(
-        [*command, "--mcts-mode", "distributed", "--agents", "2", "--simulations", "20"],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=300,
-        check=True,
+    patient = ("--step-timeout", "60")  # a loaded machine is no reason for another tree
+    search = ("--mcts-mode", "distributed", "--agents", "2", "--simulations", "20")
+    done = program.run(
+        ["prove", "--statement", STATEMENT, *patient, *search], cwd=tmp_path, timeout=300
     )
+    assert done.returncode == 0, done.stderr
     (run,) = Roots([tmp_path]).scan()
     trace = (run.path / "trace.jsonl").read_text("utf-8")
     lines = [json.loads(line) for line in trace.splitlines()]

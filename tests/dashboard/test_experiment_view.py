@@ -15,6 +15,8 @@ from treewright.dashboard.proof_view import LiveProof
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.kernel.errors import StorageError
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:

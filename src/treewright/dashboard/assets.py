@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from treewright.dashboard import bundle
+
 STATIC = Path(__file__).parent / "static"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -25,7 +27,7 @@ _TITLES = {
     "bank": "Orchestrator · Treewright",
     "compare": "Comparison · Treewright",
 }
-"""The pages: each is the shell with a title and the script of its name."""
+"""The pages: each is the shell with a title and the script of its name, with all it imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,14 @@ class Asset:
 @cache
 def all_assets() -> dict[str, Asset]:
     """By file name."""
-    files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _TYPES}
+    found = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _TYPES}
+    modules = {name: body.decode() for name, body in found.items() if name.endswith(".js")}
+    files = {name: body for name, body in found.items() if name not in modules}
     shell = files.pop(_SHELL).decode()
     for page, title in _TITLES.items():
         text = shell.replace("{title}", title).replace("{script}", page)
         files[f"{page}.html"] = text.encode()
+        files[f"{page}.js"] = bundle.script(f"{page}.js", modules).encode()
     return {name: _asset(name, body) for name, body in sorted(files.items())}
 
 

@@ -1,4 +1,4 @@
-"""The pages' modules as one script, for a file that must open without a server.
+"""A page's modules as one script: asked for at once, and whole in a file that has no server.
 
 No build tool: our modules only import by name from each other, and only export
 declarations, which makes this a matter of lines. Anything else is an error here, and the
@@ -8,29 +8,28 @@ tests open the result in a browser.
 from __future__ import annotations
 
 import re
-
-from treewright.dashboard import assets
+from collections.abc import Mapping
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z-]+\.js)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|class|const)", re.M)
 _EXPORTED = re.compile(r"^export (?:async function|function|class|const) (\w+)", re.M)
 
 
-def script(entry: str) -> str:
+def script(entry: str, modules: Mapping[str, str]) -> str:
     """One script with everything that `entry` needs, each module in a scope of its own."""
     parts: list[str] = []
     seen: set[str] = set()
-    _add(entry, parts, seen)
+    _add(entry, modules, parts, seen)
     return '"use strict";\n' + "\n".join(parts)
 
 
-def _add(name: str, parts: list[str], seen: set[str]) -> None:
+def _add(name: str, modules: Mapping[str, str], parts: list[str], seen: set[str]) -> None:
     if name in seen:
         return
     seen.add(name)
-    source = assets.all_assets()[name].body.decode("utf-8")
+    source = modules[name]
     for _, module in _IMPORT.findall(source):
-        _add(module, parts, seen)
+        _add(module, modules, parts, seen)
     exported = ", ".join(_EXPORTED.findall(source))
     body = _IMPORT.sub(lambda m: f"const {{{m[1]}}} = {_variable(m[2])};\n", source)
     body = _EXPORT.sub("", body)

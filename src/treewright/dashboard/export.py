@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import assets, bundle, diffs, proof_view, tree_detail
+from treewright.dashboard import assets, diffs, proof_view, tree_detail
 from treewright.dashboard.experiment_view import ExperimentLibrary
 from treewright.dashboard.proof_view import ProofLibrary
 from treewright.dashboard.roots import Roots, RunRef
@@ -126,8 +126,9 @@ def _experiment(run: RunRef) -> tuple[dict[str, Any], tuple[int, int]]:
 def _page(kind: str, run: RunRef, answers: dict[str, Any]) -> str:
     carried = {"key": run.key, "made_at": timestamp(), "answers": answers}
     data = msgspec.json.encode(carried).decode("utf-8").replace("<", "\\u003c")
-    script = bundle.script(f"{kind}.js").replace("</script", "<\\/script")
-    style = assets.all_assets()["style.css"].body.decode("utf-8")
+    files = assets.all_assets()
+    script = files[f"{kind}.js"].body.decode("utf-8").replace("</script", "<\\/script")
+    style = files["style.css"].body.decode("utf-8")
     allowed = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
