@@ -53,21 +53,20 @@ class Place:
     path: tuple[str, ...]
 
 
-def soak(home: LeanHome, steps: int, seed: int) -> SoakReport:
+def soak(home: LeanHome, replayer: Replayer, steps: int, seed: int) -> SoakReport:
     chance = random.Random(seed)
     report = SoakReport()
-    with Replayer(home) as replayer:
-        run = Run(home, replayer, report, chance, early=max(50, steps // 20))
-        try:
-            begun = time.perf_counter()
-            while report.steps < steps:
-                if report.steps % 1000 == 0:
-                    print(f"step {report.steps}, {len(report.problems)} problems", flush=True)
-                run.goal(GOALS[(report.steps // 100) % len(GOALS)], min(100, steps - report.steps))
-            report.seconds = time.perf_counter() - begun
-            report.heap_late, report.rss_late = run.mine.heap_bytes, run.mine.memory().rss
-        finally:
-            run.close()
+    run = Run(home, replayer, report, chance, early=max(50, steps // 20))
+    try:
+        begun = time.perf_counter()
+        while report.steps < steps:
+            if report.steps % 1000 == 0:
+                print(f"step {report.steps}, {len(report.problems)} problems", flush=True)
+            run.goal(GOALS[(report.steps // 100) % len(GOALS)], min(100, steps - report.steps))
+        report.seconds = time.perf_counter() - begun
+        report.heap_late, report.rss_late = run.mine.heap_bytes, run.mine.memory().rss
+    finally:
+        run.close()
     return report
 
 
@@ -160,7 +159,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    report = soak(ensure_installed(), options.steps, options.seed)
+    home = ensure_installed()
+    with Replayer(home) as replayer:
+        report = soak(home, replayer, options.steps, options.seed)
     for name, value in vars(report).items():
         if name != "problems":
             print(

@@ -15,10 +15,8 @@ from tests.lean import corpus
 from tests.lean.corpus import Attack, Honest
 from tests.lean.terms import Data
 from treewright.lean import escapes
-from treewright.lean.judge import Judge, OriginalReader
 from treewright.lean.replay import Replayer
 from treewright.lean.verdict import DEFAULT_AXIOMS, Verdict
-from treewright.lean.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 
@@ -129,7 +127,7 @@ def expression(data: Data, rng: random.Random, depth: int) -> tuple[int, int]:
     return data.app(data.const(name), left, right), OPERATIONS[name](a, b)
 
 
-def test_the_kernel_computes_as_python_does(home: LeanHome) -> None:
+def test_the_kernel_computes_as_python_does(replayer: Replayer) -> None:
     """A thousand equations between random terms, each with a proof by computation."""
     rng = random.Random(4)
     data, expected = Data(), {}
@@ -145,10 +143,10 @@ def test_the_kernel_computes_as_python_does(home: LeanHome) -> None:
         name = f"t{index}"
         data.declare("theorem", name, data.eq_nat(left, right), data.refl(left))
         expected[name] = a == b
-    with OriginalReader(home) as reader, Judge(home) as judge:
-        reference = reader.reference("", [], 60)
-        original = reader.meaning(reference, msgspec.Raw(b"[]"), 60)
-        rulings = judge.rule_each(original, data.raw(), DEFAULT_AXIOMS, 120, list(expected))
+    reader, judge = replayer.processes.original.get(), replayer.processes.judge.get()
+    reference = reader.reference("", [], 60)
+    original = reader.meaning(reference, msgspec.Raw(b"[]"), 60)
+    rulings = judge.rule_each(original, data.raw(), DEFAULT_AXIOMS, 120, list(expected))
     assert {True, False} == set(expected.values())
     found = {name: ruling.reason for name, ruling in zip(expected, rulings, strict=True)}
     assert found == {name: "proved" if true else "kernel" for name, true in expected.items()}

@@ -12,6 +12,7 @@ from treewright.lean.host_session import HostSession
 from treewright.lean.types import CheckResult
 
 TEXT = long_file(80)
+SHORTER = long_file(60)  # with `f1`, behind which something changes
 
 
 def _check(lean: HostSession, text: str, **kwargs: str) -> CheckResult:
@@ -35,13 +36,13 @@ def test_what_is_taken_over_says_the_same_as_what_is_elaborated(
     """Each of the texts after another one, and alone: with its first line another, all is new."""
     lean = lean_session()
     texts = [
-        TEXT,
-        TEXT.replace("f0 n ≤ f0 n + 1", "f0 n ≤ 3 + f0 n"),
-        TEXT.replace("theorem f1_succ", "theorem oops : 1 = 2 := rfl\ntheorem f1_succ"),
-        TEXT.replace("def f1 ", 'notation "two" => 2\ndef f1 '),
-        TEXT.replace("\n", "\r\n"),
-        TEXT + "theorem behind : Long.f0 0 = 0 := Long.f0_zero\n",
-        TEXT.partition("theorem late")[0],
+        SHORTER,
+        SHORTER.replace("f0 n ≤ f0 n + 1", "f0 n ≤ 3 + f0 n"),
+        SHORTER.replace("theorem f1_succ", "theorem oops : 1 = 2 := rfl\ntheorem f1_succ"),
+        SHORTER.replace("def f1 ", 'notation "two" => 2\ndef f1 '),
+        SHORTER.replace("\n", "\r\n"),
+        SHORTER + "theorem behind : Long.f0 0 = 0 := Long.f0_zero\n",
+        SHORTER.partition("theorem late")[0],
     ]
     after_another = [_said(_check(lean, text)) for text in texts]
     alone = []

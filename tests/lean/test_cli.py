@@ -36,7 +36,9 @@ def test_check_prints_positions_and_exits_1(treewright_here: Run, tmp_path: Path
     assert "quiet.lean:1:1: error: rests on sorry: quiet\n" in quiet.stdout
 
 
-def test_check_says_what_is_wrong_with_the_call(treewright: Run, tmp_path: Path) -> None:
+def test_check_says_what_is_wrong_with_the_call(
+    treewright: Run, treewright_here: Run, tmp_path: Path
+) -> None:
     missing = treewright("lean", "check", "nothing.lean")
     assert missing.returncode == 2
     assert missing.stderr.count("\n") == 1
@@ -44,7 +46,7 @@ def test_check_says_what_is_wrong_with_the_call(treewright: Run, tmp_path: Path)
     native = treewright("lean", "check", "--lean", "native", __file__)
     assert native.returncode == 2
     (tmp_path / "m.lean").write_text("import Mathlib\n")
-    mathlib = treewright("lean", "check", "m.lean")
+    mathlib = treewright_here("lean", "check", "m.lean")
     assert mathlib.returncode == 2
     assert "--lean native" in mathlib.stderr
 

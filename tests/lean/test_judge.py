@@ -5,7 +5,6 @@ What every host must refuse is in `ATTACKS`, which conformance/test_judge_data.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -13,9 +12,9 @@ import pytest
 
 from tests.lean.terms import Data, Term
 from treewright.lean.judge import Judge, OriginalReader
+from treewright.lean.replay import Replayer
 from treewright.lean.types import Ruling
 from treewright.lean.verdict import DEFAULT_AXIOMS
-from treewright.lean.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 
@@ -31,10 +30,10 @@ class Pair:
     judge: Judge
 
 
-@pytest.fixture(scope="module")
-def judge(home: LeanHome) -> Iterator[Pair]:
-    with OriginalReader(home) as reader, Judge(home) as shared:
-        yield Pair(reader, shared)
+@pytest.fixture
+def judge(replayer: Replayer) -> Pair:
+    """Those of the replay check: each is as before any other question."""
+    return Pair(replayer.processes.original.get(), replayer.processes.judge.get())
 
 
 def rule(pair: Pair, data: Data | msgspec.Raw, original: str = ORIGINAL) -> Ruling:

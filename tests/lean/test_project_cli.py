@@ -11,6 +11,7 @@ import pytest
 
 from tests.here import Program
 from tests.lean.projects import BASIC, EVEN, small_project
+from treewright.lean import crew
 from treewright.lean.workspace import store
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -28,7 +29,7 @@ def root(tmp_path: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_sorry_of_a_project_is_worked_on_in_order(
-    root: Path, treewright_here: Program, git_binary: str
+    root: Path, treewright_here: Program, git_binary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "tactics.txt").write_text("exact Foo.Even.add h h\n")
     arguments = ["prove", ".", "--tactics", "tactics.txt", "--simulations", "2", "--json"]
@@ -46,8 +47,9 @@ def test_every_sorry_of_a_project_is_worked_on_in_order(
     assert (root / "Foo" / "Even.lean").read_text() == EVEN.replace(
         "sorry", "exact Foo.Even.add h h"
     )
-    # A run whose project has changed is not continued.
+    # A run whose project has changed is not continued, and no Lean is started to say so.
     (root / "Foo" / "Basic.lean").write_text(f"{BASIC}-- edited\n")
+    monkeypatch.setattr(crew, "Crew", None)
     again = treewright_here("prove", "--resume", file["run_id"], cwd=root)
     assert again.returncode == 2
     assert "Foo.Basic was edited since this run began" in again.stderr
@@ -73,6 +75,7 @@ def test_a_verdict_without_the_cache_is_the_same(root: Path, treewright_here: Pr
     assert "compiling Foo.Basic" in done.stderr
 
 
+@pytest.mark.usefixtures("lent_lean")
 def test_goals_of_a_bank_may_import_modules(root: Path) -> None:
     goal = Goal(id="g", text="Foo.Even 2", imports=("Foo.Basic",))
 

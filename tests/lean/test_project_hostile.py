@@ -6,6 +6,7 @@ Each of these had `theorem t : False` proved while one process read the original
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.here import project_replayer
+from tests.lean.hijacking import BAD
 from tests.lean.projects import opened, small_project
-from tests.lean.test_project_lean import HIJACK
 from treewright.lean.host import Launch
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
@@ -24,7 +25,6 @@ from treewright.lean.wasm.compiler import WasmCompiler
 from treewright.lean.wasm.home import IMAGE_FILE, LeanHome
 from treewright.lean.workspace.project import CompileError
 
-BAD = "set_option debug.skipKernelTC true in\ntheorem bad : False := by decide +kernel\n"
 OPTION = (
     "maxRecDepth 1000\\nset_option debug.skipKernelTC true\\n"
     "theorem bad : False := by decide +kernel\\nset_option maxRecDepth"
@@ -38,13 +38,9 @@ def _judged(shared: Replayer, root: Path, cache: Path, header: str, proof: str) 
 
 
 def test_code_that_runs_at_import_cannot_give_the_judge_another_library(
-    tmp_path: Path, replayer: Replayer, compiled: Path
+    replayer: Replayer, hostile: tuple[Path, Path]
 ) -> None:
-    root = small_project(tmp_path / "foo", Evil=HIJACK)
-    fake = root / "Foo" / "Fake" / "Lake" / "Util" / "Exit.lean"
-    fake.parent.mkdir(parents=True)
-    fake.write_text(BAD)
-    verdict = _judged(replayer, root, compiled, "import Foo.Evil\n", "exact bad")
+    verdict = _judged(replayer, *hostile, "import Foo.Evil\n", "exact bad")
     assert verdict.reason == "kernel", verdict
 
 
@@ -130,19 +126,24 @@ class _WithoutLibrary(LeanHome):
         return Launch(launch.command(self), "/", launch.environment(self.path / IMAGE_FILE))
 
 
-def test_a_library_that_cannot_be_read_for_a_while_breaks_no_module_for_ever(
-    tmp_path: Path, home: LeanHome
-) -> None:
+@pytest.fixture
+def without_library(tmp_path: Path, home: LeanHome) -> Iterator[WasmCompiler]:
     place = tmp_path / "home"
     (place / "lib").mkdir(parents=True)
     shutil.copy(home.path / "lean.js", place)
     for name in ("lean.wasm", "lean.symbols", IMAGE_FILE):
         (place / name).symlink_to(home.path / name)
-    with (
-        closing(WasmCompiler(lambda: _WithoutLibrary(place, home.node))) as compiler,
-        pytest.raises(CompileError, match="unknown module prefix 'Init'") as caught,
-    ):
-        compiler.compile("Foo.One", "def one := 1\n", (), ())
+    with closing(WasmCompiler(lambda: _WithoutLibrary(place, home.node))) as compiler:
+        yield compiler
+
+
+def test_a_library_that_cannot_be_read_for_a_while_breaks_no_module_for_ever(
+    without_library: WasmCompiler,
+) -> None:
+    # It imports nothing that a process does not start with: there is nothing to be read.
+    assert without_library.compile("Foo.One", "def one := 1\n", (), ())
+    with pytest.raises(CompileError, match="unknown module prefix 'Init'") as caught:
+        without_library.compile("Foo.Two", "import Init.Data.List\ndef two := 2\n", (), ())
     assert caught.value.fault  # so it is not kept
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.here import project_replayer
 from tests.lean import lying_module
+from tests.lean.hijacking import HONEST
 from tests.lean.projects import BASIC, EVEN, SAMPLE, opened, small_project
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
@@ -171,34 +172,13 @@ def test_a_module_edited_between_search_and_check_is_noticed(small: Small) -> No
     )
 
 
-HIJACK = """import Lean.Parser.Command
-import Lean.Util.Path
-import Lake.Util.Exit
-import Foo.Fake.Lake.Util.Exit
-open Lean Parser
-@[inline] unsafe def now (act : BaseIO α) : α := match act (unsafeCast ()) with | .mk a _ => a
-@[noinline] unsafe def hijack (path : List System.FilePath) : List System.FilePath :=
-  now (ST.Prim.Ref.swap Lean.searchPathRef path)
-@[command_parser] unsafe def boom : ParserDescr :=
-  match hijack ["/project/Foo/Fake", "/lean/lib"] with
-  | [] => ParserDescr.node `boom 1024 (ParserDescr.symbol "boom")
-  | _ => ParserDescr.node `boom 1024 (ParserDescr.symbol "bang")
-"""
-HONEST = "import Lake.Util.Exit\ndef P : Prop := 1 = 2\n"
-
-
 def test_code_of_one_module_changes_no_other_that_does_not_import_it(
-    tmp_path: Path, home: LeanHome
+    tmp_path: Path, home: LeanHome, hostile: tuple[Path, Path]
 ) -> None:
     """It runs in the process that compiles it, and could tell that where to find the library."""
-    hostile = small_project(tmp_path / "hostile", Evil=HIJACK, Honest=HONEST)
-    fake = hostile / "Foo" / "Fake" / "Lake" / "Util" / "Exit.lean"
-    fake.parent.mkdir(parents=True)
-    fake.write_text("macro_rules | `($_ = $_) => `(True)\n")
-    poisoned = opened(hostile, tmp_path / "cache")
-    assert len(poisoned.modules_for(["Foo.Evil", "Foo.Honest"])) == 3
+    _, cache = hostile
     said: list[str] = []
-    innocent = opened(small_project(tmp_path / "foo", Honest=HONEST), tmp_path / "cache", said)
+    innocent = opened(small_project(tmp_path / "foo", Honest=HONEST), cache, said)
     with HostSession(home, project=innocent) as session:
         result = session.check("import Foo.Honest\nexample : P := trivial\n")
     assert isinstance(result, CheckResult)

@@ -189,14 +189,15 @@ theorem t : half 0 = half 0 := by
 """
 
 
-def test_originals_for_which_lean_starts_threads_are_judged_again_and_again(home: LeanHome) -> None:
+def test_originals_for_which_lean_starts_threads_are_judged_again_and_again(
+    replayer: Replayer,
+) -> None:
     """Memory cannot be put back underneath a thread: such a judge is replaced."""
-    with Replayer(home) as own:
-        for _ in range(3):
-            verdict = own.text(WELL_FOUNDED, WELL_FOUNDED.replace("sorry", "rfl"), ["t"])
-            assert verdict.proved, verdict
-            refused = own.text(WELL_FOUNDED, WELL_FOUNDED.replace("sorry", "exact x"), ["t"])
-            assert refused.reason == "error", refused
+    for _ in range(3):
+        verdict = replayer.text(WELL_FOUNDED, WELL_FOUNDED.replace("sorry", "rfl"), ["t"])
+        assert verdict.proved, verdict
+        refused = replayer.text(WELL_FOUNDED, WELL_FOUNDED.replace("sorry", "exact x"), ["t"])
+        assert refused.reason == "error", refused
 
 
 def test_what_is_left_open_under_any_name_is_a_target(replayer: Replayer) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from benchmarks.lean_soak import soak
 
+from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
 
 DRIFT_BYTES = 300_000_000
 
 
-@pytest.mark.xdist_group("lean-sandbox")
-def test_random_steps_mix_nothing_up(home: LeanHome) -> None:
-    report = soak(home, 120, seed=20)
+@pytest.mark.xdist_group("lean-replay")
+def test_random_steps_mix_nothing_up(home: LeanHome, replayer: Replayer) -> None:
+    report = soak(home, replayer, 120, seed=20)
     assert report.problems == []
     assert report.steps == 120
     assert report.lost == 0

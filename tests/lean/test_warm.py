@@ -60,7 +60,7 @@ class Running:
 
 @pytest.fixture
 def server(home: LeanHome) -> Iterator[Running]:
-    running = Running(home, processes=2)
+    running = Running(home, processes=1)
     try:
         assert running.ready.wait(300)
         yield running

@@ -146,6 +146,7 @@ def _tell(directory: Path, result: RunResult, flags: dict[str, Any]) -> None:
 def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, Proving]:
     """The directory of the run to continue, or of a new one, and what goes on with it."""
     from treewright.mcts import run, targets
+    from treewright.mcts.provenance import modules_of, require_unchanged
     from treewright.mcts.settings import read_run
 
     if "resume" in flags:
@@ -153,6 +154,7 @@ def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, 
         directory = run.locate(flags["resume"], Path.cwd())
         record = read_run(directory / layout.RUN)
         host, project = lean_of_run(record, flags.get("sandbox"))
+        require_unchanged(record, modules_of(record.target, project))  # before Lean is started
         return directory, stack.enter_context(
             _proving(host, project, record.settings, stack, flags)
         )

@@ -73,16 +73,16 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   /**
    * Imports what a parsed header asks for: { state } or { messages } that say why not. `compiled` is the
    * name of the module that the text is compiled as, with `more` options: then everything in it is for
-   * everybody, even if it begins with `module`.
+   * everybody, even if it begins with `module`. `known` (borrowed): what it imports, if that is there already.
    *
    * Not by Lean's `processHeader`: in this Lean it takes whoever imports for a `module`, in which all is
    * private that is not said to be public, and which can import none but `module`s. With all levels
    * asked for, a text is a plain file, unless it says that it is none.
    */
-  function importHeader({ header, log, isModule }, compiled = '', more = []) {
+  function importHeader({ header, log, isModule }, compiled = '', more = [], known = 0) {
     const notes = messages.read(log);
     if (notes.some((m) => m.severity === 'error')) return { messages: notes };
-    const env = importModules(call('l_Lean_Elab_headerToImports', inc(header), box(1)), notes);
+    const env = known ? inc(known) : importModules(call('l_Lean_Elab_headerToImports', inc(header), box(1)), notes);
     if (!env) return { messages: notes };
     if (isModule && !compiled) markModule(env);
     const named = call('l_Lean_Environment_setMainModule', env, names.parse(compiled || '_input'));

@@ -24,8 +24,11 @@ const MODULE_DATA = { imports: 0 };
 // taken out into names of its own.
 const COMPILING = [['compiler.extract_closed', 'false']];
 
-/** `given`: the names of the modules that were handed over, known to others too. */
-function createProjects(host, heap, calls, names, elaborator, given) {
+/**
+ * `given`: the names of the modules that were handed over, known to others too. `importedAtStart`: gives the
+ * environment that a process starts with, for a header that imports just that.
+ */
+function createProjects(host, heap, calls, names, elaborator, given, importedAtStart) {
   const { box, inc, dec, field, readArray } = heap;
   const { call, run } = calls;
   const { files } = host;
@@ -73,7 +76,7 @@ function createProjects(host, heap, calls, names, elaborator, given) {
   function compile({ module, text }) {
     lookThere();
     const parsed = elaborator.parseHeader(text);
-    const { state, messages } = elaborator.importHeader(parsed, module, COMPILING);
+    const { state, messages } = elaborator.importHeader(parsed, module, COMPILING, importedAtStart(parsed));
     if (!state) return { messages, stopped: 'header', olean: null };
     const result = elaborator.commands(state, text, { input: parsed.input, parserState: parsed.parserState });
     dec(state);

@@ -53,7 +53,7 @@ function createServer(host, roots = null) {
   const proofs = createProofs(heap, calls, names, messages, terms, goals, elaborator, watchdog);
   const given = new Set(); // modules of a project that were handed over
   const environment = createEnvironment(heap, calls, names, messages, terms, goals, elaborator, given);
-  const projects = createProjects(host, heap, calls, names, elaborator, given);
+  const projects = createProjects(host, heap, calls, names, elaborator, given, importedAtStart);
   const sorries = createSorries(heap, calls, names, syntax);
   const guard = createGuard(heap, syntax);
   const data = createDeclarations(heap, environment, terms);
@@ -64,6 +64,11 @@ function createServer(host, roots = null) {
   createPrintAxioms(heap, calls, names, environment);
   const survey = createSurvey(heap, calls, names, terms, environment, goals, given);
   const unproved = createUnproved(heap, calls, names, terms, environment, syntax);
+
+  /** The environment that was there when the process started (borrowed), if a header imports just that, or 0. */
+  function importedAtStart(parsed) {
+    return roots && keyOf(parsed, '[]') === roots.key ? heap.field(roots.state, COMMAND_STATE.env) : 0;
+  }
 
   const environments = new Map(); // id -> { state (command state), base (id of what it was imported as) }
   const imported = new Map(); // key of a header's imports -> id
@@ -83,11 +88,15 @@ function createServer(host, roots = null) {
 
   const envOf = (id) => heap.field(findEnvironment(id).state, COMMAND_STATE.env);
 
+  /** What a header imports, under options that were given. */
+  const keyOf = ({ isModule, imports }, options) => (
+    [isModule, options, ...[...new Set(imports.map((i) => JSON.stringify(i)))].sort()].join()
+  );
+
   /** The environment of a text's header, imported once: { id, parsed } or { failed }. */
   function openHeader(text) {
     const parsed = elaborator.parseHeader(text);
-    const imports = [...new Set(parsed.imports.map((i) => JSON.stringify(i)))].sort();
-    const key = [parsed.isModule, elaborator.givenOptions(), ...imports].join();
+    const key = keyOf(parsed, elaborator.givenOptions());
     if (!imported.has(key)) {
       projects.lookThere();
       const result = elaborator.importHeader(parsed);

@@ -4,9 +4,10 @@ Each module gets a Lean as it is after its start, with the compiled modules that
 others. Code of a module runs where it is compiled or imported and can change that Lean in any way:
 what comes out is then the matter of this module and of those that import it, which have it in their
 keys. So every module has a process of its own: one that code has run in is never made as new.
-Headers are read by one that elaborates and imports nothing; that one is (runtime/renewal.js), and
-compiles the next module. Of what a search or a model wrote it
-may see the header, and nobody here sees more.
+A module that imports none but Init is compiled on the environment that its process started with.
+Headers are read by one that elaborates and imports nothing; that one is made as new
+(runtime/renewal.js), and compiles the next module. Of what a search or a model wrote it may see the
+header, and nobody here sees more.
 """
 
 from __future__ import annotations
