@@ -19,6 +19,7 @@ from tests.toy import ToyRepository
 from treewright.kernel import sandbox
 
 if TYPE_CHECKING:
+    from tests.dashboard.serving import Server
     from treewright.lean.host_session import HostSession
     from treewright.lean.replay import Replayer
     from treewright.lean.wasm.home import LeanHome
@@ -78,6 +79,25 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
 
 
 @pytest.fixture(scope="session")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
+    """A repository with a finished tree run and a finished proof run."""
+    from tests.dashboard import proof_runs, samples
+
+    toy = samples.finished(tmp_path_factory.mktemp("searched"))
+    proof_runs.solved(toy.path)
+    return toy
+
+
+@pytest.fixture(scope="session")
+def server(searched: ToyRepository) -> Iterator[Server]:
+    """A dashboard over it, for tests of its answers and of its pages."""
+    from tests.dashboard.serving import served
+
+    with served("--runs", searched.path) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def bubblewrap() -> None:
     """Skips where no command can be put into a sandbox, and says why."""
     problem = sandbox.why_not()
@@ -134,14 +154,22 @@ def pytest_unconfigure() -> None:
     watchdog.close()
 
 
+_GROUPS = {
+    "home": "lean-session",  # a Lean that has read some texts reads the next in a third of the time
+    "searched": "browser",  # a search that takes a second, and a server over it
+}
+"""The group of tests by a fixture that they need."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of Lean that say nothing else share a worker: one that has read some texts reads the
-    next in a third of the time."""
+    """Tests that say nothing else share a worker with those that need the same."""
     for item in items:
-        asks_lean = "home" in getattr(item, "fixturenames", ())
-        if asks_lean and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("lean-session"))
+        if item.get_closest_marker("xdist_group") is None:
+            needed = getattr(item, "fixturenames", ())
+            for group in (name for fixture, name in _GROUPS.items() if fixture in needed):
+                item.add_marker(pytest.mark.xdist_group(group))
+                break
 
 
 @pytest.fixture(scope="session")
@@ -189,16 +217,23 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def treewright_here(
-    tmp_path: Path,
+def lent_lean(
     monkeypatch: pytest.MonkeyPatch,
     lean_session: Callable[[], HostSession],
     replayer: Replayer,
-) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the program in this process, on the worker's Lean; see tests/here.py."""
-    from tests.here import lend_lean, run_here
+) -> None:
+    """Whoever starts Lean in this process gets the worker's, where that will do; see here.py."""
+    from tests.here import lend_lean
 
     lend_lean(monkeypatch, lean_session, replayer)
+
+
+@pytest.fixture
+def treewright_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lent_lean: None
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the program in this process, on the worker's Lean; see tests/here.py."""
+    from tests.here import run_here
 
     def run(
         *args: str, cwd: Path | None = None, input: str = ""

@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from treewright.kernel.executors import registry
+
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNS = 0x20000
 _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
@@ -231,6 +233,7 @@ def main() -> None:
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
             with contextlib.suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(found.name)
+    registry.known()  # which plug-ins there are, every process finds out once
     gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
     request = _serve(connection)
     if request is not None:

@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from treewright.tree.deciding.results import read_results
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records.model import Comparison
 
+pytestmark = pytest.mark.xdist_group("forecast")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FORECAST = EXAMPLES / "forecast"
 EXPECTED = tomllib.loads((EXAMPLES / "expected.toml").read_text(encoding="utf-8"))["ideas"]
@@ -107,7 +109,7 @@ class Measured:
         return results
 
 
-def measure(directory: Path, ideas: list[str] | tuple[str, ...] = ()) -> Measured:
+def measure(directory: Path, ideas: tuple[str, ...]) -> Measured:
     repo = checkout(directory / "repo", ideas)
     selection = directory / "selection.csv"
     tests = run(sys.executable, "-m", "unittest", "-q", cwd=repo)
@@ -116,8 +118,14 @@ def measure(directory: Path, ideas: list[str] | tuple[str, ...] = ()) -> Measure
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    return measure(tmp_path_factory.mktemp("root"))
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Measured]:
+    """The example with some ideas applied one after the other, measured once."""
+    return cache(lambda *ideas: measure(tmp_path_factory.mktemp("measured"), ideas))
+
+
+@pytest.fixture(scope="module")
+def root(measured: Callable[..., Measured]) -> Measured:
+    return measured()
 
 
 def test_baseline_is_what_the_sweep_gives(root: Measured):
@@ -165,7 +173,7 @@ def test_every_idea_is_expected_and_says_why():
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_effect(name: str, root: Measured, tmp_path: Path):
+def test_effect(name: str, root: Measured, measured: Callable[..., Measured]):
     expected = EXPECTED[name]
     protected = [p for p in touched(name) if p.split("/")[0] in CONFIG.protected_paths]
     code = expected.get("code")
@@ -173,7 +181,7 @@ def test_effect(name: str, root: Measured, tmp_path: Path):
     if protected:
         return  # nothing of it may ever run
 
-    found = measure(tmp_path, [name])
+    found = measured(name)
     assert found.tests_ok == (code != "tests_failed")
     if code == "tests_failed":
         return
@@ -204,9 +212,11 @@ def test_effect(name: str, root: Measured, tmp_path: Path):
             assert code in selection.reasons, selection
 
 
-def test_declining_hard_rows_looks_better_on_the_rest(root: Measured, tmp_path: Path):
+def test_declining_hard_rows_looks_better_on_the_rest(
+    root: Measured, measured: Callable[..., Measured]
+):
     """The temptation is real: without the completeness rule this cheat would win."""
-    found = measure(tmp_path, ["11-decline-erratic-shops"])
+    found = measured("11-decline-erratic-shops")
     before = read_results(root.selection, METRICS).values["mase"].values()
     after = read_results(found.selection, METRICS).values["mase"].values()
     assert 0 < len(after) < len(before)
@@ -227,7 +237,9 @@ def test_every_idea_applies_on_top_of_any_helpful_ones(tmp_path: Path):
                 assert checked.returncode == 0, f"{name} on {accepted}: {checked.stderr}"
 
 
-def test_each_step_of_the_best_path_improves_on_the_one_before(root: Measured, tmp_path: Path):
+def test_each_step_of_the_best_path_improves_on_the_one_before(
+    root: Measured, measured: Callable[..., Measured]
+):
     path = [
         "03-repair-stockouts-and-bulk-orders",
         "06-measure-the-promotion-uplift",
@@ -235,8 +247,7 @@ def test_each_step_of_the_best_path_improves_on_the_one_before(root: Measured, t
     ]
     before = root
     for step in range(1, len(path) + 1):
-        (tmp_path / str(step)).mkdir()
-        after = measure(tmp_path / str(step), path[:step])
+        after = measured(*path[:step])
         chosen = compare(before.selection, after.selection, SELECTION).recommendation
         later = compare(before.heldout, after.heldout, CONFIRMED).recommendation
         assert chosen.grade == "strong", (path[:step], chosen)

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, StdioServerParameters
-from mcp_types import CallToolResult
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import CallToolResult
 
 Progress = Callable[[float, float | None, str | None], None]
 
@@ -98,6 +100,8 @@ class Agent:
 @contextmanager
 def agent(*arguments: str, cwd: Path | None = None) -> Iterator[Agent]:
     """A client with a server of its own."""
+    from mcp import Client, StdioServerParameters  # half a second of every worker that collects it
+
     before = set(descendants(os.getpid()))
     parameters = StdioServerParameters(
         command=sys.executable,

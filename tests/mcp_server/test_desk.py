@@ -17,7 +17,7 @@ from treewright.kernel.rundir import STATE_DIR
 from treewright.lean.types import ProofState
 from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server import desk as desks
-from treewright.mcp_server import goals, place, premise_tools, run_tools, server
+from treewright.mcp_server import goals, place, premise_tools, run_tools
 from treewright.mcp_server.call import Call, Stopped
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.place import Bench, Place
@@ -206,6 +206,8 @@ def test_an_index_that_is_searched_is_not_closed_for_another(
 def test_a_call_that_takes_too_long_says_how_long_it_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from treewright.mcp_server import server
+
     monkeypatch.setattr(server, "STARTING_SECONDS", 0.125)
 
     def work(desk: Desk, given: Arguments, call: Call) -> Answer:

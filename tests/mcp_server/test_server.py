@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import mcp_types
 import pytest
 
 from tests.mcp_server import test_lean_tools, test_run_tools
 from tests.mcp_server.agent import Agent, agent, descendants
 from tests.tree.runs import RUN_ID
-from treewright.mcp_server import stdio
-from treewright.mcp_server.server import tools_of
 
 pytestmark = pytest.mark.xdist_group("mcp")
 _MEGABYTE = 1 << 20
@@ -72,6 +69,8 @@ def raw(root: Path) -> Iterator[Raw]:
 
 
 def test_every_tool_has_schemas_and_says_what_it_does(served: Agent) -> None:
+    from treewright.mcp_server.server import tools_of
+
     tools = served.tools()
     assert set(tools) == {tool.name for tool in tools_of(allow_steering=True)}
     for tool in tools.values():
@@ -84,6 +83,8 @@ def test_every_tool_has_schemas_and_says_what_it_does(served: Agent) -> None:
 
 
 def test_bad_input_of_every_tool_is_tried() -> None:
+    from treewright.mcp_server.server import tools_of
+
     tried = {tool for tool, _, _ in (*test_lean_tools.BAD, *test_run_tools.BAD)}
     assert tried == {tool.name for tool in tools_of(allow_steering=True)}
 
@@ -91,6 +92,8 @@ def test_bad_input_of_every_tool_is_tried() -> None:
 def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
     tmp_path: Path, home: object
 ) -> None:
+    from treewright.mcp_server import stdio
+
     with raw(tmp_path) as server:
         for line, code, request_id in (
             (b"{", -32700, None),
@@ -135,6 +138,8 @@ def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
 
 
 def test_lines_are_bounded_whatever_their_pieces(tmp_path: Path) -> None:
+    from treewright.mcp_server import stdio
+
     path = tmp_path / "lines"
     path.write_bytes(b"ab\n\n" + b"x" * 11 + b"\ncd\n" + b"y" * 200_000 + b"\nend")
     descriptor = os.open(path, os.O_RDONLY)
@@ -178,6 +183,10 @@ def test_two_agents_at_once_and_several_calls_of_one(served: Agent, shelf: Path)
 
 
 def test_an_answer_that_is_no_json_is_an_error_and_not_the_end() -> None:
+    import mcp_types
+
+    from treewright.mcp_server import stdio
+
     broken = mcp_types.JSONRPCResponse(jsonrpc="2.0", id=3, result={"text": "\ud800"})
     assert json.loads(stdio._line(broken))["id"] == 3
     assert json.loads(stdio._line(broken))["error"]["code"] == mcp_types.INTERNAL_ERROR

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import distributed
 import pytest
 
 import treewright as package
@@ -227,6 +226,8 @@ def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(
 def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them(
     machines, toy, apart
 ):
+    import distributed  # half a second of every worker that collects this
+
     if apart.holds:
         with distributed.Client(machines.address, timeout=20) as client:
             answers: Any = client.run(os.listdir, str(toy.path), on_error="return")

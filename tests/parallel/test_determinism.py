@@ -21,6 +21,7 @@ from tests.toy import ToyRepository
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.parallel import Parallelism
 
+pytestmark = pytest.mark.xdist_group("local-cluster")
 PATIENT = FailureRules(retries=2, first_backoff_seconds=0.0)
 SHAPES = {
     "wide": DRY,
@@ -97,7 +98,6 @@ def test_real_evaluations_in_threads(repository, serial, workers):
     assert as_bytes(run_dir) == serial["real"]
 
 
-@pytest.mark.xdist_group("local-cluster")
 def test_a_local_cluster_decides_the_same(repository, serial, treewright):
     done = treewright(
         "tree", *REAL_FLAGS, "--tree-run-id", "local-dask", "--repo", str(repository.path),

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import distributed
 import pytest
 
 from tests import program
@@ -31,6 +30,8 @@ def machines(tmp_path: Path) -> Iterator[Cluster]:
 def test_a_result_lost_with_its_worker_is_a_lost_worker_and_is_not_made_again(
     machines: Cluster,
 ) -> None:
+    import distributed
+
     machines.start_worker("w1")
     machines.wait_for_workers()
     begun = Path(tempfile.mkdtemp(dir=machines.directory))
