@@ -48,6 +48,61 @@ def test_only_a_plain_file_is_read_as_results(toy: ToyRepository, command: str, 
     assert validate(run_dir, toy.path) == []
 
 
+OUT = "[sweep]\nresults_csv = 'out/results.csv'\n"
+
+
+def committing(name: str, mode: str, content: str) -> str:
+    """A patch that makes one file or link of it."""
+    return (
+        f"diff --git a/{name} b/{name}\nnew file mode {mode}\n--- /dev/null\n+++ b/{name}\n"
+        f"@@ -0,0 +1 @@\n+{content}\n\\ No newline at end of file\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [("120000", "through a link that leads outside"), ("100644", "no directory")],
+    ids=["a link", "a file"],
+)
+def test_a_commit_cannot_choose_where_results_are_cleared_away(
+    toy: ToyRepository, tmp_path: Path, mode: str, said: str
+) -> None:
+    """Nothing is removed behind a link, and a file in the way is no fault that pauses a run."""
+    precious = tmp_path / "precious"
+    (precious / "results.csv").parent.mkdir()
+    (precious / "results.csv").write_text("kept for years\n")
+    command = "mkdir -p out && TREEWRIGHT_RESULTS_CSV=out/results.csv sh sweep.sh"
+    config = CONFIG.replace('"sh sweep.sh"', f'"{command}"')
+    toy.write("treewright.toml", config.replace("[sweep]\n", OUT))
+    three_ideas(toy, idea("Elsewhere", committing("out", mode, str(precious))))
+    run_dir = search(toy.path, **{**SHAPE, "ideas_per_node": 1})
+    error = store.load(run_dir).evaluations["e000001"].error
+    assert error is not None
+    assert error.code == "unreadable_results"
+    assert said in error.message
+    assert (precious / "results.csv").read_text() == "kept for years\n"
+
+
+@pytest.mark.parametrize("instead", ["mkfifo", "ln -s /dev/zero", "true"])
+def test_idea_files_that_a_candidate_replaced_hang_no_run(
+    toy: ToyRepository, instead: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sweeping_the_code(toy)
+    three_ideas(
+        toy,
+        idea(
+            "Odd",
+            new_file("x.sh", f'for i in ../../node_ideas/*/*.md; do rm "$i"; {instead} "$i"; done'),
+        ),
+    )
+    run_dir = search(toy.path, **{**SHAPE, "max_depth": 2})
+    manifest = store.load(run_dir)
+    assert manifest.current_depth == 2
+    assert "node_ideas/n0000/idea_000.md cannot be read any more" in caplog.text
+    codes = {finding.code for finding in validate(run_dir, toy.path)}
+    assert "idea_missing" in codes
+
+
 def test_a_name_that_is_no_text_is_rejected_like_any_other(toy: ToyRepository) -> None:
     """Names of files are bytes; what is said of a candidate is text."""
     coder = """sed -i 's/^A 1/A 2/' params.txt && touch "$(printf 'a\\377.sealed')" """

@@ -22,6 +22,7 @@ from treewright.tree.config import (
     SweepConfig,
     TestsConfig,
 )
+from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import own_checkout, sealing
 from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.records import layout
@@ -133,13 +134,13 @@ def run_sweep(
     config: SweepConfig, context: CommandContext, configs: ConfigRange, name: str = "sweep"
 ) -> tuple[ProcessResult, Path]:
     """Runs the sweep; returns how it ended and where its CSV should be. Distrusted if what ran
-    changed the checkout that the sweep had to itself, or if the results lack their seal."""
+    changed the checkout that the sweep had to itself, if the results lack their seal, or if there
+    is no place for them."""
     if config.results_csv is not None:
         results = context.worktree / config.results_csv
     else:
         results = context.log_dir / layout.results(name)
-    results.parent.mkdir(parents=True, exist_ok=True)
-    untrusted.remove_tree(results)
+    _clear_place(results, _inside(config, context))
     variables = {CONFIG_START: str(configs.start), CANDIDATE: str(context.worktree.absolute())}
     if configs.stop is not None:
         variables[CONFIG_LIMIT] = str(configs.stop)
@@ -201,6 +202,24 @@ def read_results_file(config: SweepConfig, results: Path, context: CommandContex
         return untrusted.read(results, untrusted.LARGEST_RESULTS, _inside(config, context))
     except FileNotFoundError:
         return None
+
+
+def _clear_place(results: Path, inside: Path) -> None:
+    """Nothing has the name of the results, and their directory is there. With `results_csv` that
+    is in a commit's hands: a link in it must not make us remove a file somewhere else."""
+    try:
+        leads_outside = not results.parent.resolve().is_relative_to(inside.resolve())
+        if not leads_outside:
+            results.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError, RuntimeError):
+        leads_outside = False
+    if leads_outside or not results.parent.is_dir():
+        where = "reached through a link that leads outside" if leads_outside else "no directory"
+        raise Distrusted(
+            UNREADABLE_RESULTS,
+            f"no place for results: the directory of {results.name} is {where}; nothing was run",
+        )
+    untrusted.remove_tree(results)
 
 
 def _inside(config: SweepConfig, context: CommandContext) -> Path:

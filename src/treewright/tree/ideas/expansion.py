@@ -6,6 +6,7 @@ recorded (we were killed in between) are removed and the choice is made again.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ from treewright.tree.report.facts import read_title
 from treewright.tree.repository.git import git
 from treewright.tree.repository.isolation import Isolation
 
+_log = logging.getLogger("treewright")
+
 
 @dataclass(frozen=True, slots=True)
 class Expander:
@@ -67,7 +70,7 @@ class Expander:
         self._remove_unrecorded(directory, node)
         lineage = list(ancestors(manifest, node))
         snapshot = [
-            FileDigest(idea.path, sha256_file(self.run_dir / idea.path))
+            FileDigest(idea.path, self._digest(idea.path))
             for ancestor in lineage
             for idea in ancestor.ideas
         ]
@@ -220,6 +223,15 @@ class Expander:
             records.append(IdeaRecord(path, digest, key, idea.origin, depth, expansion))
         atomic.write_many(directory, files)
         return records
+
+    def _digest(self, path: str) -> str:
+        """Of an idea's file as it is now. One that a candidate removed, or put a pipe for, ends no
+        run: what was recorded of it is enough to go on, and `--validate-only` names it."""
+        try:
+            return sha256_file(self.run_dir / path, untrusted.LARGEST_TEXT)
+        except OSError as error:
+            _log.warning("%s cannot be read any more: %s", path, error.strerror or error)
+            return ""
 
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:
         recorded = {self.run_dir / idea.path for idea in node.ideas}

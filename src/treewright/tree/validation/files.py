@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from treewright.kernel import untrusted
 from treewright.kernel.artifacts import Artifact, sha256_file
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import ancestors
@@ -98,9 +99,10 @@ def check_artifacts(subject: Subject) -> Iterator[Finding]:
         path = subject.run_dir / artifact.path
         if artifact.path not in known:
             try:
-                known[artifact.path] = (path.stat().st_size, sha256_file(path))
+                digest = sha256_file(path, max(artifact.bytes, untrusted.LARGEST_RESULTS))
+                known[artifact.path] = (path.stat().st_size, digest)
             except OSError as error:
-                message = f"{artifact.path}: {error.strerror}"
+                message = f"{artifact.path}: {error.strerror or error}"
                 yield Finding("artifact_unreadable", owner, message)
                 continue
         size, digest = known[artifact.path]
@@ -133,7 +135,8 @@ def check_ideas(subject: Subject) -> Iterator[Finding]:
             try:
                 digest = sha256_file(path)
             except OSError as error:
-                yield Finding("idea_missing", node.node_id, f"{idea.path}: {error.strerror}")
+                message = f"{idea.path}: {error.strerror or error}"
+                yield Finding("idea_missing", node.node_id, message)
                 continue
             if digest != idea.sha256:
                 message = f"{idea.path} is not the text that was recorded"
