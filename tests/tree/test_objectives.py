@@ -258,6 +258,22 @@ def test_the_interval_of_a_deterministic_metric_is_its_gain() -> None:
     assert rounding.reasons == ["primary_metric_unchanged"]
 
 
+@pytest.mark.parametrize(
+    "after", [[0.7, 0.1, 0.2], [0.2, 0.7, 0.1]], ids=["9e-18 better", "9e-18 worse"]
+)
+@pytest.mark.parametrize("metric", [EXACT, REPEATED])
+def test_the_error_of_a_sum_is_no_gain(metric: MetricConfig, after: list[float]) -> None:
+    """The same values, dealt out to other configs: what one gains another one loses."""
+    repeats = [([0.1, 0.2, 0.7], after)] * (metric.repeats or 1)
+    found = compare(metric, *repeats)
+    assert found.metrics[0].verdict == "unchanged"
+    assert (found.recommendation.grade, found.recommendation.primary_gain) == ("weak", 0.0)
+    assert "primary_mean_worse" not in found.recommendation.reasons
+    sides = [(results(score=before), results(score=after)) for before, after in repeats]
+    old = scoring.compare(*sides[0], range(3), [metric], 0, rule=6, again=sides[1:])
+    assert old.metrics[0].verdict != "unchanged", "a run keeps its rule"
+
+
 def test_repeats_that_scatter_more_than_they_gain_are_noise() -> None:
     clear = compare(REPEATED, *[([2.0], [2.1]), ([2.05], [2.15]), ([2.1], [2.21]), ([2.0], [2.1])])
     assert clear.recommendation.grade == "strong"

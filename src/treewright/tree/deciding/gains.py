@@ -18,6 +18,7 @@ from treewright.tree.records.model import MetricComparison, Verdict
 
 PRIMARY_ONLY = 2
 EXACT_SQUARES = 3
+ROUNDED_MEANS = 7
 """Scoring rules from which on something is so; see `scoring`."""
 _ROUNDING = 1e-9
 """Two numbers that agree to this share of themselves are the same measurement."""
@@ -49,6 +50,10 @@ def compare_metric(
     else:
         bounds = paired.interval(sample, seed, by_pow=rule < EXACT_SQUARES)
         low, high = bounds if bounds is not None else (None, None)
+    if rule >= ROUNDED_MEANS:
+        least = _RESOLUTION * max(size(side) for both in values for side in both)
+        gain = _beyond(least, gain)
+        low, high = (None if bound is None else _beyond(least, bound) for bound in (low, high))
     return MetricComparison(
         name=metric.name,
         direction=metric.direction,
@@ -103,6 +108,11 @@ def _beyond_rounding(
         0.0 if abs(gain) <= usual or same_measurement(a, b) else gain
         for gain, a, b in zip(gains, before, after, strict=True)
     ]
+
+
+def _beyond(least: float, x: float) -> float:
+    """Gains and losses that cancel out leave the error of their sum, which is no gain."""
+    return 0.0 if abs(x) <= least else x
 
 
 def _verdict(

@@ -16,6 +16,8 @@ an earlier version decided can still be checked:
 3. The same, with squares that are the same on every machine.
 4. Other code with the same results counts once (`sameness`).
 5. A node that the budget left unasked keeps its place among the elites (`rounds`).
+6. A depth that the budget cut short is not one that promoted nothing (`rounds`).
+7. A mean that rounding explains is none either: where gains and losses cancel out.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ INCOMPLETE_BASELINE = "incomplete_baseline"
 CONSTRAINT_VIOLATED = "constraint_violated"
 NOT_DETERMINISTIC = "not_deterministic"
 
-RULE = 6
+RULE = 7
 """The scoring rule of new runs."""
 _LARGEST_PART = 1e300
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})
