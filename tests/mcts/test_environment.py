@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from treewright.lean.host_session import HostSession
-from treewright.lean.session import LeanSession
-from treewright.lean.types import StepResult
+from treewright.lean.knowledge import NOTHING_KNOWN
+from treewright.lean.session import LeanError, LeanSession
+from treewright.lean.types import SessionLost, StepResult
 from treewright.lean.wasm.home import LeanHome
 from treewright.mcts.environment import GoalError, LeanEnvironment, stable
 
@@ -146,6 +147,48 @@ def test_states_are_made_again_after_a_crash(on: Kept) -> None:
     later.expect(3, split.subgoals[1].key)
     assert later.apply(3, "exact h.1").kind == "closed"
     later.release()
+
+
+class Gone:
+    """What is started where no Lean stays alive."""
+
+    alive = False
+
+    def start(self, _: str) -> StepResult:
+        return SessionLost("the process was killed")
+
+    def close(self) -> None: ...
+
+
+def test_a_lean_that_does_not_stay_alive_is_no_outcome_of_a_tactic(on: Kept) -> None:
+    """A tactic that ends Lean has failed. A goal that cannot be opened any more says nothing of
+    the tactics that were tried on it, nor that nothing is known that would help."""
+    started: list[LeanSession | Gone] = []
+
+    def start() -> LeanSession | Gone:
+        started.append(Gone() if started else on.take())
+        return started[-1]
+
+    environment = LeanEnvironment(start, lambda s: s.start("∀ p : Prop, p → p"))  # pyright: ignore[reportArgumentType]
+    environment.root()
+    os.kill(on.take().pid, signal.SIGKILL)
+    for asked in (lambda: environment.apply(0, "intro p h"), lambda: environment.knowledge(0)):
+        with pytest.raises(LeanError, match=r"does not stay alive.*killed") as raised:
+            asked()
+        assert not isinstance(raised.value, GoalError), "that would be a verdict"
+    environment.release()
+
+
+def test_what_is_known_is_asked_again_after_a_crash(on: Kept) -> None:
+    environment = on("∀ a b : Nat, a + b = b + a")
+    environment.root()
+    environment.apply(0, "intro a b")
+    environment.bind(0, "intro a b", [1])
+    known = environment.knowledge(1)
+    assert known != NOTHING_KNOWN
+    os.kill(on.take().pid, signal.SIGKILL)
+    assert environment.knowledge(1) == known
+    environment.release()
 
 
 def test_another_goal_under_the_same_number_is_found_out(on: Kept) -> None:

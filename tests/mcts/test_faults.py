@@ -9,6 +9,7 @@ import pytest
 
 from tests.mcts.proving import Proving, SessionFactory, resume
 from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanError
 from treewright.lean.types import SessionLost
 from treewright.lean.verdict import Reason, Verdict
 from treewright.mcts.records import VerdictReached
@@ -87,6 +88,33 @@ def test_a_fault_that_was_recorded_as_a_verdict_is_tried_again(
     )
     trace.write_text(text)
     assert verdicts(directory)[-1].status == "rejected"
+    assert resume(directory, sessions, replayer).proved == 1
+
+
+def test_a_search_without_a_lean_that_stays_alive_reaches_no_verdict(
+    prove: Proving,
+    replayer: Replayer,
+    sessions: SessionFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It went through all tactics as lost, and said that every one of them had been tried."""
+    kind = type(sessions()._session)  # pyright: ignore[reportAttributeAccessIssue]
+    with monkeypatch.context() as gone:
+        real = kind.start
+        opened: list[str] = []
+
+        def start(session: Any, statement: str) -> Any:
+            opened.append(statement)
+            fine = len(opened) == 1
+            return real(session, statement) if fine else SessionLost("the process is gone")
+
+        gone.setattr(kind, "start", start)
+        gone.setattr(kind, "run_tactic", lambda *_: SessionLost("the process is gone"))
+        with pytest.raises(LeanError, match="does not stay alive"):
+            prove(EASY, QUICK)
+    (directory,) = [path.parent for path in tmp_path.rglob("trace.jsonl")]
+    assert verdicts(directory) == []
     assert resume(directory, sessions, replayer).proved == 1
 
 

@@ -102,9 +102,23 @@ class LeanEnvironment:
         return Subgoal(state.hash, views(state.goals), tuple(range(len(state.goals))))
 
     def apply(self, node: int, tactic: str) -> Outcome:
-        """Tries a tactic; once more if Lean was lost, for that need not be the tactic's doing."""
+        """Tries a tactic; once more if Lean was lost, for that need not be the tactic's doing.
+
+        Raises LeanError if Lean cannot be had at all: that is a fault, and no outcome.
+        """
         outcome = self._apply(node, tactic)
-        return self._apply(node, tactic) if outcome.kind == "lost" else outcome
+        if outcome.kind == "lost":
+            outcome = self._apply(node, tactic)
+        if outcome.kind == "lost":
+            self._require_lean()
+        return outcome
+
+    def _require_lean(self) -> None:
+        """A tactic may end Lean each time it is tried, but not one that does not open the goal."""
+        try:
+            self._state(0)
+        except LeanError as error:
+            raise LeanError(f"Lean does not stay alive: {_short(str(error))}") from None
 
     def _apply(self, node: int, tactic: str) -> Outcome:
         try:
@@ -133,17 +147,26 @@ class LeanEnvironment:
                 return Outcome("lost", ms=result.ms, detail=_short(result.reason))
 
     def knowledge(self, node: int) -> Knowledge:
-        """What Lean knows that may help with a node; nothing if it cannot be had."""
-        try:
-            state = self._state(node)
-            begun = time.perf_counter()
+        """What Lean knows that may help with a node; nothing if it cannot be had. A Lean that was
+        lost is asked once more, and one that cannot be had at all is a LeanError."""
+        for _ in range(2):
             try:
-                assert self._session is not None
-                return self._session.survey(state, library=True)
-            finally:
-                self.lean_seconds += time.perf_counter() - begun
-        except LeanError:
-            return NOTHING_KNOWN
+                return self._surveyed(node)
+            except LeanError:
+                if self._session is not None and self._session.alive:
+                    return NOTHING_KNOWN
+                self._drop_session()
+        self._require_lean()
+        return NOTHING_KNOWN
+
+    def _surveyed(self, node: int) -> Knowledge:
+        state = self._state(node)
+        begun = time.perf_counter()
+        try:
+            assert self._session is not None
+            return self._session.survey(state, library=True)
+        finally:
+            self.lean_seconds += time.perf_counter() - begun
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
         states = self._pending.pop((parent, tactic), ())
