@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import signal
+import socket
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +17,14 @@ from tests.faults.running import Search, evaluations, one_line
 from tests.faults.running import search as run_search
 from tests.parallel.harness import Shuffled, search
 from tests.parallel.test_failures import ONE_DEPTH, Failing
-from tests.toy import ToyRepository, idea
+from tests.toy import CONFIG, ToyRepository, idea
 from tests.tree.test_cheats import new_file
+from treewright.kernel.deadline import Deadline
 from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
+from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.validation import validate
@@ -127,6 +135,107 @@ def test_one_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
             policy=POLICY,
         )  # fmt: skip
     assert store.load(toy.run_dir("run")).current_depth == 0
+
+
+def test_a_held_out_sweep_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
+    """Nobody asked for it, and the candidate was not confirmed by it."""
+
+    class Cancelled(Shuffled):
+        def next_done(self, timeout: float | None = None) -> Done | None:
+            for request in self._waiting:
+                if isinstance(request, HeldoutRequest):
+                    self._waiting.remove(request)
+                    return Done(request, HeldoutOutcome(problem="cancelled"))
+            return super().next_done(timeout)
+
+    shape = dataclasses.replace(ONE_DEPTH, confirm_configs=4)
+    with pytest.raises(Paused, match=r"on the held-out configs \(cancelled\)"):
+        search(
+            toy.path, "run", shape, make_executor=lambda work: Cancelled(work, 0, 2, 0.0),
+            policy=POLICY,
+        )  # fmt: skip
+    assert store.load(toy.run_dir("run")).current_depth == 0
+    found = store.load(search(toy.path, "run", shape, policy=POLICY))
+    assert (found.current_depth, found.spent.confirmations) == (1, 1)
+
+
+@pytest.fixture
+def time_is_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A file that ends the evaluation, or the look at the sweep, during which it is made."""
+    mark, over = tmp_path / "hangs", list[Deadline]()
+
+    def passed(deadline: Deadline) -> bool:
+        if deadline._at is not None and mark.exists():
+            mark.unlink()
+            over.append(deadline)
+        return any(each is deadline for each in over)
+
+    monkeypatch.setattr(Deadline, "passed", property(passed))
+    return mark
+
+
+LIMITED = FailureRules(first_backoff_seconds=0.0, timeout_seconds=600.0)
+TWO_IDEAS = Shape(ideas_per_node=2, beam_width=1, max_depth=1, sweep_config_limit=8)
+
+
+def test_a_model_that_does_not_answer_in_an_evaluations_time_is_an_outage(
+    toy: ToyRepository, time_is_up: Path
+):
+    """Every candidate was `eval_timeout`, nothing was promoted, and the search was over."""
+    with socket.create_server(("127.0.0.1", 0)) as endpoint:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError), contextlib.ExitStack() as silent:
+                while True:
+                    silent.enter_context(endpoint.accept()[0])
+                    time_is_up.touch()
+
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        address = f"http://127.0.0.1:{endpoint.getsockname()[1]}/v1"
+        coder = f'backend = "openai"\nendpoint = {{ base_url = "{address}", model = "m" }}\n'
+        toy.write("treewright.toml", f"{CONFIG}\n[agents.coder]\n{coder}")
+        toy.commit()
+        with pytest.raises(Paused, match="llm_timeout: the evaluation's time limit"):
+            search(toy.path, "run", TWO_IDEAS, policy=LIMITED)
+        endpoint.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+    found = store.load(toy.run_dir("run"))
+    assert found.stop_reason is None
+    assert {e.status for e in found.evaluations.values()} == {"pending"}
+
+
+def test_an_agent_that_does_not_end_in_an_evaluations_time_may_be_an_outage(
+    toy: ToyRepository, time_is_up: Path
+):
+    coder = f"""backend = "command"\ncommand = ["sh", "-c", "touch '{time_is_up}'; sleep 600"]\n"""
+    toy.write("treewright.toml", f"{CONFIG}\n[agents.coder]\n{coder}")
+    toy.commit()
+    with pytest.raises(Paused, match=r"agent_timeout: .*while an agent was at work: time limit"):
+        search(toy.path, "run", TWO_IDEAS, policy=LIMITED)
+    assert store.load(toy.run_dir("run")).stop_reason is None
+
+
+def test_sweeps_that_hang_for_everybody_pause_the_run_and_one_that_hangs_does_not(
+    toy: ToyRepository, time_is_up: Path, tmp_path: Path
+):
+    """Which of the two it is, the root's own sweep tells."""
+    down = tmp_path / "down"
+    hang = f"touch '{time_is_up}'; exec sleep 600"
+    sweep = f"[ ! -e '{down}' ] || {{ {hang}; }}\n[ ! -f x.sh ] || . ./x.sh\n"
+    toy.write("sweep.sh", sweep + (toy.path / "sweep.sh").read_text())
+    toy.write("ideas/00_help.md", idea("Hang", new_file("x.sh", hang)))
+    toy.commit()
+    down.touch()
+    with pytest.raises(Paused, match="eval_timeout"):
+        search(toy.path, "run", TWO_IDEAS, policy=LIMITED)
+    down.unlink()
+    found = store.load(search(toy.path, "run", TWO_IDEAS, policy=LIMITED))
+    error = found.evaluations["e000001"].error
+    assert error is not None
+    assert error.code == "eval_timeout"
+    assert found.evaluations["e000002"].status == "completed"
+    assert found.current_depth == 1
 
 
 BROKEN = "exit 3\n"

@@ -97,7 +97,7 @@ class ChatClient:
             except Unusable as unusable:
                 raise self._error("llm_failed", f"has limits, which {unusable}") from None
             except http_client.Cancelled:
-                raise _cancelled() from None
+                raise _cancelled(last) from None
             except _Refused as refusal:
                 _do_without(body, refusal)
                 refused.append(refusal.parameter)
@@ -118,7 +118,7 @@ class ChatClient:
             try:
                 await http_client.within(asyncio.sleep(delay), math.inf, unwanted)
             except http_client.Cancelled:
-                raise _cancelled() from None
+                raise _cancelled(last) from None
             attempt += 1
 
     async def _post(self, body: dict[str, Any], seconds: float, unwanted: Unwanted) -> bytes:
@@ -174,8 +174,10 @@ class ChatClient:
         return ChatError(code, text, retryable=retryable)
 
 
-def _cancelled() -> ChatError:
-    return ChatError("cancelled", "cancelled while waiting for a model", retryable=True)
+def _cancelled(last: ChatError | None) -> ChatError:
+    """`last` is what the tries before it met."""
+    said = f"; {last.message}" if last is not None else ""
+    return ChatError("cancelled", f"cancelled while waiting for a model{said}", retryable=True)
 
 
 def _do_without(body: dict[str, Any], refusal: _Refused) -> None:

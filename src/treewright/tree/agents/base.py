@@ -11,6 +11,8 @@ from typing import Literal, Protocol
 from treewright.llm.usage import Usage
 from treewright.tree.repository.isolation import Isolation
 
+AGENT_TIMEOUT = "agent_timeout"
+
 Role = Literal["planner", "coder", "reviewer"]
 
 

@@ -15,7 +15,7 @@ from treewright.kernel.sandbox import SCRATCH
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import unpriced_unless_told
 from treewright.tree.agents import cli_output, transcript
-from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
+from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
 from treewright.tree.config import CommandBackend
 from treewright.tree.records import usage_log
@@ -96,7 +96,7 @@ class CommandAgent:
             return reply
         code = "agent_failed"
         if done.timed_out:
-            code = "agent_timeout"
+            code = AGENT_TIMEOUT
         elif done.cancelled:
             code = "cancelled"
         said = "" if done.timed_out or done.cancelled else _last_line(output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from treewright.kernel.deadline import Deadline
 from treewright.kernel.http_client import once_set
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
@@ -59,7 +60,15 @@ class ChatAgent:
                 Request(messages, seed=request.seed), unwanted=once_set(request.cancel)
             )
         except ChatError as error:
-            raise AgentFailure(error.code, error.message, retryable=error.retryable) from None
+            code, message = error.code, error.message
+            if (
+                code == "cancelled"
+                and isinstance(request.cancel, Deadline)
+                and request.cancel.passed
+            ):
+                # Nobody cancelled: the time was up before the endpoint had answered.
+                code, message = "llm_timeout", f"the evaluation's time limit: {message}"
+            raise AgentFailure(code, message, retryable=error.retryable) from None
 
     def _edit(self, answer: Answer, request: RoleRequest) -> None:
         if answer.finish_reason == "length":

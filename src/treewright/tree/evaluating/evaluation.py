@@ -20,7 +20,7 @@ from treewright.kernel.artifacts import Artifact
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
 from treewright.llm.usage import Usage
-from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.deciding import scoring
 from treewright.tree.deciding.comparison import score_results
@@ -110,20 +110,27 @@ class _Evaluation:
             self._roles = failure.roles
             log = str(failure.log) if failure.log else None
             error = self._relative(EvalError(failure.code, str(failure), failure.retryable, log))
+            if error.code == "cancelled" and self._cancel.passed:
+                error = self._out_of_time(error, AGENT_TIMEOUT, " while an agent was at work")
         except GitError as failure:
             if not self._handed_over:
                 raise
             error = EvalError(WORKTREE_DAMAGED, str(failure))
         if error is not None and error.code == "cancelled" and self._cancel.passed:
-            seconds = self._request.timeout_seconds or 0.0
-            message = f"the evaluation was ended after {seconds:.0f} s: time limit"
-            error = msgspec.structs.replace(error, code=EVAL_TIMEOUT, message=message)
+            error = self._out_of_time(error, EVAL_TIMEOUT)
         self._cancel.check()
         if error is not None:
             self._require_space()
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
+
+    def _out_of_time(self, error: EvalError, code: str, when: str = "") -> EvalError:
+        """What was cancelled by the time limit. Of an agent's time nobody knows whose it was: one
+        that waits for its model does so for every candidate."""
+        seconds = self._request.timeout_seconds or 0.0
+        message = f"the evaluation was ended after {seconds:.0f} s{when}: time limit"
+        return msgspec.structs.replace(error, code=code, message=message)
 
     def _require_space(self) -> None:
         """A failure on a full disk is the disk's, unless the candidate filled it itself."""

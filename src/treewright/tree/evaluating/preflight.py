@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
+from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import LeaseLost
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
@@ -38,7 +39,7 @@ class Preflight:
         with self._checkout(commit) as context:
             one = ConfigRange(config_id, config_id + 1)
             done, results = sweep.run_sweep(self.config.sweep, context, one)
-            if done.cancelled:
+            if done.cancelled and not self._is_out_of_time():
                 raise KeyboardInterrupt
             if not done.ok:
                 said = explain_end(done, "the sweep", context.log_dir / layout.SWEEP_LOG)
@@ -53,6 +54,9 @@ class Preflight:
         if self.config.tests is not None:
             with self._checkout(commit) as context:
                 self._test(context)
+
+    def _is_out_of_time(self) -> bool:
+        return isinstance(self.cancel, Deadline) and self.cancel.passed
 
     @contextmanager
     def _checkout(self, commit: str) -> Iterator[CommandContext]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel.deadline import Fence
+from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.config import Config
 from treewright.tree.deciding.kept_files import DecidingFiles
@@ -273,7 +273,8 @@ class Coordinator(ABC):
         """Whether the sweep still does what it did when the run began."""
         if self.manifest.dry_run or self._swept_at == self._period():
             return True
-        preflight = Preflight(self.config, self._worktrees, self.owner, self._fence)
+        limit = Deadline(self._fence, self.failure_rules.timeout_seconds)
+        preflight = Preflight(self.config, self._worktrees, self.owner, limit)
         try:
             preflight.check(self.manifest.root_commit, self._expected[0])
         except SweepError as error:

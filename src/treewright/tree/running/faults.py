@@ -39,7 +39,7 @@ UNCLEAR = frozenset(
 )  # fmt: skip
 """The candidate's doing if others of its depth got through, an outage if none did."""
 
-OF_THE_SWEEP = frozenset({"sweep_failed", "sweep_timeout"})
+OF_THE_SWEEP = frozenset({"sweep_failed", "sweep_timeout", "eval_timeout"})
 """The candidate's doing if the sweep works on the root, an outage if it does not."""
 
 MOST_PAUSES = 3

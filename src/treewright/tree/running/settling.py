@@ -119,8 +119,9 @@ class Settling:
                 return
         if isinstance(error, TreewrightError):
             raise error
+        nobodys = problem is not None and problem.code in OUTAGES
         broken = problem is not None and problem.code in OF_THE_SWEEP
-        if outcome is None or (broken and not self.assigner.sweep_works()):
+        if outcome is None or nobodys or (broken and not self.assigner.sweep_works()):
             assert problem is not None
             self._unmeasured[eval_id] = problem.code
         else:
