@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -24,6 +25,7 @@ from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
+from treewright.tree.repository.git import GitKilled
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
@@ -236,6 +238,30 @@ def test_sweeps_that_hang_for_everybody_pause_the_run_and_one_that_hangs_does_no
     assert error.code == "eval_timeout"
     assert found.evaluations["e000002"].status == "completed"
     assert found.current_depth == 1
+
+
+@pytest.mark.parametrize("times", [2, 99])
+def test_a_git_that_is_killed_says_nothing_about_a_candidate(
+    toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+):
+    """As on a machine without memory. The patch was said not to apply, and the search was over."""
+    real, left = shutil.which("git"), tmp_path / "left"
+    left.write_text("x" * times)
+    (tmp_path / "bin").mkdir()
+    git = tmp_path / "bin" / "git"
+    git.write_text(
+        f'#!/bin/sh\ncase " $* " in *" apply "*) if [ -s \'{left}\' ]; then\n'
+        f"  truncate -s -1 '{left}'; kill -9 $$\nfi;; esac\nexec '{real}' \"$@\"\n"
+    )
+    git.chmod(0o755)
+    expected = decisions(search(toy.path, "run", TWO_IDEAS, policy=POLICY))
+    toy.run_dir("run").rename(tmp_path / "undisturbed")
+    toy.git("worktree", "prune")
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitKilled) if times > 9 else contextlib.nullcontext():
+        search(toy.path, "run", TWO_IDEAS, policy=POLICY)
+    left.write_text("")
+    assert decisions(search(toy.path, "run", TWO_IDEAS, policy=POLICY)) == expected
 
 
 BROKEN = "exit 3\n"

@@ -7,6 +7,7 @@ dates are given, and the user's hooks, filters of the moment and environment are
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _SETTINGS = (
     "-c", "user.email=treewright@localhost",
 )  # fmt: skip
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
+_ENDING = (signal.SIGKILL, signal.SIGTERM)
 _NO_COMMIT = "{} has no commit yet; commit the code to be improved first"
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
@@ -52,6 +54,11 @@ _INHERITED_LOCATION = frozenset(
 
 class GitError(TreewrightError):
     """A git command failed; the message is git's own last line."""
+
+
+class GitKilled(TreewrightError):
+    """A git command was ended from outside, as a machine without memory does: no answer, and
+    unlike a GitError it says nothing about the repository or a candidate."""
 
 
 def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, str]:
@@ -121,7 +128,7 @@ def try_git(
     user_ignores: bool = False,
     look_above: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs git where a non-zero exit is an answer.
+    """Runs git where a non-zero exit is an answer; that it was killed is none.
 
     In a session of its own: a Ctrl-C in the terminal is for us to act on, and must not
     make a git command of some evaluation fail.
@@ -147,6 +154,8 @@ def try_git(
         raise UsageError("git is not installed or not on PATH; install git 2.20 or newer") from None
     except NotADirectoryError:
         raise GitError(f"git {args[0]}: no directory {cwd}") from None
+    if -done.returncode in _ENDING:
+        raise GitKilled(f"git {args[0]} was ended by signal {-done.returncode} in {cwd}")
     if done.returncode != 0:
         require_space(done.stderr, cwd)
     return done

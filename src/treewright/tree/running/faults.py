@@ -16,6 +16,7 @@ from treewright.kernel.executors.base import WorkerLost
 from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Evaluation
+from treewright.tree.repository.git import GitKilled
 
 WORKER_LOST = "worker_lost"
 MACHINE_BUSY = "machine_busy"
@@ -101,6 +102,8 @@ def as_error(error: BaseException | None) -> EvalError:
         code, message = WORKER_LOST, str(error)
     elif isinstance(error, OSError) and error.errno in process.SHORTAGES:
         code = MACHINE_BUSY
+    elif isinstance(error, GitKilled):
+        code, message = MACHINE_BUSY, str(error)
     else:
         code = INTERNAL_ERROR
     return EvalError(code, message, retryable=True)
