@@ -12,10 +12,12 @@ from tests.premises.conftest import SMALL, written
 from treewright.kernel.errors import UsageError
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
+from treewright.lean.verdict import Verdict
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import (
     Marketplace,
     ProofRejected,
+    ProofUnchecked,
     Ticket,
     TicketStatus,
     TicketTaken,
@@ -190,6 +192,30 @@ def test_what_the_replay_check_refuses_completes_nothing(
         assert "not accepted" in (left.last_error or "")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_check_that_was_lost_rejects_no_proof(
+    tmp_path: Path, replayer: Replayer, parser: HostSession, times: int
+) -> None:
+    faults = [Verdict("lost", "the process is gone")] * times
+
+    class Unlucky:
+        def text(self, *arguments, **more):
+            return faults.pop() if faults else replayer.text(*arguments, **more)
+
+    async def run(marketplace: Marketplace) -> None:
+        ticket = await marketplace.request_lemma(GOAL)
+        await marketplace.claim_ticket(ticket, "me")
+        if times > 1:
+            with pytest.raises(ProofUnchecked, match="could not be checked"):
+                await marketplace.complete_ticket(ticket, "exact Nat.add_comm", "me")
+            assert (await marketplace.get_ticket(ticket)).last_error is None
+        done = await marketplace.complete_ticket(ticket, "exact Nat.add_comm", "me")
+        assert done.status is TicketStatus.COMPLETED
+
+    with Marketplace(tmp_path / "ledger.db", checker=Unlucky(), parser=parser) as made:
+        asyncio.run(run(made))
 
 
 def test_a_script_and_hypotheses_from_the_context(marketplace: Marketplace) -> None:

@@ -39,7 +39,14 @@ from treewright.orchestrator.types import DEFAULT_IMPORTS
 from treewright.premises import terms
 from treewright.premises.index import PremiseIndex
 
-__all__ = ["Marketplace", "ProofRejected", "Ticket", "TicketStatus", "TicketTaken"]
+__all__ = [
+    "Marketplace",
+    "ProofRejected",
+    "ProofUnchecked",
+    "Ticket",
+    "TicketStatus",
+    "TicketTaken",
+]
 
 DEFAULT_LEASE_SECONDS = 600.0
 LEAST_SIMILARITY = 0.3
@@ -63,6 +70,10 @@ class ProofRejected(TreewrightError):
             f"{next(iter(verdict.detail.splitlines()), '')}"
         )
         self.verdict = verdict
+
+
+class ProofUnchecked(TreewrightError):
+    """The replay check came to no answer, twice. Nothing is said of the proof, or kept of it."""
 
 
 class TicketTaken(TreewrightError):
@@ -220,7 +231,8 @@ class Marketplace:
 
         `proof` is a text that declares the lemma under its name, or a tactic script; with
         `script_only`, for proofs that nobody has read, nothing but a script. Raises
-        `ProofRejected`, or `TicketTaken` if somebody else holds or has completed it.
+        `ProofRejected`, `ProofUnchecked` if there was no answer, or `TicketTaken` if somebody else
+        holds or has completed it.
         """
         ticket = await self.get_ticket(ticket_id)
         self._check_holder(ticket, _named(who))
@@ -228,6 +240,13 @@ class Marketplace:
         lemma = lemma_text(ticket, given)
         script = given if script_only or not _declares(given) else None
         verdict = await asyncio.to_thread(self._check, ticket, lemma, script)
+        if verdict.is_fault:
+            verdict = await asyncio.to_thread(self._check, ticket, lemma, script)
+        if verdict.is_fault:
+            raise ProofUnchecked(
+                f"the proof of {ticket.name} could not be checked ({verdict.reason}: "
+                f"{verdict.detail}); hand it in again"
+            )
         if not verdict.proved:
             rejected = ProofRejected(ticket, verdict)
             await asyncio.to_thread(self._table.note_error, ticket_id, str(rejected), self._clock())

@@ -208,7 +208,8 @@ class Background:
                 self.announce(f"{together.file}: stopped; its new proofs are in the ledger")
                 return 0
             if not verdict.proved:
-                self.announce(f"{together.file}: the proofs do not fit together: {verdict.detail}")
+                why = "could not be checked" if verdict.is_fault else "do not fit"
+                self.announce(f"{together.file}: the proofs {why} together: {verdict.detail}")
                 return await self._keep(file, solved[:1], lean)
         self._write(file, text)
         for goal, result in solved:
