@@ -296,6 +296,27 @@ def test_a_sweep_that_stops_working_pauses_the_run(toy: ToyRepository, tmp_path)
     assert {e["status"] for e in found.values()} == {"completed"}
 
 
+def test_tests_that_stop_working_pause_the_run_and_a_candidate_that_fails_them_does_not(
+    toy: ToyRepository, tmp_path: Path
+):
+    """All failed them, and the search was over: nobody looked whether the root still passes."""
+    data = tmp_path / "data"
+    data.touch()
+    toy.write("tests.sh", f"test -e '{data}' && test ! -f x.sh\n")
+    toy.write("ideas/01_hurt.md", idea("Fail", new_file("x.sh", "true")))
+    toy.commit()
+    flags = ("--ideas-per-node", "1", "--max-depth", "2", "--sweep-config-limit", "8")
+    run_search(toy, *flags)
+    data.unlink()
+    paused = run_search(toy, "--until-done", code=1)
+    assert "paused at depth 2" in paused.err
+    assert "tests_failed" in paused.err
+    data.touch()
+    run_search(toy, "--until-done")
+    (_, error) = (e["error"] for e in evaluations(toy).values())
+    assert error["code"] == "tests_failed"
+
+
 def test_a_candidate_that_kills_the_search_is_not_tried_for_ever(toy: ToyRepository):
     toy.write("sweep.sh", "[ ! -f x.sh ] || . ./x.sh\n" + (toy.path / "sweep.sh").read_text())
     toy.write("ideas/00_help.md", idea("Kill", new_file("x.sh", 'kill -9 "$COORDINATOR"; exit 1')))

@@ -81,7 +81,7 @@ class Preflight:
         if self.config.tests is None:
             return
         done = sweep.run_tests(self.config.tests, context)
-        if done.cancelled:
+        if done.cancelled and not self._is_out_of_time():
             raise KeyboardInterrupt
         log = context.log_dir / layout.TESTS_LOG
         if not done.ok:

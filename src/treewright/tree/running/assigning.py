@@ -44,6 +44,10 @@ class Assigner(Protocol):
         """Asked before a failed sweep is put down to a candidate without peers."""
         ...
 
+    def tests_work(self) -> bool:
+        """Likewise, of failed tests."""
+        ...
+
     def word(self) -> Word:
         """What somebody who steers the run has said by now: hand out work, none for now, none."""
         ...

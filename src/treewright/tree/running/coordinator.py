@@ -70,7 +70,7 @@ class Coordinator(ABC):
     _deciding: DecidingFiles = field(init=False)
     _known: KnownResults = field(init=False)
     _requests: Requests = field(init=False)
-    _swept_at: object = field(default=None, init=False)
+    _worked_at: dict[str, object] = field(default_factory=dict, init=False)
     _owner: str = field(default="", init=False)
     _inbox: Inbox = field(init=False)
     _capacity: int = field(default=1, init=False)
@@ -271,16 +271,25 @@ class Coordinator(ABC):
 
     def sweep_works(self) -> bool:
         """Whether the sweep still does what it did when the run began."""
-        if self.manifest.dry_run or self._swept_at == self._period():
+        root, first = self.manifest.root_commit, self._expected[0]
+        return self._works("sweep", lambda preflight: preflight.check(root, first))
+
+    def tests_work(self) -> bool:
+        """Likewise of the tests."""
+        root = self.manifest.root_commit
+        return self._works("tests", lambda preflight: preflight.check_tests(root))
+
+    def _works(self, what: str, look: Callable[[Preflight], object]) -> bool:
+        """Tried on the root, within an evaluation's time; once a period if it does."""
+        if self.manifest.dry_run or self._worked_at.get(what) == self._period():
             return True
         limit = Deadline(self._fence, self.failure_rules.timeout_seconds)
-        preflight = Preflight(self.config, self._worktrees, self.owner, limit)
         try:
-            preflight.check(self.manifest.root_commit, self._expected[0])
+            look(Preflight(self.config, self._worktrees, self.owner, limit))
         except SweepError as error:
             _log.warning("%s", error)
             return False
-        self._swept_at = self._period()
+        self._worked_at[what] = self._period()
         return True
 
     def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:

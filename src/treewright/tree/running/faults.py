@@ -43,6 +43,9 @@ UNCLEAR = frozenset(
 OF_THE_SWEEP = frozenset({"sweep_failed", "sweep_timeout", "eval_timeout"})
 """The candidate's doing if the sweep works on the root, an outage if it does not."""
 
+OF_THE_TESTS = frozenset({"tests_failed", "tests_timeout", "eval_timeout"})
+"""Likewise, if the tests pass on the root."""
+
 MOST_PAUSES = 3
 """So often an evaluation may pause a run whose other evaluations get through."""
 

@@ -22,7 +22,13 @@ from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
 from treewright.tree.running.assigning import Assigner
 from treewright.tree.running.failure_rules import FORGIVEN, TIMES_FORGIVEN, FailureRules
-from treewright.tree.running.faults import MOST_PAUSES, OF_THE_SWEEP, OUTAGES, UNCLEAR
+from treewright.tree.running.faults import (
+    MOST_PAUSES,
+    OF_THE_SWEEP,
+    OF_THE_TESTS,
+    OUTAGES,
+    UNCLEAR,
+)
 from treewright.tree.running.queueing import Queue
 
 _STOPPING = (StorageError, LeaseLost, UsageError)
@@ -93,7 +99,7 @@ class Settling:
         if isinstance(done.error, TreewrightError):
             raise done.error
         if error is not None and self._may_be_outage(error):
-            self._outages += error.code in OUTAGES or error.code in OF_THE_SWEEP
+            self._outages += error.code in OUTAGES | OF_THE_SWEEP | OF_THE_TESTS
             self._held[eval_id] = (request, outcome, done.worker)
             self.assigner.held(eval_id, outcome)
             return self._strictly(eval_id, error)
@@ -158,13 +164,19 @@ class Settling:
 
     def _may_be_outage(self, error: EvalError) -> bool:
         """Asked once it will not be tried again by itself."""
-        if error.code in OF_THE_SWEEP:
-            return not self._others_got_through() and not self.assigner.sweep_works()
+        if error.code in OF_THE_SWEEP | OF_THE_TESTS:
+            return not (self._others_got_through() or self._works(error.code))
         if error.code in OUTAGES:
             return True
         if error.code not in UNCLEAR:
             return False
         return self.assigner.has_barrier or not self._others_got_through()
+
+    def _works(self, code: str) -> bool:
+        """Whether what failed there does what it did when the run began."""
+        if code in OF_THE_SWEEP and not self.assigner.sweep_works():
+            return False
+        return code not in OF_THE_TESTS or self.assigner.tests_work()
 
     def held(self) -> str | None:
         """Decides about what was held once all others are through: a verdict, or a pause."""
