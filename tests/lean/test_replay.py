@@ -207,6 +207,21 @@ def test_what_is_left_open_under_any_name_is_a_target(replayer: Replayer) -> Non
     assert replayer.text(original, candidate, ["t"]).proved
 
 
+def test_sorries_side_by_side_do_not_hide_what_another_declaration_has(
+    replayer: Replayer,
+) -> None:
+    original = (
+        "theorem t : 1 = 1 := by\n  sorry\n"
+        "theorem u : 2 = 2 := by\n  have h : 3 = 3 := by sorry\n  sorry\n"
+    )
+    candidate = original.replace("sorry", "rfl", 1)
+    assert replayer.text(original, candidate, ["t"]).proved
+    assert replayer.text(original, candidate, ["u"]).reason == "sorry"
+    half = candidate.replace("sorry", "rfl", 1)
+    assert replayer.text(original, half, ["t"]).proved
+    assert replayer.text(original, half, ["u"]).reason == "sorry"
+
+
 def test_a_lost_process_is_a_fault_and_the_next_check_has_another(home: LeanHome) -> None:
     with Replayer(home) as own:
         assert own.theorem("1 = 1", "rfl").proved
@@ -241,6 +256,10 @@ def test_a_process_that_has_grown_is_ended_and_the_next_check_has_another(
         (b"by sorry\n", b"by simp; sorry\n", ((2, 15),)),
         (b"a sorry\nb sorry\n", b"a\n  x\nb sorry\n", ((1, 6),)),
         (b"a sorry\nb sorry\n", b"a\n  x\nb\n  y\n", ((1, 6), (7, 12))),
+        # Sorries with little or nothing between them, of which some are left as they were.
+        (b"a sorry\nb\n sorry\n sorry\n", b"a x\nb\n sorry\n sorry\n", ((2, 3),)),
+        (b"a\n by sorry\n sorry\n", b"a\n by x\n sorry\n", ((6, 7),)),
+        (b"a\n. sorry\n. sorry\n", b"a\n. x\n  . y\n. sorry\n", ((4, 11),)),
         (b"a\nb\n", b"a\n", ((2, 2),)),
         (b"a\nb\nc\nd\n", b"A\nb\nc\nD\nE\n", ((0, 1), (6, 9))),
         (b"", b"new\n", ((0, 4),)),

@@ -21,8 +21,26 @@ def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]
     Everything outside them stands in the original too, in the same order.
     """
     filled = _filled(original, candidate)
-    if filled is not None:
-        return filled
+    if filled is None:
+        return _by_lines(original, candidate)
+    if _has_hole(candidate, filled) and _holes(candidate) < _holes(original):
+        # Where little or nothing stands between two sorries, the first place that fits may be
+        # the wrong one, and a sorry that nobody filled looks like a part of what was written.
+        lines = _by_lines(original, candidate)
+        return filled if _has_hole(candidate, lines) else lines
+    return filled
+
+
+def _holes(text: bytes) -> int:
+    return sum(1 for _ in _HOLE.finditer(text))
+
+
+def _has_hole(candidate: bytes, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(_HOLE.search(candidate, *stretch) for stretch in ranges)
+
+
+def _by_lines(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
+    """What differs line by line, where sorries are not all that differs."""
     old = original.splitlines(keepends=True)
     new = candidate.splitlines(keepends=True)
     head = _common(old, new)
