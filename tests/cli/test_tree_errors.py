@@ -53,6 +53,8 @@ def refused(toy: ToyRepository | Path, *flags: str) -> str:
         (("--report-only", "--tree-run-id", "none"), "2: no tree run at "),
         (("--validate-only", "--tree-run-id", "none"), "2: no tree run at "),
         (("--report-only", "--tree-run-id", "a/b"), "2: run id 'a/b' is not usable"),
+        (("--extend", *DRY), "2: --extend goes on with a run: name it with --tree-run-id"),
+        (("--extend", "--tree-run-id", "nihgt", *DRY), "2: no tree run at "),
         (("--sweep-config-limit", "99"), "2: "),
     ],
 )

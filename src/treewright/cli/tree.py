@@ -212,6 +212,8 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.tree.running.parallel import Parallelism
     from treewright.tree.running.runner import RunRequest, open_run, search
 
+    if flags["extend"]:
+        _check_that_it_exists(flags)
     request = RunRequest(
         repo=flags["repo"],
         run_id=flags["tree_run_id"],
@@ -297,6 +299,21 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
     _print_json(found.document)
     if found.findings:
         sys.exit(EXIT_FINDINGS)
+
+
+def _check_that_it_exists(flags: dict[str, Any]) -> None:
+    """A name that was mistyped must not start, and pay for, a search of its own."""
+    from treewright.tree.records import store
+    from treewright.tree.running.runner import locate
+
+    if flags["tree_run_id"] is None:
+        raise UsageError("--extend goes on with a run: name it with --tree-run-id")
+    _, run_dir = locate(flags["repo"], flags["tree_run_id"])
+    if not store.exists(run_dir):
+        raise UsageError(
+            f"no tree run at {run_dir} to extend; check --tree-run-id and --repo, or leave "
+            "--extend out to start it"
+        )
 
 
 def _refuse_other_flags(ctx: click.Context) -> None:
