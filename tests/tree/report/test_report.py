@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,8 +11,10 @@ import pytest
 
 from tests.tree.report.sample import GOLDEN, NASTY, Sample, golden_files, large, small
 from tests.tree.runs import RUN_ID, make_target, search
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
+from treewright.tree.records.model import Manifest
 from treewright.tree.report import write_report
+from treewright.tree.report.facts import Facts
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.runner import RunRequest, open_run
 
@@ -25,6 +28,46 @@ def test_golden_files() -> None:
         assert text == (GOLDEN / name).read_text(), (
             f"{name}: if meant, python -m tests.tree.report.sample"
         )
+
+
+def with_metrics(run_dir: Path, manifest: Manifest, *others: dict[str, object]) -> str:
+    """The report's first lines, if the best node was measured by these metrics too."""
+    best = Facts.of(run_dir, manifest)
+    evaluation = best.origin(best.best)
+    assert evaluation is not None
+    path = run_dir / layout.summary(evaluation.experiment_dir)
+    document = json.loads(path.read_text())
+    document["scoring_summary"]["root_relative"]["metrics"] += others
+    path.write_text(json.dumps(document))
+    return write_report(run_dir, manifest).read_text().partition("## ")[0]
+
+
+def test_the_first_lines_say_what_the_best_costs_in_other_metrics(tmp_path: Path) -> None:
+    size = {"name": "bytes", "direction": "minimize", "primary": False, "verdict": "regressed"}
+    size |= {"baseline_mean": 140.5, "candidate_mean": 447.0}
+    accuracy = {"name": "acc", "direction": "maximize", "primary": False, "verdict": "unchanged"}
+    accuracy |= {"baseline_mean": 0.5, "candidate_mean": 0.51}
+    unknown = {"name": "other", "baseline_mean": None, "candidate_mean": None}
+    assert (
+        "\nBeside it, `bytes` went from 140.5 to 447 (lower is better: worse), "
+        "`acc` went from 0.5 to 0.51 (higher is better: no clear difference).\n"
+    ) in with_metrics(tmp_path, small(tmp_path), size, accuracy, unknown)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({}, "over pairs of the same config."),
+        ({"repeats": 5}, "over 5 repeats of the sweep."),
+        ({"deterministic": True}, "compared exactly, so its interval has no width."),
+    ],
+)
+def test_the_first_lines_say_what_intervals_are_made_of(
+    tmp_path: Path, setting: dict[str, object], words: str
+) -> None:
+    manifest = small(tmp_path)
+    manifest.agent_config["metrics"][0] |= setting
+    assert words in with_metrics(tmp_path, manifest)
 
 
 def test_hostile_titles_break_neither_tables_nor_html(tmp_path: Path) -> None:

@@ -62,15 +62,20 @@ class Facts:
 
     def primary_means(self, node: Node) -> tuple[float, float] | None:
         """The primary metric's mean at the root and at the node, from its summary.json."""
-        evaluation = self.origin(node)
-        if evaluation is None:
-            return None
-        document = summary.read(self.run_dir / layout.summary(evaluation.experiment_dir)) or {}
-        scores = document.get("scoring_summary", {})
-        for metric in scores.get("root_relative", {}).get("metrics", []):
-            if metric.get("primary") and metric.get("baseline_mean") is not None:
+        for metric in self.against_the_root(node):
+            if metric.get("primary"):
                 return metric["baseline_mean"], metric["candidate_mean"]
         return None
+
+    def against_the_root(self, node: Node) -> list[dict[str, Any]]:
+        """Each metric of the node's summary.json that was compared; none of the root."""
+        evaluation = self.origin(node)
+        if evaluation is None:
+            return []
+        document = summary.read(self.run_dir / layout.summary(evaluation.experiment_dir)) or {}
+        scores = document.get("scoring_summary", {})
+        metrics = scores.get("root_relative", {}).get("metrics", [])
+        return [metric for metric in metrics if metric.get("baseline_mean") is not None]
 
 
 def lineage(manifest: Manifest, node: Node) -> list[Node]:

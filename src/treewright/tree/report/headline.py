@@ -19,7 +19,10 @@ def section(facts: Facts) -> str:
         lines += ["**Dry run: all measurements are simulated.**", ""]
     if manifest.baseline_doubt is not None:
         lines += [f"**Stale baseline:** {escape(manifest.baseline_doubt)}.", ""]
-    lines += [_result(facts), "", _progress(facts)]
+    lines += [_result(facts), ""]
+    if others := _others(facts):
+        lines += [others, ""]
+    lines += [_progress(facts)]
     if facts.best.parent_node_id is not None and facts.best.ref is not None:
         branch = facts.best.ref.removeprefix("refs/heads/")
         lines += ["", "To look at the best code:", "", f"    git checkout --detach {branch}"]
@@ -51,8 +54,38 @@ def _result(facts: Facts) -> str:
     return (
         f"**{change}**, by {chain}: node {code(best.node_id)} at depth {best.depth}. "
         f"Its root-relative score is {numbers.percent(found.score)}. "
-        "Intervals are 95 %, over pairs of the same config."
+        f"{_intervals(facts)}"
     )
+
+
+def _intervals(facts: Facts) -> str:
+    """What they are made of, which the metric says of itself."""
+    if facts.primary.get("deterministic"):
+        return "It is deterministic and compared exactly, so its interval has no width."
+    if facts.primary.get("repeats"):
+        return f"Intervals are 95 %, over {facts.primary['repeats']} repeats of the sweep."
+    return "Intervals are 95 %, over pairs of the same config."
+
+
+_VERDICTS = {"improved": "better", "regressed": "worse", "unchanged": "no clear difference"}
+
+
+def _others(facts: Facts) -> str:
+    """What the best code costs, or brings, in the metrics that do not rank."""
+    parts = []
+    for metric in facts.against_the_root(facts.best):
+        if metric.get("primary"):
+            continue
+        before, after = (
+            numbers.value(metric[mean]) for mean in ("baseline_mean", "candidate_mean")
+        )
+        direction = "lower" if metric.get("direction") == "minimize" else "higher"
+        verdict = metric.get("verdict", "unknown")
+        parts.append(
+            f"{code(metric['name'])} went from {before} to {after} "
+            f"({direction} is better: {_VERDICTS.get(verdict, verdict)})"
+        )
+    return f"Beside it, {', '.join(parts)}." if parts else ""
 
 
 def _progress(facts: Facts) -> str:
