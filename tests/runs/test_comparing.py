@@ -50,6 +50,22 @@ def test_two_searches_of_one_repository(treewright, two_runs: ToyRepository) -> 
     assert heldout["difference"] > 0
 
 
+def test_what_a_dry_run_made_up_is_not_compared_with_what_was_measured(
+    two_runs: ToyRepository, tmp_path: Path
+) -> None:
+    one = two_runs.run_dir("one")
+    dry = tmp_path / "rehearsal"
+    shutil.copytree(one, dry)
+    (dry / "manifest.json").unlink()
+    events = (dry / "events.jsonl").read_text()
+    assert '"dry_run":false' in events
+    (dry / "events.jsonl").write_text(events.replace('"dry_run":false', '"dry_run":true'))
+    compared = package.compare(one, dry)
+    assert compared.differences == ()
+    name = compared.runs[1].name
+    assert compared.notes == (f"{name} is a dry run: its scores are made up",)
+
+
 def test_the_difference_is_the_one_of_the_kept_files(
     two_runs: ToyRepository, tmp_path: Path
 ) -> None:

@@ -44,6 +44,10 @@ def _commits(
     names: tuple[str, str], run: TreeRun, first: TreeRun, notes: list[str]
 ) -> list[Difference]:
     """The best commits of two runs, metric by metric, on the configs that both were swept on."""
+    made_up = [n for n, one in zip(names, (run, first), strict=True) if one.manifest.dry_run]
+    notes += [f"{name} is a dry run: its scores are made up" for name in made_up]
+    if len(made_up) == 1:
+        return []  # what was made up is neither better nor worse than what was measured
     if run.manifest.root_commit != first.manifest.root_commit:
         notes.append(
             f"{names[0]} and {names[1]} began from different commits: their scores are against "
