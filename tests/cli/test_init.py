@@ -63,6 +63,8 @@ def test_python_package_in_src_is_imported_from_the_candidate(tmp_path: Path) ->
     ]
     assert {"tests", "scripts/sweep.py", "pyproject.toml"} <= set(config.protected_paths)
     assert tunable_files(config) == ["src/pkg/**/*.py"]
+    text = (repo / "treewright.toml").read_text()
+    assert "# (in the column's own unit). The primary metric ranks candidates; weights say" in text
 
 
 def tunable_files(config: configuration.Config) -> list[str]:

@@ -124,7 +124,8 @@ def _metrics(found: Survey) -> str:
     return f"""\
 # Numeric columns of the results. Exactly one is primary. A change counts if the 95 %
 # interval of the paired differences excludes zero and their mean exceeds the tolerance
-# (in the column's own unit); weights make the score that ranks candidates.
+# (in the column's own unit). The primary metric ranks candidates; weights say whether what the
+# others lose outweighs what it gains, and break ties.
 # A number that is the same whenever it is measured: deterministic = true. One that depends on
 # what else the machine does, such as a time: repeats = 3 sweeps candidate and parent in turns.
 {note}
