@@ -62,6 +62,14 @@ def test_what_is_queued_is_certain() -> None:
     assert 0 <= found.hours[0] < found.hours[1]
 
 
+def test_what_a_decided_depth_could_have_had_does_not_come() -> None:
+    """Depth 1 found three ideas of eight; the last depth has two nodes at most, with eight each."""
+    run = measured([60, 60, 60], max_depth=2, beam_width=1, elites=1, current_depth=1)
+    found = forecast.forecast(run, 1)
+    assert found is not None
+    assert found.evaluations == (0, 16)
+
+
 def test_before_there_are_two_an_earlier_run_is_asked(tmp_path: Path) -> None:
     """The newest real one that has something to tell."""
     earlier = {

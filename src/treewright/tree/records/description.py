@@ -85,13 +85,16 @@ def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
 
 
 def most_evaluations(manifest: Manifest) -> int:
-    """How many evaluations a run of this shape makes if every frontier is full."""
+    """How many evaluations a run of this shape makes if every frontier is full. Depths that are
+    decided have those that they had."""
     if manifest.steady is not None and manifest.max_total_idea_evals is not None:
         return manifest.max_total_idea_evals
-    first = manifest.ideas_per_node
+    decided = manifest.current_depth
+    made = sum(one.depth <= decided for one in manifest.evaluations.values())
+    first = 0 if decided else manifest.ideas_per_node
     elites = DEFAULT_ELITES if isinstance(manifest.elites, Unset) else manifest.elites
-    later = manifest.ideas_per_node * (manifest.beam_width + elites) * (manifest.max_depth - 1)
-    total = first + later
+    each = manifest.ideas_per_node * (manifest.beam_width + elites)
+    total = made + first + each * (manifest.max_depth - max(decided, 1))
     limit = manifest.max_total_idea_evals
     return total if limit is None else min(total, limit)
 
