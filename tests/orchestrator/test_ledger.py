@@ -279,3 +279,14 @@ def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None
     with Ledger(path) as ledger:
         assert ledger.query("SELECT COUNT(*) FROM attempts")[0][0] == 200
         assert ledger.arms()["", MICRO].trials == 200
+
+
+def test_a_new_ledger_of_a_project_is_hidden_from_git(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    with Ledger(tmp_path / ".treewright" / "ledger.db"):
+        pass
+    status = ["git", "status", "--short"]
+    assert subprocess.run(status, cwd=tmp_path, check=True, capture_output=True).stdout == b""
+    with Ledger(tmp_path / "elsewhere" / "ledger.db"):
+        pass
+    assert not (tmp_path / "elsewhere" / ".gitignore").exists()

@@ -10,9 +10,8 @@ import msgspec
 from treewright.ci.findings import Findings
 from treewright.ci.summary import summary
 from treewright.kernel import atomic
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.rundir import STATE_DIR, hide_from_git
 from treewright.mcts.layout import PATCH
-from treewright.mcts.run import hide_from_git
 
 DIRECTORY = Path(STATE_DIR) / "ci"
 SUMMARY = "summary.md"

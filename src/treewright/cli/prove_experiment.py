@@ -17,10 +17,9 @@ from treewright.cli.hosts import opened_host
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
-from treewright.kernel.rundir import STATE_DIR, validate_run_id
+from treewright.kernel.rundir import STATE_DIR, hide_from_git, validate_run_id
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
-from treewright.mcts.run import hide_from_git
 
 EXPERIMENTS = Path(STATE_DIR) / EXPERIMENTS_DIR
 

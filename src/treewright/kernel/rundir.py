@@ -70,3 +70,11 @@ def prepare(path: Path) -> None:
     atomic.make_directory(path)
     if not os.access(path, os.W_OK):
         raise UsageError(f"run directory {path} is not writable; fix its permissions and retry")
+
+
+def hide_from_git(runs: Path) -> None:
+    """Makes a directory whose `.gitignore` hides it, without a change to the user's files."""
+    atomic.make_directory(runs)
+    ignore = runs / ".gitignore"
+    if not ignore.exists():
+        atomic.write_bytes(ignore, b"*\n")

@@ -14,7 +14,13 @@ from treewright.kernel import atomic, journal
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
-from treewright.kernel.rundir import RunEnvironment, new_run_id, prepare, validate_run_id
+from treewright.kernel.rundir import (
+    RunEnvironment,
+    hide_from_git,
+    new_run_id,
+    prepare,
+    validate_run_id,
+)
 from treewright.lean.sorries import patch_of
 from treewright.lean.verdict import FAULTS
 from treewright.mcts import layout
@@ -236,11 +242,3 @@ def read_result(directory: Path) -> RunResult | None:
 def write_result(directory: Path, result: RunResult) -> None:
     data = msgspec.json.format(msgspec.json.encode(result), indent=2)
     atomic.write_bytes(directory / layout.RESULT, data + b"\n")
-
-
-def hide_from_git(runs: Path) -> None:
-    """Makes a directory whose `.gitignore` hides it, without a change to the user's files."""
-    atomic.make_directory(runs)
-    ignore = runs / ".gitignore"
-    if not ignore.exists():
-        atomic.write_bytes(ignore, b"*\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from treewright.kernel import database
 from treewright.kernel.database import DEFAULT_WAIT_SECONDS, Schema
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.rundir import STATE_DIR, hide_from_git
 from treewright.orchestrator.ledger import migrations
 
 LEDGER = "ledger.db"
@@ -24,6 +24,8 @@ def schema() -> Schema:
 
 def open_ledger(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlite3.Connection:
     """A connection to an up-to-date ledger; every commit survives a power cut."""
+    if path.parent.name == STATE_DIR and not path.exists():
+        hide_from_git(path.parent)  # `git add --all` in the project must not take it along
     return database.open_database(path, schema(), wait_seconds)
 
 
