@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lean.conftest import state
+from tests.lean.endless import SLOW
 from tests.waiting import cpu_seconds, until
 from treewright.lean import backend
 from treewright.lean.host_session import HostSession
@@ -26,10 +27,6 @@ from treewright.lean.types import (
 from treewright.lean.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-session")
-
-SLOW = (
-    "set_option maxHeartbeats 0 in\nset_option maxRecDepth 100000 in\nrepeat (first | skip | rfl)"
-)
 
 
 def test_it_is_a_lean_session(lean: HostSession) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lean.test_session import SLOW
+from tests.lean.endless import SLOW
 from tests.mcp_server.agent import Agent, Failed
 from treewright.lean.certificate import digest
 

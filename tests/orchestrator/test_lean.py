@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.lean.endless import SLOW
 from tests.orchestrator.fakes import FakeWorker
+from tests.waiting import cpu_seconds
 from treewright.lean import async_session
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.orchestrator.config import OrchestratorConfig
@@ -20,18 +22,6 @@ from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
-
-
-def slow() -> str:
-    """A tactic that takes long and stays shallow: loops in loops, whose bodies are tried in vain.
-    One that only recurses ends by itself within a second, when Lean's stack is used up."""
-    body = "skip"
-    for _ in range(6):
-        body = f"(iterate 60 (first | ({body}; fail) | skip))"
-    return f"set_option maxHeartbeats 0 in\nset_option maxRecDepth 100000 in\n{body}"
-
-
-SLOW = slow()
 CONFIG = OrchestratorConfig(timeouts={StrategyType.MICRO: 300.0})
 
 
@@ -75,7 +65,29 @@ def test_goals_of_every_form_are_proved_and_wrong_ones_are_not(
     assert "Lean does not take the goal" in str(results[len(good) + 1].error)
     (row,) = ledger.query("SELECT * FROM attempts WHERE goal_id = 'plain'")
     assert row["success"] == 1
-    assert row["cpu_seconds"] > 0
+
+
+class Costly(LeanWorker):
+    """Works until the system has counted what Lean used: it does in hundredths of a second, and a
+    Lean that is warm proves much in one."""
+
+    strategy = StrategyType.SEARCH
+
+    async def close_hole(
+        self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
+    ) -> tuple[str, ...]:
+        assert session.pid is not None
+        before = cpu_seconds(session.pid)
+        while cpu_seconds(session.pid) == before:
+            await session.run_tactic(hole.states[0], "intro n; simp")
+        return ("intro n", "simp")
+
+
+def test_what_lean_used_for_an_attempt_is_known(lean_access: LeanAccess, ledger: Ledger) -> None:
+    goal = Goal(id="g", text="∀ n : Nat, n + 0 = n")
+    (result,) = solve(lean_access, ledger, goal, workers=[Costly(lean_access)])
+    assert result.success, result
+    assert ledger.query("SELECT cpu_seconds FROM attempts")[0]["cpu_seconds"] > 0
 
 
 def test_a_declaration_with_several_sorries_is_proved_as_a_whole(

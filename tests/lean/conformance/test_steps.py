@@ -6,13 +6,9 @@ import threading
 import time
 
 from tests.lean.conftest import state
+from tests.lean.endless import SLOW
 from treewright.lean.host_session import HostSession
 from treewright.lean.types import Cancelled, ProofState, TacticError, Timeout
-
-_SPIN = (
-    "set_option maxRecDepth 1000000 in set_option maxHeartbeats 0 in "
-    "(repeat (first | (have : True := trivial; clear this) | skip))"
-)
 
 
 def test_a_goal_is_data(session: HostSession) -> None:
@@ -109,7 +105,7 @@ def test_leans_own_limits_are_told_from_the_clock(session: HostSession) -> None:
 def test_a_limit_ends_the_step_and_not_the_session(session: HostSession) -> None:
     opened = state(session.start("∀ n : Nat, n = n"))
     begun = time.monotonic()
-    result = session.run_tactic(opened, _SPIN, 0.5)
+    result = session.run_tactic(opened, SLOW, 0.5)
     assert isinstance(result, Timeout), result
     assert time.monotonic() - begun < 60
     assert session.alive
@@ -127,7 +123,7 @@ def test_a_step_can_be_cancelled_from_another_thread(session: HostSession) -> No
     thread = threading.Thread(target=cancel)
     thread.start()
     try:
-        result = session.run_tactic(opened, _SPIN, 60)
+        result = session.run_tactic(opened, SLOW, 60)
     finally:
         done.set()
         thread.join()

@@ -1,0 +1,16 @@
+"""A step that does not end by itself while anybody is there to see it."""
+
+from __future__ import annotations
+
+
+def _nested() -> str:
+    """Loops in loops, whose bodies are tried in vain: that takes long and stays shallow. What only
+    recurses ends in less than a second of a quick machine, when Lean's stack is used up, and Lean
+    with it."""
+    body = "skip"
+    for _ in range(6):
+        body = f"(iterate 60 (first | ({body}; fail) | skip))"
+    return body
+
+
+SLOW = f"set_option maxHeartbeats 0 in\nset_option maxRecDepth 100000 in\n{_nested()}"
