@@ -33,7 +33,12 @@ MICRO = StrategyType.MICRO
 CONFIG = OrchestratorConfig(
     cpu_target=1000.0, lean_sessions=1, strategies=(MICRO,), timeouts={MICRO: 300.0}, reuse=False
 )
-GOALS = {"a": "∀ n : Nat, n + 0 = n", "b": "1 = 2", "c": "∀ p q : Prop, p ∧ q → q ∧ p"}
+GOALS = {
+    "a": "∀ a b c d e : Fin 4, a + b + c + d + e = e + d + c + b + a",
+    "b": "(List.range 200).foldl (· + ·) 0 = 19901",
+    "c": "∀ p q r s t u : Prop, (p ∧ q) ∧ (r ∧ s) ∧ (t ∧ u) → ((u ∧ t) ∧ (s ∧ r)) ∧ (q ∧ p)",
+}
+"""Each takes Lean many hundredths of a second, in which the system counts, also when it is warm."""
 TRIALS = """
 SELECT goal_id, goal_hash, strategy, status, tactics, budget, toolchain, error
 FROM attempts WHERE status != 'unavailable' ORDER BY goal_id
