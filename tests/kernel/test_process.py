@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.waiting import gone, until
+from tests.waiting import HeldClock, gone, said, until
 from treewright.kernel import process, proctree
 from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.errors import LeaseLost
@@ -50,7 +51,12 @@ def run(command, tmp_path: Path, **options) -> process.ProcessResult:
 
 
 def pid_in(path: Path) -> int:
-    return int(until(lambda: path.exists() and path.read_text(), what=f"{path} is written"))
+    return int(until(lambda: said(path), what=f"{path} is written"))
+
+
+def limited_once(happened: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command's time limit begins when that is so."""
+    monkeypatch.setattr(process, "time", HeldClock(happened))
 
 
 def test_output_and_exit_code(tmp_path: Path) -> None:
@@ -135,7 +141,10 @@ def test_a_machine_without_a_process_to_spare_is_no_answer(
         run("true", tmp_path)
 
 
-def test_a_hanging_command_is_ended_at_its_time_limit(tmp_path: Path, owner: str) -> None:
+def test_a_hanging_command_is_ended_at_its_time_limit(
+    tmp_path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited_once(lambda: said(tmp_path / "log"), monkeypatch)
     started = time.monotonic()
     done = run("echo before; sleep 600", tmp_path, timeout=0.3, owner=owner)
     assert done.timed_out
@@ -147,12 +156,13 @@ def test_a_hanging_command_is_ended_at_its_time_limit(tmp_path: Path, owner: str
 
 
 def test_the_time_limit_ends_descendants_that_ignore_signals_and_changed_session(
-    tmp_path: Path, owner: str
+    tmp_path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid_file = tmp_path / "pid"
+    limited_once(lambda: said(pid_file), monkeypatch)
     done = run(
         [sys.executable, "-c", STUBBORN, str(pid_file)],
-        tmp_path, timeout=3, grace_seconds=0.2, owner=owner,
+        tmp_path, timeout=0.3, grace_seconds=0.2, owner=owner,
     )  # fmt: skip
     assert done.timed_out
     assert gone(pid_in(pid_file))
@@ -203,16 +213,19 @@ def test_cancelling_ends_the_command(tmp_path: Path, owner: str) -> None:
     thread.start()
     pid = pid_in(tmp_path / "pid")
     cancel.set()
-    thread.join(20)
+    thread.join(200)
     assert done[0].cancelled
     assert not done[0].ok
     assert gone(pid)
     assert proctree.marked(owner, prefix=True) == []
 
 
-def test_a_polite_command_may_finish_in_the_grace_period(tmp_path: Path) -> None:
+def test_a_polite_command_may_finish_in_the_grace_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = "trap 'echo saved; exit 0' TERM; echo up > up; while :; do sleep 0.05; done"
-    done = run(script, tmp_path, timeout=1, grace_seconds=600)
+    limited_once((tmp_path / "up").exists, monkeypatch)
+    done = run(script, tmp_path, timeout=0.3, grace_seconds=600)
     assert done.timed_out
     assert (tmp_path / "log").read_text().endswith("saved\n")
     assert done.seconds < 200

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import gone
+from tests.waiting import HeldClock, gone, said
+from treewright.kernel import process
 from treewright.llm.usage import Usage
 from treewright.tree.agents import cli_output
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
@@ -77,14 +78,15 @@ def test_failure_names_code_last_words_and_log(worktree: Path):
     assert "working" in caught.value.log.read_text()
 
 
-def test_timeout_ends_the_agent_and_its_children(worktree: Path):
+def test_timeout_ends_the_agent_and_its_children(worktree: Path, monkeypatch):
     code = (
         "import subprocess, sys, time\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "open('pid', 'w').write(str(child.pid)); time.sleep(60)"
     )
+    monkeypatch.setattr(process, "time", HeldClock(lambda: said(worktree / "pid")))
     with pytest.raises(AgentFailure, match="time limit") as caught:
-        ask(worktree, python(code, timeout_seconds=1.0))
+        ask(worktree, python(code, timeout_seconds=0.3))
     assert caught.value.code == "agent_timeout"
     assert caught.value.retryable
     pid = int((worktree / "pid").read_text())
