@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from treewright.kernel import deadline as deadlines
 from treewright.kernel.deadline import Deadline
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating.known_results import KnownResults
@@ -28,12 +30,38 @@ def waiting(known: KnownResults, deadline: Deadline) -> threading.Thread:
     return thread
 
 
-def test_a_time_limit_does_not_end_the_wait_for_another_one(known: KnownResults) -> None:
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Noticed(Deadline):
+    """One that tells when somebody begins to wait."""
+
+    def __init__(self, cancel: threading.Event, seconds: float) -> None:
+        super().__init__(cancel, seconds)
+        self.waits = threading.Event()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[threading.Event]:
+        with super().paused() as cancel:
+            self.waits.set()
+            yield cancel
+
+
+def test_a_time_limit_does_not_end_the_wait_for_another_one(
+    known: KnownResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behind two that fail one after the other it takes longer than an evaluation may."""
-    deadline = Deadline(threading.Event(), 0.2)
+    clock = Clock()
+    monkeypatch.setattr(deadlines, "time", clock)
+    deadline = Noticed(threading.Event(), 60.0)
     thread = waiting(known, deadline)
-    while not deadline.passed:
-        time.sleep(0.01)
+    assert deadline.waits.wait(60)
+    clock.now += 1000.0
+    assert deadline.passed
     thread.join(0.5)
     assert thread.is_alive(), "it would measure beside the other one"
     known.over("e000001")
