@@ -55,14 +55,16 @@ class StandIn:
 
 
 @contextlib.contextmanager
-def stand_in(*steps: Step) -> Iterator[StandIn]:
-    """A server that gives the steps in order, the last one again and again.
+def stand_in(*steps: Step, meeting: int = 1) -> Iterator[StandIn]:
+    """A server that gives the steps in order, the last one again and again. Nobody is answered
+    before so many as are `meeting` have been under way at once.
 
     No real endpoint can be made to answer 429, drop a connection or send garbage when
     a test needs it; only these cases use it.
     """
     seen = StandIn("", [], [], [])
     stopping = threading.Event()
+    met = threading.Event()
     counting = threading.Lock()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -75,6 +77,9 @@ def stand_in(*steps: Step) -> Iterator[StandIn]:
             with counting:
                 seen.under_way += 1
                 seen.most_under_way = max(seen.most_under_way, seen.under_way)
+                if seen.most_under_way >= meeting:
+                    met.set()
+            met.wait()
             stopping.wait(step.delay)
             with counting:
                 seen.under_way -= 1
@@ -101,6 +106,7 @@ def stand_in(*steps: Step) -> Iterator[StandIn]:
     try:
         yield seen
     finally:
+        met.set()
         stopping.set()
         server.shutdown()
         thread.join()
