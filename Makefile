@@ -72,10 +72,11 @@ test: style
 all-tests: install
 	$(PYTEST)
 
-# Three times in a row while other processes use every core; for whoever touches concurrency.
+# Three times in a row while other processes use every core, with examples that no run had before;
+# for whoever touches concurrency.
 test-stress: lint
 	for turn in 1 2 3; do \
-	  $(BIN)/python -m tests.busy $(PYTEST) || exit 1; done
+	  $(BIN)/python -m tests.busy $(PYTEST) --hypothesis-profile=anew || exit 1; done
 
 bench: install
 	$(BIN)/python -m benchmarks
