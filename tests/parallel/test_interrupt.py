@@ -94,7 +94,7 @@ def test_ctrl_c_leaves_nothing_running_and_the_run_goes_on(
     assert rest.strip().splitlines()[-1] == (
         "treewright: interrupted; run the same command again to continue"
     )
-    eventually(lambda: not left_of(toy, search_run.pid), "nothing is left", 10)
+    eventually(lambda: not left_of(toy, search_run.pid), "nothing is left")
     assert not [e for e in events(toy.run_dir("run")) if e["type"] == "failed"]
     if times == 1:
         requeued = [e for e in events(toy.run_dir("run")) if e["type"] == "requeued"]
@@ -117,4 +117,4 @@ def test_a_local_cluster_ends_with_its_killed_coordinator(toy, tmp_path):
         eventually(lambda: len(list(gate.glob("pid-*"))) == 2, "two sweeps run")
         assert len(left_of(toy, search_run.pid)) > 3
         search_run.kill()
-    eventually(lambda: not left_of(toy, search_run.pid), "workers and sweeps are gone", 30)
+    eventually(lambda: not left_of(toy, search_run.pid), "workers and sweeps are gone")

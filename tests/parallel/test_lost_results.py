@@ -43,7 +43,7 @@ def test_a_result_lost_with_its_worker_is_a_lost_worker_and_is_not_made_again(
         (Path(place) / str(os.getpid())).touch()
         return b"made", name, os.getpid()
 
-    with distributed.Client(machines.address, timeout=20) as client:
+    with distributed.Client(machines.address, timeout=120) as client:
         executor: dask.DaskExecutor[str, bytes] = dask.DaskExecutor(client, 2)
         executor.submit("first", work, "mark-1", str(begun))
         done = executor.next_done(30)

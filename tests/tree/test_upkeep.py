@@ -176,10 +176,10 @@ def tell(line):
 watchdog._tell = tell
 place = pathlib.Path(tempfile.mkdtemp())
 try:
-    process.run("sleep 600", cwd=place, log_path=place / "log", owner="unguarded-test")
+    process.run("sleep 600", cwd=place, log_path=place / "log", owner=f"unguarded-{os.getpid()}")
 except OSError as error:
     assert error.errno == errno.EAGAIN
-    print(len(proctree.marked("unguarded-test:", prefix=True)))
+    print(len(proctree.marked(f"unguarded-{os.getpid()}:", prefix=True)))
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
