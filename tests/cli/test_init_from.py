@@ -288,6 +288,20 @@ def test_blocks() -> None:
     assert not blocks.has_block("# EVOLVE-BLOCK-END\n# EVOLVE-BLOCK-START\n")
 
 
+@pytest.mark.parametrize(("ending", "outside"), [("\n", []), ("\r\n", ["a.py"])])
+def test_line_endings_outside_the_block_are_not_the_blocks(
+    toy: ToyRepository, ending: str, outside: list[str]
+) -> None:
+    text = "a\n# EVOLVE-BLOCK-START\nb\n# EVOLVE-BLOCK-END\nc\n"
+    toy.write("a.py", text)
+    toy.commit("a block")
+    (toy.path / "a.py").write_bytes(
+        text.replace("b\n", "d\n").replace("c\n", f"c{ending}").encode()
+    )
+    toy.git("add", "a.py")
+    assert blocks.changed_outside(toy.path, ["a.py"], ["a.py"]) == outside
+
+
 def test_the_template_keeps_answers_out_of_reach(tmp_path: Path, treewright) -> None:
     toy = ToyRepository(tmp_path / "r")
     toy.path.mkdir()

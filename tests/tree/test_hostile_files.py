@@ -118,6 +118,20 @@ def test_a_name_that_is_no_text_is_rejected_like_any_other(toy: ToyRepository) -
     assert validate(run_dir, toy.path) == []
 
 
+def test_a_name_with_a_carriage_return_is_that_name(toy: ToyRepository) -> None:
+    """As of the file with a folder's picture that macOS makes: protected, and in a change."""
+    (toy.path / "kept").mkdir()
+    (toy.path / "kept" / "Icon\r").write_text("a picture")
+    coder = """sed -i 's/^A 1/A 2/' params.txt && touch "$(printf 'Icon\\r.')" """
+    backend = f"[agents.coder]\nbackend = 'command'\ncommand = ['sh', '-c', '''{coder}''']\n"
+    toy.write("treewright.toml", CONFIG.replace('["sweep.sh"', '["kept", "sweep.sh"') + backend)
+    toy.commit("a picture")
+    run_dir = search(toy.path, **{**SHAPE, "ideas_per_node": 1})
+    evaluation = store.load(run_dir).evaluations["e000001"]
+    assert (evaluation.status, evaluation.error) == ("completed", None)
+    assert validate(run_dir, toy.path) == []
+
+
 def test_an_idea_whose_name_is_no_text_is_tried(toy: ToyRepository) -> None:
     first = min((toy.path / "ideas").iterdir())
     first.rename(first.with_name(os.fsdecode(b"00_\xff.md")))

@@ -140,11 +140,9 @@ def try_git(
             command(*args, user_ignores=user_ignores),
             cwd=cwd,
             env={**_inherited(), **encoded},
-            input=stdin,
+            input=None if stdin is None else stdin.encode("utf-8", "surrogateescape"),
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
             check=False,
             start_new_session=True,
         )
@@ -156,9 +154,11 @@ def try_git(
         raise GitError(f"git {args[0]}: no directory {cwd}") from None
     if -done.returncode in _ENDING:
         raise GitKilled(f"git {args[0]} was ended by signal {-done.returncode} in {cwd}")
+    # Not as a text stream, which makes \n of each \r: the name of a file may have one.
+    out, err = (said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     if done.returncode != 0:
-        require_space(done.stderr, cwd)
-    return done
+        require_space(err, cwd)
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
 
 def find_repository(path: Path) -> Path:
