@@ -67,3 +67,13 @@ def test_a_bundle_has_each_module_once() -> None:
 def test_what_cannot_be_bundled_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"odd\.js"):
         bundle.script("odd.js", {"odd.js": 'import x from "./dom.js";\n'})
+
+
+def test_modules_that_need_each_other_are_an_error() -> None:
+    """A browser would take them; as one script it would stop at the first."""
+    modules = {
+        "a.js": 'import { b } from "./b.js";\nexport const a = 1;\n',
+        "b.js": 'import { a } from "./a.js";\nexport const b = () => a;\n',
+    }
+    with pytest.raises(ValueError, match=r"a\.js needs itself, through b\.js"):
+        bundle.script("a.js", modules)

@@ -17,25 +17,27 @@ _EXPORTED = re.compile(r"^export (?:async function|function|class|const) (\w+)",
 
 def script(entry: str, modules: Mapping[str, str]) -> str:
     """One script with everything that `entry` needs, each module in a scope of its own."""
-    parts: list[str] = []
-    seen: set[str] = set()
-    _add(entry, modules, parts, seen)
-    return '"use strict";\n' + "\n".join(parts)
+    parts: dict[str, str] = {}
+    _add(entry, modules, parts, ())
+    return '"use strict";\n' + "\n".join(parts.values())
 
 
-def _add(name: str, modules: Mapping[str, str], parts: list[str], seen: set[str]) -> None:
-    if name in seen:
+def _add(
+    name: str, modules: Mapping[str, str], parts: dict[str, str], way: tuple[str, ...]
+) -> None:
+    if name in parts:
         return
-    seen.add(name)
+    if name in way:
+        raise ValueError(f"{name} needs itself, through {way[-1]}: neither can be the first")
     source = modules[name]
     for _, module in _IMPORT.findall(source):
-        _add(module, modules, parts, seen)
+        _add(module, modules, parts, (*way, name))
     exported = ", ".join(_EXPORTED.findall(source))
     body = _IMPORT.sub(lambda m: f"const {{{m[1]}}} = {_variable(m[2])};\n", source)
     body = _EXPORT.sub("", body)
     if re.search(r"^(import|export)\b", body, re.M):
         raise ValueError(f"{name} imports or exports in a way that cannot be bundled")
-    parts.append(f"const {_variable(name)} = (() => {{\n{body}return {{ {exported} }};\n}})();")
+    parts[name] = f"const {_variable(name)} = (() => {{\n{body}return {{ {exported} }};\n}})();"
 
 
 def _variable(name: str) -> str:
