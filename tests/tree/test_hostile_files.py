@@ -16,7 +16,8 @@ from treewright.kernel.errors import UsageError
 from treewright.tree.agents import transcript
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.directory import read_ideas
-from treewright.tree.records import store
+from treewright.tree.records import places, store
+from treewright.tree.report import write_report
 from treewright.tree.validation import validate
 
 SHAPE = {"ideas_per_node": 2, "beam_width": 1, "max_depth": 1, "sweep_config_limit": 8}
@@ -244,3 +245,43 @@ def test_an_idea_file_of_any_size_is_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "device.md").symlink_to("/dev/zero")
     assert read_ideas(tmp_path, origin="ideas") == []
+
+
+RUN = "../.."
+"""Where the run's directory is, from a candidate's worktree."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"mkfifo {RUN}/eval/e000002; mkfifo {RUN}/cand/e000002",
+        f'ln -s "$PWD/.." {RUN}/eval/e000002',
+        f"cp {RESULTS} r; rm -rf {RUN}/eval; touch {RUN}/eval",
+        f"rm -rf {RUN}/wt; mkfifo {RUN}/wt",
+        f"mkdir -p {RUN}/report; rm -r {RUN}/report; mkfifo {RUN}/report",
+        f"rm {RUN}/manifest.json; mkdir -p {RUN}/manifest.json/in {RUN}/TREE_SUMMARY.md/in",
+        f"rm {RUN}/manifest.json; mkfifo {RUN}/manifest.json",
+    ],
+)
+def test_what_has_the_place_of_another_does_not_speak_for_it(
+    toy: ToyRepository, command: str
+) -> None:
+    """Neither is the next candidate failed for it, nor can the run not go on."""
+    sweeping_the_code(toy)
+    three_ideas(toy, idea("Odd", new_file("x.sh", command)))
+    run_dir = search(toy.path, **SHAPE)
+    found = store.load(run_dir)
+    assert found.evaluations["e000002"].status == "completed"
+    assert found.stop_reason is not None
+    assert not (run_dir / "eval" / "e000002").is_symlink()
+    write_report(run_dir, found)
+    assert store.load(search(toy.path)).stop_reason == found.stop_reason  # opened again
+
+
+@pytest.mark.parametrize("name", ["cand", "eval", "wt", "artifacts", "node_ideas", "."])
+def test_a_place_that_was_locked_is_unlocked(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "run" / name
+    place.mkdir(parents=True)
+    place.chmod(0o500)
+    places.take_back(tmp_path / "run")
+    assert place.stat().st_mode & 0o700 == 0o700

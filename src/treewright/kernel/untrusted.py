@@ -143,6 +143,28 @@ def remove_small_tree(path: Path) -> None:
     remove_tree(path)
 
 
+def take_back_directory(path: Path, *, replace: bool = True) -> None:
+    """What is there and no directory is removed, a link too, unless that is not to be replaced;
+    a directory that its owner cannot use is made usable again. Else nothing happens."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if stat.S_ISDIR(mode):
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            with contextlib.suppress(OSError):  # of somebody else: who needs the place asks
+                path.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+    elif replace:
+        remove_tree(path)
+
+
+def remove_unless_file(path: Path) -> None:
+    """Makes room for a file: a directory or a pipe of its name goes."""
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            remove_tree(path)
+
+
 def remove_named(name: str, below: Path) -> bool:
     """Removes whatever has that name in a directory below the given one, however deep; says
     whether none is left."""

@@ -38,7 +38,7 @@ from treewright.tree.evaluating.request import (
 from treewright.tree.evaluating.sweep import PROTECTED_PATH_CHANGED
 from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.records import layout, summary
+from treewright.tree.records import layout, places, summary
 from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
 from treewright.tree.repository import blocks, protection
 from treewright.tree.repository.git import GitError
@@ -121,6 +121,8 @@ class _Evaluation:
         self._cancel.check()
         if error is not None:
             self._require_space()
+        self._take_back()
+        self._experiment.mkdir(parents=True, exist_ok=True)
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
@@ -144,6 +146,7 @@ class _Evaluation:
 
     def _prepare(self) -> None:
         """A fresh directory; what an earlier, interrupted attempt left is set aside."""
+        self._take_back()
         if self._experiment.exists():
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
@@ -152,6 +155,10 @@ class _Evaluation:
             atomic.sweep_temporaries(self._experiment)
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)
+
+    def _take_back(self) -> None:
+        """What ran here, or beside this one, may have taken the places that we write to."""
+        places.take_back(self._run_dir, self._experiment.parent, self._experiment)
 
     def _implement(self) -> None:
         request = self._request
@@ -254,6 +261,7 @@ class _Evaluation:
     def _keep_results(self, data: bytes) -> None:
         request = self._request
         self._cancel.check()
+        self._take_back()
         self._results = artifacts.keep(
             data, self._run_dir, layout.results(request.eval_id), f"sweep of {request.eval_id}"
         )

@@ -25,7 +25,7 @@ from treewright.tree.evaluating.sweep import (
     ConfigRange,
     RootVersion,
 )
-from treewright.tree.records import layout
+from treewright.tree.records import layout, places
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.protection import tampered
 from treewright.tree.repository.worktrees import Worktrees
@@ -78,8 +78,9 @@ def measure(
     """Sweeps the commit in a worktree that has exactly it."""
     started = time.monotonic()
     trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
-    worktree = trees.pristine_candidate(request.eval_id, request.commit)
     log_dir = Path(request.run_dir) / request.log_dir
+    places.take_back(trees.run_dir, log_dir.parent, log_dir)
+    worktree = trees.pristine_candidate(request.eval_id, request.commit)
     log_dir.mkdir(parents=True, exist_ok=True)
     context = CommandContext(
         worktree,
@@ -109,6 +110,7 @@ def _sweep(
         return None, CANCELLED
     if not done.ok:
         return None, "sweep_timeout" if done.timed_out else "sweep_failed"
+    places.take_back(Path(request.run_dir))
     repo = Path(request.repo)
     if tampered(repo, context.worktree, request.root_commit, request.protected_paths):
         return None, PROTECTED_PATH_CHANGED

@@ -28,7 +28,7 @@ from treewright.tree.evaluating.sweep import (
 )
 from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.evaluating.wording import explain_end, some_of
-from treewright.tree.records import layout
+from treewright.tree.records import layout, places
 from treewright.tree.repository import protection
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
@@ -152,6 +152,7 @@ class Measuring:
         """A candidate whose code reached for a baseline is not measured by it."""
         if self.deciding is None:
             return
+        places.take_back(self.worktrees.run_dir)
         changed = self.deciding.put_back()
         if changed:
             raise Rejected(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, journal, jsontext
+from treewright.kernel import atomic, journal, jsontext, untrusted
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.journal import Journal
@@ -30,6 +30,7 @@ from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 
 _FEWEST_EVENTS_BETWEEN_SNAPSHOTS = 2000
 _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
+_LARGEST = 1 << 31  # no search has written that much
 _TAIL = 256  # enough to hold the checksum and what follows it
 
 _log = logging.getLogger("treewright")
@@ -236,11 +237,14 @@ def _applied(
 def _read_snapshot(path: Path) -> Manifest | None:
     """The manifest as last written; None if it is missing or torn (the journal has it all)."""
     try:
-        data = path.read_bytes()
+        data = untrusted.read(path, _LARGEST)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except untrusted.NotPlain as problem:
+        if path.is_file() and not path.is_symlink():
+            raise StorageError(f"cannot read {path}: {problem}") from None
+        _log.warning("%s: %s; what it should say is in %s", path.parent, problem, EVENTS)
+        return None
     try:
         version = jsontext.decode(data, type=_Version).format_version
     except msgspec.DecodeError:

@@ -22,7 +22,7 @@ from treewright.tree.agents.factory import probe_backend
 from treewright.tree.config import BackendConfig, Config, LlmIdeas, OpenaiBackend
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, store
+from treewright.tree.records import layout, places, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.store import RunStore
 from treewright.tree.report import write_report
@@ -107,6 +107,7 @@ def open_run(
             after=journal.last_epoch(run_dir / layout.EVENTS),
         )
         stack.callback(_quietly, lease.release)
+        places.take_back(run_dir)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
         housekeeping.remove_temporaries(run_dir)

@@ -1,0 +1,33 @@
+"""The places of a run beside a candidate's own, which its code can reach and must not keep.
+
+Code under test runs as the same user as the search. It may lock a directory that the search
+writes to, or put a pipe in its place, and every later candidate would be blamed for that, or the
+run could not be resumed. So these places are looked at whenever such code has run, and when a run
+is opened. Nothing is made here: whoever writes makes the directory it writes to.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treewright.kernel import untrusted
+from treewright.tree.records import layout
+
+_DIRECTORIES = (
+    *(layout.CANDIDATES, layout.WORKTREES, layout.EVALUATIONS, layout.ARTIFACTS),
+    *(layout.IDEAS, layout.PICTURES),
+)
+_DERIVED = (layout.MANIFEST, layout.REPORT, layout.VALIDATION)
+"""What is written anew from the journal."""
+
+
+def take_back(run_dir: Path, *below: Path) -> None:
+    """Lets the search write to its places again, and to the directories `below` them, each of
+    which lies in the one before."""
+    untrusted.take_back_directory(run_dir, replace=False)
+    for name in _DIRECTORIES:
+        untrusted.take_back_directory(run_dir / name)
+    for directory in below:
+        untrusted.take_back_directory(directory)
+    for name in _DERIVED:
+        untrusted.remove_unless_file(run_dir / name)
