@@ -209,6 +209,21 @@ def test_reading_what_agents_print(read, output: str, expected: RoleReply):
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Tokens: 1.2.3k sent, 4 received.", Usage(0, 4)),
+        ("Tokens: . sent, 4 received.", Usage(0, 4)),
+        (f"Tokens: {'9' * 400}M sent, 4 received.", Usage(0, 4)),
+        ("Tokens: 5 sent, 4 received.\nCost: $1 message, $1.2.3 session", Usage(5, 4)),
+        (f"Tokens: 5 sent, 4 received.\nCost: $1 message, ${'9' * 400} session", Usage(5, 4)),
+    ],
+)
+def test_numbers_that_are_none_lose_no_answer(line: str, expected: Usage):
+    """What aider prints has the model's words in it."""
+    assert cli_output.aider(line) == RoleReply(line, expected)
+
+
+@pytest.mark.parametrize(
     ("read", "output", "message"),
     [
         (

@@ -22,6 +22,7 @@ _AIDER_TOKENS = re.compile(
 _AIDER_COST = re.compile(r"Cost: \$([\d.]+) message, \$([\d.]+) session")
 _MOST_USD = 1e6
 """What is above it, or is not a number, is not the price of a call."""
+_MOST_NUMBER = 1e12
 _MULTIPLE = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
@@ -94,12 +95,9 @@ def aider(output: str) -> RoleReply:
     """Prose, with a line of rounded token counts for every message."""
     usage = Usage()
     for sent, sent_unit, received, received_unit in _AIDER_TOKENS.findall(output):
-        usage += Usage(
-            round(float(sent) * _MULTIPLE[sent_unit]),
-            round(float(received) * _MULTIPLE[received_unit]),
-        )
+        usage += Usage(_rounded(sent, sent_unit), _rounded(received, received_unit))
     costs = _AIDER_COST.findall(output)
-    session = float(costs[-1][1]) if costs else 0.0
+    session = _amount(_number(costs[-1][1])) if costs else 0.0
     return RoleReply(output.strip(), usage + Usage(cost_usd=session))
 
 
@@ -124,6 +122,19 @@ def _table(value: object) -> dict[str, Any]:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 and value is not True else 0
+
+
+def _rounded(digits: str, unit: str) -> int:
+    return round(_number(digits) * _MULTIPLE[unit])
+
+
+def _number(digits: str) -> float:
+    """Of digits and dots, which a model can have written: 0 for what is no number."""
+    try:
+        value = float(digits)
+    except ValueError:
+        return 0.0
+    return value if value < _MOST_NUMBER else 0.0
 
 
 def _amount(value: object) -> float:

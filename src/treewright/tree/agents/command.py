@@ -13,7 +13,7 @@ from pathlib import Path
 from treewright.kernel import process, untrusted
 from treewright.kernel.sandbox import SCRATCH
 from treewright.llm.redaction import without_api_keys
-from treewright.llm.usage import unpriced_unless_told
+from treewright.llm.usage import sane_usage, unpriced_unless_told
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
@@ -87,10 +87,10 @@ class CommandAgent:
         read = PRESETS[reads].read if reads else cli_output.plain
         try:
             said = read(output)
-            reply = RoleReply(said.text, unpriced_unless_told(said.usage))
+            reply = RoleReply(said.text, unpriced_unless_told(sane_usage(said.usage)))
         except AgentFailure as failure:
             failure.log = log
-            failure.usage = unpriced_unless_told(failure.usage)
+            failure.usage = unpriced_unless_told(sane_usage(failure.usage))
             raise
         if done.ok:
             return reply
