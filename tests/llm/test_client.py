@@ -274,6 +274,16 @@ def test_a_key_that_an_answer_quotes_is_taken_out(monkeypatch):
     assert KEY not in repr(answer)
 
 
+def test_a_password_of_the_address_that_a_reply_quotes_is_taken_out(monkeypatch):
+    monkeypatch.setenv("LLM_PASS", KEY)
+    with stand_in(Step(body=completion(f"it is {KEY}")), Step(400, {"error": KEY})) as it:
+        asked = client(it.url.replace("://", "://me:$LLM_PASS@"))
+        assert asked.ask(HELLO).text == "it is [redacted]"
+        with pytest.raises(ChatError) as caught:
+            asked.ask(HELLO)
+    assert KEY not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -56,6 +56,7 @@ def test_without_such_an_agent_the_sweep_keeps_its_own_keys(tmp_path: Path) -> N
         ("https://llm.example/v1", 'api_key_env = "WANDB_API_KEY"', "WANDB_API_KEY"),
         ("https://llm.example/v1", "", "ANTHROPIC_API_KEY"),
         ("https://api.openai.com/v1", "", "OPENAI_API_KEY"),
+        ("https://me:$WANDB_API_KEY@llm.example/v1", "", "WANDB_API_KEY"),
     ],
 )
 def test_the_key_of_an_endpoint_is_hidden_however_it_is_given(

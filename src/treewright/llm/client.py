@@ -21,7 +21,7 @@ from treewright.kernel import http_client
 from treewright.kernel.http_client import Unwanted
 from treewright.llm import keys, usage, wire
 from treewright.llm.endpoint import ChatError, Endpoint, address, check_installed, describe
-from treewright.llm.redaction import redact, without_key
+from treewright.llm.redaction import redact, without_keys
 from treewright.llm.shared_turns import Unusable
 from treewright.llm.turns import HoldTooLong, Queue
 from treewright.llm.wire import Answer, Request
@@ -140,7 +140,7 @@ class ChatClient:
         """What a reply that is no answer means."""
         variable = keys.name_for(self.endpoint)
         said, refused = wire.error_of(reply.body)
-        reason = wire.first_line(redact(said, variable))
+        reason = wire.first_line(redact(said, *keys.secrets_for(self.endpoint)))
         what = f"answered {reply.status}" + (f": {reason}" if reason else "")
         if reply.status in wire.RETRIED:
             delay = wire.retry_after(reply.headers.get("retry-after"))
@@ -160,17 +160,17 @@ class ChatClient:
         if found is None:
             raise self._error("llm_failed", "answered with something else than a chat completion")
         choice, completion = found
-        variable = keys.name_for(self.endpoint)
+        secrets = keys.secrets_for(self.endpoint)
         return Answer(
-            text=without_key(choice.message.content or "", variable),
+            text=without_keys(choice.message.content or "", *secrets),
             usage=usage.priced(self.endpoint, *completion.counts()),
-            finish_reason=without_key(choice.finish_reason or "", variable),
+            finish_reason=without_keys(choice.finish_reason or "", *secrets),
             attempts=attempts,
             refused=refused,
         )
 
     def _error(self, code: str, what: str, retryable: bool = False) -> ChatError:
-        text = redact(f"{describe(self.endpoint)} {what}", keys.name_for(self.endpoint))
+        text = redact(f"{describe(self.endpoint)} {what}", *keys.secrets_for(self.endpoint))
         return ChatError(code, text, retryable=retryable)
 
 

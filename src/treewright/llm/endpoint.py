@@ -57,12 +57,19 @@ def address(endpoint: Endpoint) -> str:
     """The address that questions are sent to, with the value of a variable for its password."""
     url = endpoint.base_url.rstrip("/") + "/chat/completions"
     found = _PASSWORD.match(url)
-    if found is None or not found[2].startswith("$"):
+    name = password_variable(url)
+    if found is None or name is None:
         return url
-    value = os.environ.get(found[2][1:])
+    value = os.environ.get(name)
     if value is None:
-        raise ChatError("llm_denied", f"{found[2][1:]} is not set, which its address names")
+        raise ChatError("llm_denied", f"{name} is not set, which its address names")
     return f"{found[1]}{quote(value, safe='')}{url[found.end(2) :]}"
+
+
+def password_variable(url: str) -> str | None:
+    """The variable that stands for the password in an address."""
+    found = _PASSWORD.match(url)
+    return found[2][1:] if found is not None and found[2].startswith("$") else None
 
 
 def require_no_password(url: str) -> None:

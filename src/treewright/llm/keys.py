@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from treewright.llm.endpoint import ChatError, Endpoint, describe, origin
+from treewright.llm.endpoint import ChatError, Endpoint, describe, origin, password_variable
 
 KEYS_VARIABLE = "TREEWRIGHT_LLM_KEYS"
 _PUBLIC_ADDRESS = "https://api.openai.com"
@@ -66,9 +66,15 @@ def key_for(endpoint: Endpoint) -> str | None:
 
 
 def name_for(endpoint: Endpoint) -> str | None:
-    """The name alone, for redaction."""
+    """The name alone."""
     variable = variable_for(endpoint)
     return variable.name if variable else None
+
+
+def secrets_for(endpoint: Endpoint) -> tuple[str, ...]:
+    """The variables with what only the endpoint may see: its key, a password in its address."""
+    found = name_for(endpoint), password_variable(endpoint.base_url)
+    return tuple(name for name in found if name is not None)
 
 
 def describe_key(endpoint: Endpoint) -> str:

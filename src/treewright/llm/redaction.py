@@ -29,18 +29,17 @@ def redact(text: str, *names: str | None) -> str:
     return text
 
 
-def without_key(text: str, name: str | None) -> str:
-    """A text that will be used: of all secrets only the one it was asked with is taken out."""
-    key = os.environ.get(name, "").strip() if name else ""
-    return text.replace(key, REDACTED) if len(key) >= _SHORTEST_SECRET else text
+def without_keys(text: str, *names: str) -> str:
+    """A text that will be used: of all secrets only those it was asked with are taken out."""
+    for name in names:
+        key = os.environ.get(name, "").strip()
+        text = text.replace(key, REDACTED) if len(key) >= _SHORTEST_SECRET else text
+    return text
 
 
 def without_api_keys(text: str) -> str:
     """The same for a command-line agent, whose key can be in any `..._API_KEY`."""
-    for name in os.environ:
-        if name.upper().endswith("API_KEY"):
-            text = without_key(text, name)
-    return text
+    return without_keys(text, *(name for name in os.environ if name.upper().endswith("API_KEY")))
 
 
 def _secrets_of_environment(*names: str | None) -> list[str]:

@@ -275,7 +275,7 @@ def _keys(config: Config) -> Iterator[Check]:
     """Only whether they are set: values are never read into a message."""
     for name, required in sorted(sweep.key_variables(config).items()):
         if os.environ.get(name):
-            yield Check("repository", name, "ok", "set (an API key)")
+            yield Check("repository", name, "ok", "set (a secret of an endpoint)")
         elif required:
             yield Check(
                 "repository", name, "failed", "not set", f"export {name}=... before running"

@@ -81,7 +81,7 @@ class ChatAgent:
     def _log(self, messages: list[Message], request: RoleRequest) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
         path = request.log_dir / f"{request.role}_round_{request.round}.log"
-        transcript.write(path, "\n".join(parts), keys.name_for(self._endpoint))
+        transcript.write(path, "\n".join(parts), *keys.secrets_for(self._endpoint))
 
 
 def _noted(answer: Answer) -> str:

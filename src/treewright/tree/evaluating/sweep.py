@@ -14,6 +14,7 @@ from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.process import ProcessResult
 from treewright.llm import keys
+from treewright.llm.endpoint import password_variable
 from treewright.tree.agents.presets import agent_keys
 from treewright.tree.config import (
     BackendConfig,
@@ -231,10 +232,12 @@ def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
 
 
 def key_variables(config: Config) -> dict[str, bool]:
-    """Environment variables that hold the keys of the configuration's endpoints; which of them
-    have to be set."""
+    """Environment variables that hold the keys of the configuration's endpoints, and passwords
+    in their addresses; which of them have to be set."""
     variables = [keys.variable_for(endpoint) for endpoint in config.endpoints]
-    return {v.name: v.required for v in variables if v is not None}
+    passwords = [password_variable(endpoint.base_url) for endpoint in config.endpoints]
+    found = {name: True for name in passwords if name is not None}
+    return found | {v.name: v.required for v in variables if v is not None}
 
 
 def secret_variables(config: Config) -> frozenset[str]:

@@ -92,7 +92,7 @@ class LlmSource:
     def _log(self, messages: list[Message], context: NodeContext) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
         path = context.scratch / "llm.log"
-        transcript.write(path, "\n".join(parts), keys.name_for(self._config.endpoint))
+        transcript.write(path, "\n".join(parts), *keys.secrets_for(self._config.endpoint))
 
     def _why(self, answer: Answer, context: NodeContext) -> str:
         why = "its reply has no line `## IDEA: <title>` with an idea below it"
