@@ -119,6 +119,19 @@ def test_wrong_addresses() -> None:
         assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "odd://me:word@127.0.0.1:9", "::::"])
+def test_a_proxy_that_cannot_be_used_is_no_reply(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Neither a traceback nor a way round it."""
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with serving(elsewhere) as url, pytest.raises(NoReply) as caught:
+        asked(url)
+    assert caught.value.kind == "address"
+    assert "PROXY" in str(caught.value)
+    assert "word" not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", [b"[" * 200_000, b'{"a":' * 200_000, b'"\xff"', b"1 2"])
 def test_json_of_any_shape_is_an_error_of_one_kind(text: bytes) -> None:
     with pytest.raises(ValueError, match="JSON"):

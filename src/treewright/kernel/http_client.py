@@ -80,8 +80,14 @@ async def _post(
     plain: dict[str, Any] = {"Accept-Encoding": "identity", **headers}
     trusted = _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     try:
+        asking = httpx.AsyncClient(verify=trusted, timeout=seconds, follow_redirects=False)
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        # It reads the proxies of the environment here; a proxy's own password is not quoted.
+        why = "SOCKS needs the package socksio" if isinstance(error, ImportError) else "not a proxy"
+        raise NoReply("address", f"cannot be asked: *_PROXY of the environment: {why}") from None
+    try:
         async with (
-            httpx.AsyncClient(verify=trusted, timeout=seconds, follow_redirects=False) as client,
+            asking as client,
             client.stream("POST", url, json=body, headers=plain) as response,
         ):
             chunks: list[bytes] = []
