@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treewright.cli.hosts import host_options, lean_access
+from treewright.cli.numbers import SECONDS
 from treewright.cli.orchestrator_options import ledger_option, portfolio_options, where_options
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_INTERRUPTED, UsageError
+from treewright.kernel.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from treewright.orchestrator.types import Goal, Result
@@ -25,7 +26,9 @@ _MANY = 1000
     default=Path("bench/bank.jsonl"),
     type=click.Path(path_type=Path, dir_okay=False),
 )
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds for the whole run.")
+@click.option(
+    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds for the whole run."
+)
 @portfolio_options
 @where_options
 @host_options
@@ -70,8 +73,6 @@ def bank(
     from treewright.orchestrator.running import bank_report, bench
     from treewright.orchestrator.running.placing import attempting
 
-    if not timeout > 0:
-        raise UsageError("--timeout must be positive")
     config = make_config(reuse=reuse, **portfolio)
     if config.profile == 0:
         ledger_path = stub_ledger(ledger_path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.hosts import host_options, opened_host
+from treewright.cli.numbers import SECONDS
 from treewright.cli.orchestrator_options import ledger_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     help="The Lean project.  [default: the Lake project around PATH]",
 )
 @click.option("--write", is_flag=True, help="Make every \\leanok true to what Lean says.")
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds per Lean file.")
+@click.option(
+    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds per Lean file."
+)
 @ledger_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @host_options

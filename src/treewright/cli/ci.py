@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 import sys
 from pathlib import Path
@@ -12,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treewright.cli.hosts import host_options, opened_host
+from treewright.cli.numbers import SECONDS, Number
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
+from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from treewright.ci.changes import Change
     from treewright.ci.findings import Findings
     from treewright.mcts.settings import Settings
 
-_seconds = click.FloatRange(min=0.0, min_open=True)
+_seconds = SECONDS
 
 
 @click.command()
@@ -35,7 +35,7 @@ _seconds = click.FloatRange(min=0.0, min_open=True)
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=0.0),
+    type=Number(min=0.0),
     default=600.0,
     show_default=True,
     help="Most seconds of search for all new sorries; 0 only lists them.",
@@ -63,9 +63,6 @@ def ci(directory: Path, base: str, fail_on: Any, as_json: bool, **given: Any) ->
     from treewright.ci.runner_files import write_findings
     from treewright.cli.prove_settings import settings_of
 
-    for name in ("budget", "timeout"):
-        if not math.isfinite(given[name]):
-            raise UsageError(f"--{name} must be a number of seconds")
     wanted = ("simulations", "time_limit", "tactics")
     settings = settings_of({name: given[name] for name in wanted if given[name] is not None})
     change = changed_since(directory, base)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.hosts import chosen, host_of, host_options
+from treewright.cli.numbers import SECONDS
 from treewright.cli.output import echo, rewrite
 from treewright.cli.verify import verify
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
@@ -118,7 +119,7 @@ def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
 @lean.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @host_options
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
+@click.option("--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds per file.")
 @_JSON
 def check(
     files: tuple[Path, ...],
@@ -131,8 +132,6 @@ def check(
     from treewright.cli.projects import project_of
     from treewright.lean.projects import check_files
 
-    if timeout <= 0:
-        raise UsageError("--timeout must be positive")
     sources = [(path, read_source(path)) for path in files]
     choice = chosen(requested, sandbox, files[0].resolve().parent)
     host = host_of(choice)

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from treewright.cli.hosts import BACKENDS
+from treewright.cli.numbers import Number
 from treewright.cli.output import echo
-from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.kernel.errors import MissingExtra
 
 
 @click.command()
@@ -37,7 +38,7 @@ from treewright.kernel.errors import MissingExtra, UsageError
 @click.option("--allow-steering", is_flag=True, help="Also offer what `treewright steer` does.")
 @click.option(
     "--max-seconds",
-    type=click.FloatRange(min=1.0, max=86400.0),
+    type=Number(min=1.0, max=86400.0),
     default=600.0,
     show_default=True,
     help="The longest that a call may ask for.",
@@ -58,8 +59,6 @@ def mcp(
     from treewright.mcp_server.desk import Desk
     from treewright.mcp_server.server import serve
 
-    if not max_seconds < float("inf"):
-        raise UsageError("--max-seconds must be a number of seconds")
     desk = Desk(
         roots or (Path.cwd(),),
         lean=requested,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from treewright.cli.numbers import Number
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator.ledger.file import DEFAULT_PATH
 
@@ -49,15 +50,20 @@ _WHERE = (
     ),
 )
 
+_WEIGHT = Number(min=0, max=1, min_open=True)
 _OPTIONS = (
     click.option("--max-heavy", type=int, help="Hard goals at once (2)."),
     click.option("--max-light", type=int, help="Easy goals at once (8)."),
-    click.option("--cpu-target", type=float, help="Load per core above which to wait (0.5)."),
-    click.option("--cpu-alpha", type=float, help="Weight of a new reading of the load (0.1)."),
+    click.option(
+        "--cpu-target", type=Number(min=0), help="Load per core above which to wait (0.5)."
+    ),
+    click.option("--cpu-alpha", type=_WEIGHT, help="Weight of a new reading of the load (0.1)."),
     click.option("--profile", type=int, help="0 stubs, 1 shared machine, 2 all of it (1)."),
     click.option("--speculation", type=int, help="Strategies side by side on one goal (3)."),
     click.option("--lean-sessions", type=int, help="Lean processes that try tactics (2)."),
-    click.option("--exploration", type=float, help="The bandit's exploration constant (1.5)."),
+    click.option(
+        "--exploration", type=Number(min=0), help="The bandit's exploration constant (1.5)."
+    ),
     click.option("--strategy", "strategies", multiple=True, metavar="NAME", cls=_StrategyOption),
     click.option(
         "--strategy-timeout",
@@ -106,13 +112,6 @@ def make_config(
         value = settings.get(name)
         if value is not None and value < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
-    for name in ("cpu_target", "exploration"):
-        value = settings.get(name)
-        if value is not None and not 0 <= value < float("inf"):
-            raise UsageError(f"--{name.replace('_', '-')} must be a number, 0 or more")
-    alpha = settings.get("cpu_alpha")
-    if alpha is not None and not 0 < alpha <= 1:
-        raise UsageError("--cpu-alpha must be above 0 and at most 1")
     check(strategies)
     given = {name: value for name, value in settings.items() if value is not None}
     return msgspec.structs.replace(

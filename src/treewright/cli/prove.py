@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treewright.cli.hosts import host_options, lean_for, lean_of_run
+from treewright.cli.numbers import SECONDS, Number
 from treewright.cli.output import echo
 from treewright.cli.prove_cells import CommandWithCells, cell_options
 from treewright.cli.prove_settings import only, settings_of
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from treewright.mcts.settings import RunRecord, Settings
 
 _positive = click.IntRange(min=1)
-_share = click.FloatRange(0.0, 1.0)
-_seconds = click.FloatRange(min=0.0, min_open=True)
+_share = Number(0.0, 1.0)
+_seconds = SECONDS
 _file = click.Path(path_type=Path, dir_okay=False)
 
 _WITH_RESUME = ("resume", "as_json", "in_place", "force", "sandbox", "warm")
@@ -77,12 +78,12 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 @click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
 @click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")
 @click.option("--seed", type=int, help="Of everything that is drawn. [0]")
-@click.option("--exploration", type=click.FloatRange(min=0), help="Exploration constant. [1.2]")
+@click.option("--exploration", type=Number(min=0), help="Exploration constant. [1.2]")
 @click.option("--first-play", type=_share, help="First-play urgency. [0.5]")
 @click.option("--backup", type=click.Choice(["product", "min"]), help="AND value. [product]")
 @click.option("--discount", type=_share, help="What a step leaves of a goal's value. [0.97]")
-@click.option("--widen-base", type=click.FloatRange(min=0), help="Live edges at first. [0]")
-@click.option("--widen-scale", type=click.FloatRange(min=0), help="More with visits. [1]")
+@click.option("--widen-base", type=Number(min=0), help="Live edges at first. [0]")
+@click.option("--widen-scale", type=Number(min=0), help="More with visits. [1]")
 @click.option("--widen-power", type=_share, help="To this power of visits. [0.5]")
 @click.option("--axioms", help="What a proof may rest on, by commas. [the three of Lean]")
 @cell_options
@@ -105,6 +106,8 @@ def prove(**given: Any) -> None:
     """
     flags = {name: value for name, value in given.items() if value not in (None, ())}
     if "serve" in flags or "idle" in flags:
+        if "serve" not in flags:
+            raise UsageError("--idle is for --serve")
         only(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
         from treewright.cli.prove_serve import serve
 

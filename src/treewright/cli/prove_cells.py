@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from treewright.cli.numbers import Number
+
 if TYPE_CHECKING:
     from treewright.mcts.cell_settings import CellSettings
 
@@ -16,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TITLE = "Cell-view, with --mcts-mode distributed"
 
 _positive = click.IntRange(min=1)
-_share = click.FloatRange(0.0, 1.0)
+_share = Number(0.0, 1.0)
 _file = click.Path(path_type=Path, dir_okay=False)
 
 CELL_FLAGS = (

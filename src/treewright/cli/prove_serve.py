@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from treewright.cli.hosts import opened_host
 from treewright.cli.output import echo
-from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from treewright.lean.host import Host
@@ -19,8 +18,6 @@ def serve(flags: dict[str, Any]) -> None:
     from treewright.lean.warm.server import IDLE_SECONDS, WarmServer
     from treewright.lean.wasm.home import LeanHome
 
-    if "serve" not in flags:
-        raise UsageError("--idle is for --serve")
     host = opened_host("wasm", None)
     assert isinstance(host, LeanHome)
     idle = flags.get("idle", IDLE_SECONDS / 60) * 60

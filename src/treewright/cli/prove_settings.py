@@ -32,9 +32,6 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     for name in CELL_FLAGS if mode == "centralized" else ():
         if name in flags:
             raise UsageError(f"{_flag(name)} means something only with --mcts-mode distributed")
-    for name in ("time_limit", "step_timeout"):
-        if not math.isfinite(flags.get(name, 1.0)):
-            raise UsageError(f"{_flag(name)} must be a number of seconds")
     if ("llm_url" in flags) != ("llm_model" in flags):
         raise UsageError("--llm-url and --llm-model go together")
     key_env = flags.get("llm_key_env")

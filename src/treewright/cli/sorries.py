@@ -7,15 +7,16 @@ from pathlib import Path
 import click
 
 from treewright.cli.hosts import chosen, host_of, host_options
+from treewright.cli.numbers import SECONDS
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_FAILURE, UsageError
+from treewright.kernel.errors import EXIT_FAILURE
 from treewright.kernel.rendering.numbers import count
 
 
 @click.command()
 @click.argument("project", type=click.Path(path_type=Path), default=Path())
 @host_options
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds per file.")
+@click.option("--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds per file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def sorries(
     project: Path, requested: str | None, sandbox: bool | None, timeout: float, as_json: bool
@@ -31,8 +32,6 @@ def sorries(
     from treewright.lean.sorries import extract_files, lean_files
     from treewright.orchestrator.goals.project import records
 
-    if not timeout > 0:
-        raise UsageError("--timeout must be positive")
     files = lean_files(project)
     choice = chosen(requested, sandbox, project)
     host = host_of(choice)

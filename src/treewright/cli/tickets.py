@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.hosts import chosen, host_of, host_options
+from treewright.cli.numbers import Number
 from treewright.cli.orchestrator_options import ledger_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
@@ -133,7 +134,7 @@ def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
 @click.option("--context", multiple=True, help="A hypothesis `x : T`, or a keyword; repeatable.")
 @click.option("--constraint", "constraints", multiple=True, help="Words for the supplier.")
 @click.option("--import", "imports", multiple=True, default=("Init",), show_default=True)
-@click.option("--priority", default=0.5, show_default=True, type=click.FloatRange(0, 1))
+@click.option("--priority", default=0.5, show_default=True, type=Number(0, 1))
 @ledger_option
 @_JSON
 def request(
@@ -181,7 +182,7 @@ def request(
 @tickets.command()
 @click.argument("ticket_id")
 @_WHO
-@click.option("--lease", type=click.FloatRange(min=1), help="Seconds it is yours.  [default: 600]")
+@click.option("--lease", type=Number(min=1), help="Seconds it is yours.  [default: 600]")
 @ledger_option
 def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Path) -> None:
     """Take a ticket for some time. Exit 1 if somebody else has it."""

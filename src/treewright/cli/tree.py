@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from treewright.cli.numbers import SECONDS, Number
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FINDINGS, UsageError
 
@@ -107,7 +108,7 @@ class _PolicySettings(click.Option):
 )
 @click.option(
     "--max-hours",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     help="Start nothing that would not end within so many hours of this call. [none]",
 )
 @click.option(
@@ -124,7 +125,7 @@ class _PolicySettings(click.Option):
 @click.option("--keep-failed-artifacts", is_flag=True, help="Keep all files of failures.")
 @click.option(
     "--lock-stale-seconds",
-    type=click.FloatRange(min=1),
+    type=Number(min=1),
     default=120.0,
     show_default=True,
     help="A lock without heartbeat for so long is stale; three missed heartbeats at least.",
@@ -174,7 +175,7 @@ class _PolicySettings(click.Option):
 @click.option("--retry-timeouts", is_flag=True, help="Let --eval-retries cover timeouts too.")
 @click.option(
     "--eval-timeout-seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     help="Time limit of a whole evaluation; everything it started is killed. [none]",
 )
 @click.option("--strict-fail", is_flag=True, help="Stop the depth at the first failure.")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from treewright.cli.hosts import host_options, opened_host
+from treewright.cli.numbers import SECONDS
 from treewright.cli.output import echo
-from treewright.kernel.errors import EXIT_FAILURE, UsageError
+from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
     from treewright.lean.certificate import Certificate
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     multiple=True,
     help="An axiom that a proof may rest on, besides Lean's own three; again for more.",
 )
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds for each text.")
+@click.option(
+    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds for each text."
+)
 @click.option(
     "--certificate",
     "place",
@@ -67,8 +70,6 @@ def verify(
     from treewright.lean.replay import Replayer
     from treewright.lean.verdict import DEFAULT_AXIOMS
 
-    if timeout <= 0:
-        raise UsageError("--timeout must be positive")
     texts = (read_source(original), read_source(candidate))
     host = opened_host(requested, sandbox, original.resolve().parent)
     if paranoid:
