@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from email.utils import formatdate
@@ -14,7 +15,7 @@ from treewright.llm import endpoint as endpoints
 from treewright.llm import wire
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe
-from treewright.llm.usage import Usage
+from treewright.llm.usage import Usage, priced
 from treewright.llm.wire import JsonSchema, Message, Request
 
 KEY = "sk-test-7f3a9c1e5b"
@@ -301,6 +302,16 @@ def test_usage_that_cannot_be_true_is_not_believed_and_loses_no_answer(said: dic
         answer = client(it.url, **price).ask(HELLO)
     assert answer.text == "hi"
     assert answer.usage == Usage(0, 5, 0.0, 5)
+
+
+@pytest.mark.parametrize("count", ["1e999", "9" * 5000, "-1e999", "[" * 50 + "]" * 50])
+def test_a_count_that_no_number_holds_loses_neither_the_answer_nor_the_other_count(count: str):
+    whole = json.dumps(completion("hi", usage={"prompt_tokens": 0, "completion_tokens": 5}))
+    payload = whole.replace('"prompt_tokens": 0', f'"prompt_tokens": {count}').encode()
+    found = wire.completion_of(payload)
+    assert found is not None
+    assert found[0].message.content == "hi"
+    assert priced(Endpoint(base_url="http://x", model="m"), *found[1].counts()).tokens == 5
 
 
 @pytest.mark.parametrize("said", [None, [], "free", 3])

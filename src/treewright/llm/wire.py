@@ -72,15 +72,31 @@ class Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
+class _Counts(msgspec.Struct):
+    prompt_tokens: msgspec.Raw = msgspec.Raw(b"null")
+    completion_tokens: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def _count(said: msgspec.Raw) -> object:
+    try:
+        return jsontext.decode(bytes(said))
+    except msgspec.DecodeError:
+        return None
+
+
 class Completion(msgspec.Struct):
-    """`usage` may be anything: a wrong count is no reason to lose an answer."""
+    """`usage` may be anything, also a number that no float holds: a wrong count is no reason to
+    lose an answer. So it is read by itself, count by count."""
 
     choices: list[Choice]
-    usage: Any = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
 
     def counts(self) -> tuple[object, object]:
-        said = self.usage if isinstance(self.usage, dict) else {}
-        return said.get("prompt_tokens"), said.get("completion_tokens")
+        try:
+            said = jsontext.decode(bytes(self.usage), type=_Counts)
+        except msgspec.DecodeError:
+            return None, None
+        return _count(said.prompt_tokens), _count(said.completion_tokens)
 
 
 def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
