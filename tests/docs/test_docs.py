@@ -116,6 +116,12 @@ def test_every_flag_is_documented(command: str) -> None:
         assert re.search(rf"`{flag}[`\s]", text), f"treewright {command} {flag}"
 
 
+def test_every_command_is_in_the_list_of_commands() -> None:
+    listed = page("docs/cli.md").partition("\n## ")[0]
+    for command in cli.list_commands(click.Context(cli)):
+        assert f"`treewright {command}`" in listed
+
+
 def test_every_configuration_key_is_documented() -> None:
     text = page("docs/configuration.md")
     for key in all_keys(configuration.Table):

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="The Lean project.  [default: the Lake project around PATH]",
 )
-@click.option("--write", is_flag=True, help="Make every \\leanok true to what Lean says.")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Make \\leanok true to what Lean says; what the ledger has a proof of is left.",
+)
 @click.option(
     "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds per Lean file."
 )

@@ -102,7 +102,8 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 def prove(**given: Any) -> None:
     """Prove FILE.lean (every sorry), FILE.lean:theorem, PROJECT (a directory), or a --statement.
 
-    Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call.
+    Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call, 3 owned by
+    another process, 130 stopped.
     """
     flags = {name: value for name, value in given.items() if value not in (None, ())}
     if "serve" in flags or "idle" in flags:

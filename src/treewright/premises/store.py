@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shlex
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -73,7 +74,8 @@ class PremiseStore:
         self._lock = threading.RLock()
         if not write and not path.is_file():
             raise UsageError(
-                f"there is no premise index at {path}; make it with: treewright premises build"
+                f"there is no premise index at {path}; make it with: "
+                f"treewright premises build --path {shlex.quote(str(path))}"
             )
         with self._errors():
             if write:  # no WAL: an index is also read from where nothing may be written
