@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,62 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path, key: str, value: str)
     text = CONFIG.replace("primary = true", f"primary = true\n{key} = {value}")
     with pytest.raises(UsageError, match=rf"metrics\[0\]\.{key}"):
         toml(tmp_path, text)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, -math.inf])
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"sweep": {"command": "x", "timeout_seconds": 0}}, "sweep.timeout_seconds"),
+        ({"tests": {"command": "x", "timeout_seconds": 0}}, "tests.timeout_seconds"),
+        (
+            {"ideas": [{"source": "mutate", "files": ["x"], "factors": [0]}]},
+            "ideas[0].factors[0]",
+        ),
+        (
+            {"ideas": [{"source": "mutate", "files": ["x"], "options": {"a": [0]}}]},
+            "ideas[0].options",
+        ),
+        (
+            {"ideas": [{"source": "llm", "endpoint": {**ENDPOINT, "timeout_seconds": 0}}]},
+            "ideas[0].endpoint.timeout_seconds",
+        ),
+        ({"on_event": [{"command": "x", "timeout_seconds": 0}]}, "on_event[0].timeout_seconds"),
+    ],
+)
+def test_a_number_that_a_record_cannot_hold_is_refused(
+    tmp_path: Path, changes, key: str, value: float
+) -> None:
+    """JSON has no infinity: a run with one would be recorded, and never read again."""
+    path = tmp_path / "treewright.toml"
+    path.write_text(as_toml(with_number(SOUND | changes, value)))
+    with pytest.raises(UsageError) as caught:
+        config.load(path)
+    assert f"`{key}" in str(caught.value)
+
+
+def with_number(value: object, number: float) -> object:
+    """The same with this number for every 0."""
+    if isinstance(value, dict):
+        return {name: with_number(each, number) for name, each in value.items()}
+    if isinstance(value, list):
+        return [with_number(each, number) for each in value]
+    return number if type(value) is int else value
+
+
+def as_toml(value: object) -> str:
+    """Tables inline; whole documents by key."""
+    if isinstance(value, dict):
+        return "\n".join(f"{name} = {_inline(each)}" for name, each in value.items())
+    raise TypeError
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_inline(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value)
 
 
 @pytest.mark.parametrize("text", ["a = ", "\0", "[[metrics]]\n[metrics]\n"])

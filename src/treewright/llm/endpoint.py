@@ -14,7 +14,7 @@ from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -23,9 +23,10 @@ DEFAULT_NAME = "treewright.toml"
 FILL_IN = "FILL_IN"
 """What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
-"""Not infinite: an infinite weight or tolerance would silently decide everything."""
+"""Not infinite: an infinite weight or tolerance would silently decide everything, and in the
+record of a run there is no infinity: such a run could not be resumed."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Bound = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
@@ -161,7 +162,7 @@ class MutateIdeas(Table, frozen=True, tag_field="source", tag="mutate"):
     """
 
     files: Annotated[list[Text], msgspec.Meta(min_length=1)]
-    options: dict[str, list[str | bool | int | float]] = {}
+    options: dict[str, list[str | bool | int | Bound]] = {}
     factors: Annotated[list[Positive], msgspec.Meta(min_length=1)] = msgspec.field(
         default_factory=lambda: [0.5, 2.0]
     )
