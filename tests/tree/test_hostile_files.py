@@ -278,10 +278,21 @@ def test_what_has_the_place_of_another_does_not_speak_for_it(
     assert store.load(search(toy.path)).stop_reason == found.stop_reason  # opened again
 
 
-@pytest.mark.parametrize("name", ["cand", "eval", "wt", "artifacts", "node_ideas", "."])
+@pytest.mark.parametrize(
+    "name", ["cand", "eval", "wt", "artifacts", "node_ideas", "lease", "steering", "."]
+)
 def test_a_place_that_was_locked_is_unlocked(tmp_path: Path, name: str) -> None:
     place = tmp_path / "run" / name
     place.mkdir(parents=True)
     place.chmod(0o500)
     places.take_back(tmp_path / "run")
-    assert place.stat().st_mode & 0o700 == 0o700
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_records_that_were_locked_can_be_opened(toy: ToyRepository) -> None:
+    run_dir = search(toy.path, **SHAPE)
+    locked = ("events.jsonl", "manifest.json", "lease")
+    for name in locked:
+        (run_dir / name).chmod(0)
+    search(toy.path)
+    assert all((run_dir / name).stat().st_mode & 0o600 == 0o600 for name in locked)

@@ -143,18 +143,20 @@ def remove_small_tree(path: Path) -> None:
     remove_tree(path)
 
 
-def take_back_directory(path: Path, *, replace: bool = True) -> None:
-    """What is there and no directory is removed, a link too, unless that is not to be replaced;
-    a directory that its owner cannot use is made usable again. Else nothing happens."""
-    try:
+def unlock(path: Path) -> None:
+    """A file or directory of ours that we cannot use is made usable again; a link is left."""
+    with contextlib.suppress(OSError):  # not there, or of somebody else: who needs it says so
         mode = path.lstat().st_mode
-    except OSError:
-        return
-    if stat.S_ISDIR(mode):
-        if mode & stat.S_IRWXU != stat.S_IRWXU:
-            with contextlib.suppress(OSError):  # of somebody else: who needs the place asks
-                path.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
-    elif replace:
+        needed = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR | stat.S_IWUSR
+        if mode & needed != needed and (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            path.chmod(stat.S_IMODE(mode) | needed)
+
+
+def take_back_directory(path: Path) -> None:
+    """What is there and no directory is removed, a link too; a directory is unlocked."""
+    if path.is_dir() and not path.is_symlink():
+        unlock(path)
+    else:
         remove_tree(path)
 
 

@@ -17,14 +17,23 @@ _DIRECTORIES = (
     *(layout.CANDIDATES, layout.WORKTREES, layout.EVALUATIONS, layout.ARTIFACTS),
     *(layout.IDEAS, layout.PICTURES),
 )
+_RECORDS = (layout.LEASE, layout.STEERING, layout.EVENTS, layout.MANIFEST)
 _DERIVED = (layout.MANIFEST, layout.REPORT, layout.VALIDATION)
 """What is written anew from the journal."""
+
+
+def unlock(run_dir: Path) -> None:
+    """Lets the records of a run be read and written by their owner; for whoever is about to open
+    it. Changes nothing of what they say. A run whose directory is read-only stays as it is."""
+    for name in _RECORDS:
+        untrusted.unlock(run_dir / name)
 
 
 def take_back(run_dir: Path, *below: Path) -> None:
     """Lets the search write to its places again, and to the directories `below` them, each of
     which lies in the one before."""
-    untrusted.take_back_directory(run_dir, replace=False)
+    untrusted.unlock(run_dir)
+    unlock(run_dir)
     for name in _DIRECTORIES:
         untrusted.take_back_directory(run_dir / name)
     for directory in below:

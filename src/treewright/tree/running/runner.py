@@ -99,6 +99,7 @@ def open_run(
     if not store.exists(run_dir):
         new_run = _new_run(request, repo, run_dir, run_id)
     rundir.prepare(run_dir)
+    places.unlock(run_dir)
     with contextlib.ExitStack() as stack:
         lease = Lease.acquire(
             run_dir / layout.LEASE,
