@@ -16,10 +16,10 @@ from pathlib import Path
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.repository import refs, staging
 from treewright.tree.repository.git import (
-    DURABLE,
     NO_FETCHING,
     GitError,
     command,
+    durable,
     environment,
     git,
     require_space,
@@ -146,7 +146,7 @@ class Checkout:
         present = [path for path in forced if (self.worktree / path).is_file()]
         if present:
             literal = {"GIT_LITERAL_PATHSPECS": "1"}
-            git(self.worktree, "add", "--force", "--", *present, env=DURABLE | literal)
+            git(self.worktree, "add", "--force", "--", *present, env=durable() | literal)
 
     def _ignored_but_staged(self) -> list[str]:
         listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
@@ -176,7 +176,9 @@ def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
     done = subprocess.run(
         command(*arguments),
         cwd=worktree,
-        env=environment(cwd=worktree) | DURABLE | ({"GIT_INDEX_FILE": str(index)} if index else {}),
+        env=environment(cwd=worktree)
+        | durable()
+        | ({"GIT_INDEX_FILE": str(index)} if index else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

@@ -38,15 +38,7 @@ _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For a repository that somebody else could configure: what is missing there is not fetched, since
 the configuration says by which command."""
-DURABLE = {
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "core.fsync",
-    "GIT_CONFIG_VALUE_0": "loose-object,reference",
-    "GIT_CONFIG_KEY_1": "core.fsyncMethod",
-    "GIT_CONFIG_VALUE_1": "batch",
-}
-"""A commit that the journal will name must survive a power cut as the journal does, and so must
-the files in it, which git keeps when they are added."""
+_DURABLE = (("core.fsync", "loose-object,reference"), ("core.fsyncMethod", "batch"))
 _INHERITED_LOCATION = frozenset(
     {b"GIT_DIR", b"GIT_WORK_TREE", b"GIT_INDEX_FILE", b"GIT_COMMON_DIR", b"GIT_PREFIX"}
 )
@@ -83,6 +75,21 @@ def _own(date: int | None, cwd: Path | None) -> dict[str, str]:
         env |= {"GIT_COMMITTER_EMAIL": "treewright@localhost"}
     if cwd is not None:
         env["GIT_CEILING_DIRECTORIES"] = str(cwd.absolute().parent)
+    return env
+
+
+def durable() -> dict[str, str]:
+    """For what the journal will name: a commit must survive a power cut as the journal does, and
+    so must the files in it, which git keeps when they are added.
+
+    Behind what the user has set in the same way: `safe.directory`, for one, without which git
+    refuses a repository of somebody else.
+    """
+    given = os.environ.get("GIT_CONFIG_COUNT", "")
+    first = int(given) if given.isdecimal() else 0
+    env = {"GIT_CONFIG_COUNT": str(first + len(_DURABLE))}
+    for number, (key, value) in enumerate(_DURABLE, first):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return env
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.tree.repository.git import DURABLE, GitError, git
+from treewright.tree.repository.git import GitError, durable, git
 from treewright.tree.repository.listing import Change
 
 ASKED = (
@@ -71,5 +71,5 @@ def differences(repo: Path, pairs: Sequence[tuple[str, str]]) -> list[list[Chang
 
 def stage_all(worktree: Path) -> Staged:
     """Stages every change, and says what differs from HEAD."""
-    git(worktree, "add", "--all", env=DURABLE)
+    git(worktree, "add", "--all", env=durable())
     return Staged.read(git(worktree, *ASKED, "HEAD", "--"))

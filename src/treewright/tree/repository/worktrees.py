@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from treewright.kernel import untrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import objects, refs, registration
-from treewright.tree.repository.git import DURABLE, GitError, git, require_space, try_git
+from treewright.tree.repository.git import GitError, durable, git, require_space, try_git
 from treewright.tree.repository.listing import derive, listing
 from treewright.tree.repository.private_git import forget, take_back
 from treewright.tree.repository.staging import Staged, differences
@@ -110,7 +110,7 @@ class Worktrees:
             "-m",
             message,
             date=date,
-            env=DURABLE,
+            env=durable(),
         )
         done = self._committed(path, eval_id)
         if staged is not None and parent is not None:
