@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
+from treewright.tree.repository.private_git import private_repository
 
 
 def test_settings_in_the_environment_hold_for_every_command(
@@ -19,3 +22,14 @@ def test_settings_in_the_environment_hold_for_every_command(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "safe.directory")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "*")
     live(worktrees_of(toy.path), "e1", head)
+
+
+def test_an_index_in_two_files_is_no_obstacle_to_an_agent(toy: ToyRepository) -> None:
+    toy.git("config", "core.splitIndex", "true")
+    toy.git("config", "splitIndex.maxPercentChange", "100")
+    head = toy.git("rev-parse", "HEAD").strip()
+    path = worktrees_of(toy.path).add_candidate("e1", head)
+    with private_repository(path):
+        subprocess.run(["git", "status"], cwd=path, check=True, capture_output=True)
+    live(worktrees_of(toy.path), "e2", head)
+    assert not list((toy.path / ".git/worktrees").glob("*/sharedindex.*"))

@@ -25,6 +25,7 @@ _SETTINGS = (
     "-c", "core.quotePath=false",
     "-c", "core.autocrlf=false",
     "-c", "core.attributesFile=/dev/null",
+    "-c", "core.splitIndex=false",
     "-c", "i18n.commitEncoding=UTF-8",
     "-c", "advice.detachedHead=false",
     "-c", "submodule.recurse=false",
