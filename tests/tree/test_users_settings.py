@@ -33,3 +33,16 @@ def test_an_index_in_two_files_is_no_obstacle_to_an_agent(toy: ToyRepository) ->
         subprocess.run(["git", "status"], cwd=path, check=True, capture_output=True)
     live(worktrees_of(toy.path), "e2", head)
     assert not list((toy.path / ".git/worktrees").glob("*/sharedindex.*"))
+
+
+@pytest.mark.parametrize("ref", ["refs/tags/HEAD", "refs/heads/HEAD", "refs/remotes/HEAD/HEAD"])
+def test_a_tag_or_branch_called_head_is_not_taken_for_it(toy: ToyRepository, ref: str) -> None:
+    head = toy.git("rev-parse", "HEAD").strip()
+    toy.commit("another")
+    toy.git("update-ref", ref, "refs/heads/main")
+    theirs = toy.git("for-each-ref")
+    trees = worktrees_of(toy.path)
+    commit = live(trees, "e1", head)
+    assert toy.git("rev-parse", f"{commit}^").strip() == head
+    trees.remove_candidate("e1")
+    assert toy.git("for-each-ref") == theirs

@@ -64,14 +64,20 @@ class Worktrees:
         path = self.candidate_path(eval_id)
         branch = self._candidate_branch(eval_id)
         add = ("worktree", "add", "--quiet", "--no-checkout")
-        with self._alone():
-            if path.exists() or not self._add_on_new_branch(
-                add, path, f"refs/heads/{branch}", commit
-            ):
-                self._remove_candidate(eval_id)
-                git(self.repo, *add, "-B", branch, str(path), commit)
         # Writing the files is what takes long, and touches nothing that others use.
-        git(path, "reset", "--hard", "--quiet", commit)
+        write = ("reset", "--hard", "--quiet", commit)
+        with self._alone():
+            is_new = not path.exists() and self._add_on_new_branch(
+                add, path, f"refs/heads/{branch}", commit
+            )
+        # Where the user has a tag or a branch called HEAD, git takes it for the one that is not
+        # born yet, and refuses.
+        if is_new and try_git(path, *write).returncode == 0:
+            return path
+        with self._alone():
+            self._remove_candidate(eval_id)
+            git(self.repo, *add, "-B", branch, str(path), commit)
+        git(path, *write)
         return path
 
     def _add_on_new_branch(self, add: tuple[str, ...], path: Path, ref: str, commit: str) -> bool:
