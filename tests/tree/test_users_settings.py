@@ -8,6 +8,7 @@ import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
+from treewright.tree.repository.git import git
 from treewright.tree.repository.private_git import private_repository
 
 
@@ -46,3 +47,15 @@ def test_a_tag_or_branch_called_head_is_not_taken_for_it(toy: ToyRepository, ref
     assert toy.git("rev-parse", f"{commit}^").strip() == head
     trees.remove_candidate("e1")
     assert toy.git("for-each-ref") == theirs
+
+
+@pytest.mark.parametrize("kind", ["with a NUL", "very long"])
+def test_any_title_can_be_committed(toy: ToyRepository, kind: str) -> None:
+    title = "a\0b" if kind == "with a NUL" else "x" * 200_000
+    trees = worktrees_of(toy.path)
+    path = trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    (path / "params.txt").write_text("A 2\n")
+    git(path, "add", "--all")
+    made = trees.commit_candidate("e1", f"{title}\n\nIdea: x\n", 1_700_000_000)
+    said = git(toy.path, "log", "-1", "--format=%B", made.commit)
+    assert said.strip() == title.replace("\0", "\ufffd") + "\n\nIdea: x"

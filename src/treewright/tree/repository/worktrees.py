@@ -113,8 +113,8 @@ class Worktrees:
             "--quiet",
             "--no-verify",
             "--cleanup=whitespace",
-            "-m",
-            message,
+            "--file=-",  # an argument can be neither as long as an idea's title nor have a NUL
+            stdin=message.replace("\0", "\ufffd"),
             date=date,
             env=durable(),
         )
