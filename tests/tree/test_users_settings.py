@@ -8,6 +8,7 @@ import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
+from treewright.tree.agents.checkout import Checkout
 from treewright.tree.repository.git import git
 from treewright.tree.repository.private_git import private_repository
 
@@ -59,3 +60,18 @@ def test_any_title_can_be_committed(toy: ToyRepository, kind: str) -> None:
     made = trees.commit_candidate("e1", f"{title}\n\nIdea: x\n", 1_700_000_000)
     said = git(toy.path, "log", "-1", "--format=%B", made.commit)
     assert said.strip() == title.replace("\0", "\ufffd") + "\n\nIdea: x"
+
+
+def test_an_agent_may_stage_any_number_of_ignored_files(toy: ToyRepository) -> None:
+    """More than fit on a command line, whose limit their names count against."""
+    path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    directory = path.joinpath("ignored", *(["d" * 200] * 15))
+    checkout = Checkout.of(path)
+    with checkout.in_private():
+        directory.mkdir(parents=True)
+        for number in range(1000):
+            (directory / f"{number}").touch()
+        (path / "ignored" / "[a-z]*").touch()
+        (path / ".gitignore").write_text("ignored\n")
+        subprocess.run(["git", "add", "--force", "."], cwd=path, check=True)
+    assert len(checkout.stage().paths) == 1002

@@ -145,8 +145,10 @@ class Checkout:
             forced = self._ignored_but_staged()
         present = [path for path in forced if (self.worktree / path).is_file()]
         if present:
-            literal = {"GIT_LITERAL_PATHSPECS": "1"}
-            git(self.worktree, "add", "--force", "--", *present, env=durable() | literal)
+            # As `add --force`, which takes them as arguments: there may be too many for that.
+            stage = ("update-index", "--add", "--replace", "-z", "--stdin")
+            listed = "".join(f"{path}\0" for path in present)
+            git(self.worktree, *stage, stdin=listed, env=durable())
 
     def _ignored_but_staged(self) -> list[str]:
         listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
