@@ -14,6 +14,8 @@ from treewright.kernel import untrusted
 
 _RECORDS = "worktrees"
 _LARGEST_POINTER = 1 << 16
+_KEPT_WHEN_MOVED = 3
+"""So many names at the end of a run's directory are the same in a repository that was moved."""
 
 
 def registered(common: Path) -> Iterator[tuple[Path, Path | None]]:
@@ -56,16 +58,26 @@ def is_of(common: Path, record: Path, worktree: Path) -> bool:
 def forget_dead(common: Path, below: Path) -> None:
     """Removes the records of worktrees below a directory that are gone, and those that whoever
     removed them left unfinished. Not as `git worktree prune` any other: a worktree of the user may
-    lie on a disk that is not there now."""
+    lie on a disk that is not there now. What cannot be read stays."""
     inside = Path(os.path.realpath(below))
-    for record, worktree in registered(common):
+    for record in _records(common):
+        try:
+            worktree = _worktree(record)
+        except OSError:
+            continue
         if worktree is None:
             is_dead = not os.path.lexists(record / "gitdir")
         else:
-            is_own = worktree.is_relative_to(inside)
-            is_dead = is_own and not os.path.lexists(worktree / ".git")
+            is_dead = _was_below(worktree, inside) and not os.path.lexists(worktree / ".git")
         if is_dead and not _is_locked(record) and not record.is_symlink():
             _remove(record)
+
+
+def _was_below(worktree: Path, directory: Path) -> bool:
+    """Or was before the whole repository was moved: git has it where nothing is any more."""
+    if worktree.is_relative_to(directory):
+        return True
+    return worktree.parts[-2 - _KEPT_WHEN_MOVED : -2] == directory.parts[-_KEPT_WHEN_MOVED:]
 
 
 def _is_locked(record: Path) -> bool:

@@ -11,7 +11,7 @@ import contextlib
 import fcntl
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -211,9 +211,7 @@ class Worktrees:
             pinned = self._pinned() & set(eval_ids)
             if present or pinned:
                 # Else git thinks their branches are in use.
-                gone = list(directories.values())
-                if not registration.unregister(self._common_directory(), gone):
-                    git(self.repo, "worktree", "prune")
+                self._unregister(list(directories.values()))
             self._delete_branches(pinned)
 
     def _pinned(self) -> set[str]:
@@ -228,7 +226,7 @@ class Worktrees:
             some = branches[start : start + _BRANCHES_PER_COMMAND]
             delete = ("branch", "-D", "--quiet", *some)
             if try_git(self.repo, *delete).returncode != 0:
-                try_git(self.repo, "worktree", "prune")
+                self._forget_dead()
                 try_git(self.repo, *delete)
 
     def add_node(self, node_id: str, commit: str) -> None:
@@ -246,10 +244,7 @@ class Worktrees:
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
         """After a crash: promoted nodes are there, and no candidate but those given."""
         with self._alone():
-            try:
-                registration.forget_dead(self._common_directory(), self.run_dir)
-            except OSError:
-                git(self.repo, "worktree", "prune")
+            self._forget_dead()
         pinned = self._refs()
         directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
@@ -294,12 +289,23 @@ class Worktrees:
 
     def _remove(self, path: Path) -> None:
         untrusted.remove_tree(path)
-        if registration.unregister(self._common_directory(), [path]):
+        self._unregister([path])
+        untrusted.remove_tree(path)
+
+    def _unregister(self, gone: Sequence[Path]) -> None:
+        """Removes the records of worktrees that are gone. Git only has a say about those: to prune
+        is to forget also the user's, which may lie on a disk that is not there now."""
+        common = self._common_directory()
+        if registration.unregister(common, gone):
             return
-        done = try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
-        if done.returncode != 0 or path.exists():
-            untrusted.remove_tree(path)
-            git(self.repo, "worktree", "prune")
+        for path in gone:
+            if not registration.unregister(common, [path]):  # locked, for one
+                try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
+        self._forget_dead()
+
+    def _forget_dead(self) -> None:
+        with contextlib.suppress(OSError):
+            registration.forget_dead(self._common_directory(), self.run_dir)
 
 
 def _empty(place: Path, way: Iterable[str]) -> None:

@@ -1,0 +1,56 @@
+"""What runs in a worktree can reach git's record of it, unless it is isolated. It harms itself at
+most: neither the user's branches and worktrees, nor the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toy import ToyRepository
+from tests.tree.test_users_repository import worktrees_of
+from treewright.tree.repository import refs
+from treewright.tree.repository.git import git
+
+DAMAGES = (
+    "echo 'ref: refs/heads/main' > HEAD",
+    "git -C '{repo}' rev-parse HEAD > HEAD",
+    "rm HEAD; mkfifo HEAD",
+    "rm index; mkdir index; touch index/file",
+)
+
+
+def away(toy: ToyRepository, disk: Path) -> None:
+    """A worktree of the user with staged work, on a disk that is not there now."""
+    toy.git("worktree", "add", "-q", "-b", "mine", str(disk / "mine"))
+    ToyRepository(disk / "mine").write("new", "my work\n")
+    git(disk / "mine", "add", "new")
+    disk.rename(disk.with_name("unplugged"))
+
+
+@pytest.mark.parametrize("obstacle", ["packed-refs.lock", "locked", "unreadable"])
+def test_the_users_worktrees_are_never_forgotten(
+    toy: ToyRepository, tmp_path: Path, obstacle: str
+) -> None:
+    """Whatever keeps git from doing what it is asked to at the moment."""
+    head = toy.git("rev-parse", "HEAD").strip()
+    trees = worktrees_of(toy.path)
+    away(toy, tmp_path / "disk")
+    for name in ("e1", "e2", "e3"):
+        record, _ = refs.directories(trees.add_candidate(name, head))
+        if obstacle == "locked":
+            (record / "locked").write_text("")
+    if obstacle == "packed-refs.lock":  # somebody packs them
+        (toy.path / ".git" / obstacle).touch()
+    elif obstacle == "unreadable":
+        (record / "gitdir").rename(record / "elsewhere")
+        (record / "gitdir").symlink_to("elsewhere")
+    trees.remove_candidate("e1")
+    trees.remove_candidates(["e2"])
+    (toy.path / ".git/packed-refs.lock").unlink(missing_ok=True)
+    trees.repair({}, [])
+    (tmp_path / "unplugged").rename(tmp_path / "disk")
+    assert git(tmp_path / "disk" / "mine", "status", "--porcelain") == "A  new\n"
+    if obstacle != "unreadable":
+        assert toy.git("branch", "--list", "treewright/*") == ""
+        assert [path.name for path in (toy.path / ".git/worktrees").iterdir()] == ["mine"]
