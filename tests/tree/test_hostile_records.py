@@ -3,6 +3,7 @@ most: neither the user's branches and worktrees, nor the run."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,23 @@ DAMAGES = (
     "rm HEAD; mkfifo HEAD",
     "rm index; mkdir index; touch index/file",
 )
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_is_made_anew(toy: ToyRepository, damage: str) -> None:
+    head = toy.git("rev-parse", "HEAD").strip()
+    trees = worktrees_of(toy.path)
+    path = trees.add_candidate("e1", head)
+    (path / "params.txt").write_text("A 2\n")
+    git(path, "add", "--all")
+    made = trees.commit_candidate("e1", "x", 1_700_000_000)
+    record, _ = refs.directories(path)
+    subprocess.run(damage.format(repo=toy.path), shell=True, cwd=record, check=True)
+    trees.pristine_candidate("e1", made.commit)
+    assert toy.git("rev-parse", "HEAD").strip() == head
+    assert toy.git("status", "--porcelain") == ""
+    assert git(path, "rev-parse", "HEAD").strip() == made.commit
+    assert (path / "params.txt").read_text() == "A 2\n"
 
 
 def away(toy: ToyRepository, disk: Path) -> None:

@@ -141,6 +141,18 @@ def commit_of(worktree: Path, branch: str) -> str | None:
     return None if found.startswith(_SYMBOLIC) else found
 
 
+def is_on(worktree: Path, branch: str) -> bool:
+    """Whether HEAD is on that branch; what git writes to HEAD moves it."""
+    try:
+        own, common = directories(worktree)
+        head = _read(own / "HEAD")  # a pipe there would make git wait
+        if (common / "refs/heads").is_dir():
+            return head == f"{_SYMBOLIC}{branch}"
+    except (OSError, _NotPlain):
+        return False
+    return git(worktree, "symbolic-ref", "-q", "HEAD").strip() == branch
+
+
 def is_at(worktree: Path, branch: str | None, commit: str) -> bool:
     """Whether HEAD is there for certain; if not, it may be, and git knows."""
     try:

@@ -27,7 +27,7 @@ _BRANCHES_PER_COMMAND = 500
 _LARGEST_POINTER = 1 << 16
 _OF_WHAT_RAN = (
     *(PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError),
-    untrusted.NotPlain,
+    *(IsADirectoryError, untrusted.NotPlain),
 )
 """What code can bring about in its worktree; a full disk, for one, says nothing about it."""
 
@@ -163,6 +163,8 @@ class Worktrees:
         own, _ = refs.directories(path)
         if not registration.is_of(self._common_directory(), own, path):
             raise GitError(f"{path.name} is another worktree than was made there")
+        if not refs.is_on(path, layout.candidate_ref(self._run_id, path.name)):
+            raise GitError(f"{path.name} is on another branch than its own")
         try:
             pointer = untrusted.read(path / ".git", _LARGEST_POINTER)
             for name in set(os.listdir(path)) - {".git"}:  # noqa: PTH208
