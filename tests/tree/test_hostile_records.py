@@ -3,6 +3,7 @@ most: neither the user's branches and worktrees, nor the run."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import worktrees_of
+from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.checkout import Checkout
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import git
 
@@ -72,3 +75,15 @@ def test_the_users_worktrees_are_never_forgotten(
     if obstacle != "unreadable":
         assert toy.git("branch", "--list", "treewright/*") == ""
         assert [path.name for path in (toy.path / ".git/worktrees").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced"])
+def test_an_agent_that_takes_its_worktree_away_has_failed(toy: ToyRepository, what: str) -> None:
+    path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    checkout = Checkout.of(path)
+    shutil.rmtree(path)
+    if what == "replaced":
+        path.write_text("")
+    for look in (checkout.take_back_head, checkout.stage, checkout.tree):
+        with pytest.raises(AgentFailure, match="worktree"):
+            look()

@@ -175,17 +175,22 @@ class Checkout:
 
 def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
     """Runs git, bytes out: text mode would turn the CRLF of a diff into LF."""
-    done = subprocess.run(
-        command(*arguments),
-        cwd=worktree,
-        env=environment(cwd=worktree)
-        | durable()
-        | ({"GIT_INDEX_FILE": str(index)} if index else {}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        start_new_session=True,
-    )
+    scratch = {"GIT_INDEX_FILE": str(index)} if index else {}
+    try:
+        done = subprocess.run(
+            command(*arguments),
+            cwd=worktree,
+            env=environment(cwd=worktree) | durable() | scratch,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            start_new_session=True,
+        )
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        # There was a worktree, and git in it: an agent has removed it, or its right to be there.
+        raise AgentFailure(
+            "worktree_damaged", f"the worktree was taken away by an agent: {error.strerror}"
+        ) from None
     if done.returncode != 0:
         words = done.stderr.decode("utf-8", "replace")
         require_space(words, worktree)
