@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.toy import ToyRepository
+from tests.toy import ToyRepository, diff_of_line, idea
+from tests.tree.runs import RUN_ID, search
 from tests.tree.test_users_repository import worktrees_of
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.checkout import Checkout
+from treewright.tree.records import store
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import git
 
@@ -87,3 +89,18 @@ def test_an_agent_that_takes_its_worktree_away_has_failed(toy: ToyRepository, wh
     for look in (checkout.take_back_head, checkout.stage, checkout.tree):
         with pytest.raises(AgentFailure, match="worktree"):
             look()
+
+
+def test_code_that_removes_its_logs_is_rejected_like_any(toy: ToyRepository) -> None:
+    """By what the sweep left, which is nothing; the run goes on."""
+    shutil.rmtree(toy.path / "ideas")
+    toy.write("code.sh", "# nothing\n# keep\n")
+    toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
+    evil = "rm -rf ../../eval/*/experiment"
+    toy.write("ideas/00.md", idea("Evil", diff_of_line("code.sh", "# nothing", evil, 1)))
+    toy.commit("it runs code")
+    run_dir = search(toy.path, sweep_config_limit=8, max_depth=1)
+    (evaluation,) = store.load(run_dir).evaluations.values()
+    assert run_dir == toy.run_dir(RUN_ID)
+    assert evaluation.decision is not None
+    assert evaluation.decision.fate == "gate_failed"

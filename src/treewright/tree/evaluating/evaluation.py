@@ -291,6 +291,8 @@ class _Evaluation:
 
     def _write_summary(self, outcome: EvalOutcome) -> None:
         parent, root = self._comparisons or (None, None)
+        with atomic.storage_errors(self._experiment):  # what ran may have removed it
+            self._experiment.mkdir(parents=True, exist_ok=True)
         summary.write(
             self._experiment / layout.SUMMARY,
             outcome,
