@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import pytest
 from tests.readonly import bound_by_permissions, read_only
 from tests.toy import ToyRepository
 from tests.tree.runs import search
+from tests.waiting import until
 from treewright.kernel.errors import UsageError
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.records import store
@@ -386,6 +388,39 @@ def test_repair_removes_strays_and_restores_nodes(place: Place) -> None:
     assert (place.trees.node_path("n0000") / "params.txt").exists()
     with pytest.raises(GitError, match="of node n0001 is not in"):
         place.trees.repair({"n0001": "f" * 40}, [])
+
+
+def test_repair_finishes_a_checkout_that_was_killed(place: Place) -> None:
+    place.toy.write(".gitattributes", "params.txt filter=slow\n")
+    place.head = place.toy.commit("a file that takes long to write")
+    started = place.toy.path / "started"
+    place.toy.git("config", "filter.slow.clean", "cat")
+    place.toy.git("config", "filter.slow.smudge", f"touch '{started}'; sleep 60; cat")
+    path, branch = place.trees.node_path("n0001"), "treewright/run/node/n0001"
+    add = ["git", "worktree", "add", "--quiet", "-B", branch, str(path), place.head]
+    with subprocess.Popen(add, cwd=place.toy.path, start_new_session=True) as adding:
+        until(started.exists)
+        os.killpg(adding.pid, signal.SIGKILL)
+    place.toy.git("config", "filter.slow.smudge", "cat")
+    place.trees.repair({"n0001": place.head}, [])
+    assert (path / "params.txt").exists()
+    assert git(path, "status", "--porcelain") == ""
+
+
+def test_repair_takes_away_the_locks_of_the_dead(place: Place) -> None:
+    """A search that was killed while git changed a ref could not go on."""
+    theirs = place.toy.path / ".git/refs/heads/theirs.lock"
+    locks = [
+        place.toy.path / f".git/refs/heads/treewright/run/{name}.lock"
+        for name in ("cand/e1", "node/n0001")
+    ]
+    for lock in (theirs, *locks):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+    place.trees.repair({"n0001": place.head}, ["e1"])
+    place.trees.add_candidate("e1", place.head)
+    assert theirs.exists()
+    assert not any(lock.exists() for lock in locks)
 
 
 def test_other_runs_and_other_worktrees_are_left_alone(place: Place, tmp_path: Path) -> None:

@@ -108,6 +108,15 @@ def below(worktree: Path, prefix: str) -> dict[str, str]:
         return {name: at for at, _, name in split}
 
 
+def forget_locks(worktree: Path, prefix: str) -> None:
+    """Removes what git commands that were killed have left beside the refs that they were about to
+    change. Only for refs that nobody else changes: no name of a ref ends like that."""
+    _, common = directories(worktree)
+    with contextlib.suppress(OSError):
+        for lock in sorted((common / prefix).rglob("*.lock")):
+            lock.unlink()
+
+
 def is_free(worktree: Path, branch: str) -> bool:
     """Whether there is for certain no such ref, and none in the way of it; if not, git knows."""
     try:

@@ -235,7 +235,7 @@ class Worktrees:
         """Pins the commit by a branch and checks it out, unless that is so already."""
         path, ref = self.node_path(node_id), self.node_ref(node_id)
         branch = ref.removeprefix("refs/heads/")
-        if (path / ".git").exists() and _is_at(path, ref, commit):
+        if _is_written(path) and _is_at(path, ref, commit):
             return
         add = ("worktree", "add", "--quiet", "-B", branch, str(path), commit)
         with self._alone():
@@ -247,6 +247,8 @@ class Worktrees:
         """After a crash: promoted nodes are there, and no candidate but those given."""
         with self._alone():
             self._forget_dead()
+        # Whoever ran it before is dead, and with it the git commands that had these locks.
+        refs.forget_locks(self.repo, self._branches)
         pinned = self._refs()
         directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
@@ -255,7 +257,7 @@ class Worktrees:
         for node_id, commit in nodes.items():
             take_back(self.node_path(node_id))
             is_pinned = pinned.get(("node", node_id)) == commit
-            if not (is_pinned and (self.node_path(node_id) / ".git").exists()):
+            if not (is_pinned and _is_written(self.node_path(node_id))):
                 try:
                     self.add_node(node_id, commit)
                 except GitError:
@@ -319,6 +321,16 @@ def _empty(place: Path, way: Iterable[str]) -> None:
             place.mkdir()
     untrusted.remove_tree(place)
     place.mkdir()
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a worktree has its files: git writes the index when it has written all others."""
+    if not (path / ".git").exists():
+        return False
+    try:
+        return (refs.directories(path)[0] / "index").exists()
+    except GitError:
+        return False
 
 
 def _is_at(path: Path, ref: str, commit: str) -> bool:
