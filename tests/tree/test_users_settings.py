@@ -11,6 +11,8 @@ from tests.tree.test_users_repository import live, worktrees_of
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.repository.git import git
 from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.protection import tampered
+from treewright.tree.repository.staging import stage_all
 
 
 def test_settings_in_the_environment_hold_for_every_command(
@@ -75,3 +77,18 @@ def test_an_agent_may_stage_any_number_of_ignored_files(toy: ToyRepository) -> N
         (path / ".gitignore").write_text("ignored\n")
         subprocess.run(["git", "add", "--force", "."], cwd=path, check=True)
     assert len(checkout.stage().paths) == 1002
+
+
+@pytest.mark.parametrize("name", ["Icon\r", "a\r\nb", "a\rb"])
+def test_names_with_a_carriage_return_are_names_like_any(toy: ToyRepository, name: str) -> None:
+    """Of `Icon` with one behind it there are many in repositories of those who use a Mac."""
+    toy.write(f"data/{name}", "one\n")
+    head = toy.commit("a file")
+    trees = worktrees_of(toy.path)
+    path = trees.add_candidate("e1", head)
+    assert tampered(toy.path, path, head, ["data"]) == []
+    (path / "data" / name).write_text("two\n")
+    staged = Checkout.of(path).stage()
+    assert staged.paths == [f"data/{name}"] == stage_all(path).paths
+    trees.commit_candidate("e1", "x", 1_700_000_000, staged, head)
+    assert tampered(toy.path, path, head, ["data"]) == [f"data/{name}"]
