@@ -51,13 +51,18 @@ def listing(repo: Path, commit: str) -> Listing:
         if found is not None:
             _kept.move_to_end((repo, commit))
             return found
+    return _keep(repo, commit, Listing.of(read_listing(git(repo, "ls-tree", "-r", "-z", commit))))
+
+
+def read_listing(said: str) -> dict[str, tuple[str, str]]:
+    """What `git ls-tree -r -z` answers: path -> mode and name."""
     entries: dict[str, tuple[str, str]] = {}
-    for line in git(repo, "ls-tree", "-r", "-z", commit).split("\0"):
+    for line in said.split("\0"):
         facts, _, path = line.partition("\t")
         if path:
             mode, _, name = facts.split(" ")
             entries[path] = mode, name
-    return _keep(repo, commit, Listing.of(entries))
+    return entries
 
 
 def derive(repo: Path, parent: str, changes: Iterable[Change], commit: str, tree: str) -> bool:

@@ -58,6 +58,11 @@ def _tree_name(directory: Mapping[bytes, Any], length: int) -> str:
     return _name(b"tree", b"".join(line for _, line in sorted(lines)), length)
 
 
+def commit_name(data: bytes, length: int) -> str:
+    """What git calls a commit of which it says this."""
+    return _name(b"commit", data, length)
+
+
 def tree_of(common: Path, commit: str) -> str | None:
     """The tree of a commit that was made just now, and lies in a file of its own. None where it
     does not, or the file is not what its name says: then git knows."""

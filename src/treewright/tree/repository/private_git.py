@@ -76,6 +76,12 @@ def forget(worktree: Path) -> None:
         untrusted.remove_tree(own / _NAME)
 
 
+def modules(own: Path) -> Path:
+    """Where the repositories of submodules are that were fetched in the worktree whose own
+    directory that is."""
+    return own / _NAME / _MODULES
+
+
 def places(worktree: Path) -> list[Path]:
     """The private repository that git works on in the worktree now, and the one whose objects
     it borrows; nothing if there is none."""

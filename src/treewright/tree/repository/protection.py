@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.tree.repository import objects, refs
+from treewright.tree.repository import objects, refs, submodules
 from treewright.tree.repository.git import git, try_git
-from treewright.tree.repository.listing import listing
+from treewright.tree.repository.listing import Listing, listing
 
-_MOST_PATHSPECS = 500
 _PLAIN, _EXECUTABLE, _LINK = "100644", "100755", "120000"
 
 
@@ -46,7 +45,20 @@ def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) 
         if not (real((root / path).parent) and _is(root / path, *expected, guarded.trusts_modes))
     }
     if guarded.submodules:
-        changed |= _changed_submodules(repo, worktree, commit, guarded.submodules)
+
+        def is_there(place: Path, found: Listing, commit: str, env: Mapping[str, str]) -> bool:
+            files = {path: found.entries[path] for path in found.entries}
+            for path in found.submodules:
+                del files[path]
+            if found.attributes:
+                files = _as_checked_out(repo, commit, files, env)
+            inside = place.resolve()
+            return all(
+                real((inside / path).parent) and _is(inside / path, *expected, guarded.trusts_modes)
+                for path, expected in files.items()
+            )
+
+        changed |= submodules.changed(repo, worktree, guarded.submodules, is_there)
     return sorted(changed)
 
 
@@ -54,7 +66,8 @@ def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) 
 class _Guarded:
     files: Mapping[str, tuple[str, str]]
     """Path -> mode, and the object name that its bytes would have as they are checked out."""
-    submodules: Sequence[str]
+    submodules: Mapping[str, str]
+    """Path -> commit."""
     trusts_modes: bool
 
 
@@ -63,13 +76,13 @@ def _guarded(repo: Path, commit: str, protected: tuple[str, ...]) -> _Guarded:
     """A commit never changes, and is looked at after its tests and after every sweep."""
     found = listing(repo, commit)
     paths = protected_changes(found.entries, protected)
-    submodules = sorted(set(paths) & set(found.submodules))
-    files = {path: found.entries[path] for path in paths if path not in submodules}
+    inside = {path: found.entries[path][1] for path in sorted({*paths} & {*found.submodules})}
+    files = {path: found.entries[path] for path in paths if path not in inside}
     plain = (repo / ".git").is_dir() and not (repo / ".git/info/attributes").exists()
-    off = _switched_off(repo) if files else set[str]()
+    off = _switched_off(repo) if paths else set[str]()
     if files and (found.attributes or not plain or "core.symlinks" in off):
         files = _as_checked_out(repo, commit, files)
-    return _Guarded(files, submodules, "core.filemode" not in off)
+    return _Guarded(files, inside, "core.filemode" not in off)
 
 
 def _switched_off(repo: Path) -> set[str]:
@@ -81,13 +94,16 @@ def _switched_off(repo: Path) -> set[str]:
 
 
 def _as_checked_out(
-    repo: Path, commit: str, files: Mapping[str, tuple[str, str]]
+    repo: Path,
+    commit: str,
+    files: Mapping[str, tuple[str, str]],
+    given: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[str, str]]:
     """The files with the object names of what git writes for them, by the commit's attributes."""
     with tempfile.TemporaryDirectory(prefix="treewright-protected-") as directory:
         place = Path(directory).resolve() / "files"
         place.mkdir()
-        env = _apart(repo, Path(directory), place)
+        env = {**_apart(repo, Path(directory), place), **(given or {})}
         git(place, "read-tree", commit, env=env)
         wanted = "".join(f"{path}\0" for path in files)
         git(place, "checkout-index", "--quiet", "-z", "--stdin", env=env, stdin=wanted)
@@ -97,18 +113,6 @@ def _as_checked_out(
             written = mode if is_link == (mode == _LINK) else _PLAIN
             found[path] = written, objects.file_name(place / path, is_link, len(name))
         return found
-
-
-def _changed_submodules(
-    repo: Path, worktree: Path, commit: str, submodules: Sequence[str]
-) -> set[str]:
-    with tempfile.TemporaryDirectory(prefix="treewright-index-") as directory:
-        env = _apart(repo, Path(directory), worktree)
-        git(worktree, "read-tree", commit, env=env)
-        compare = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
-        paths = submodules if len(submodules) <= _MOST_PATHSPECS else ["."]
-        changed = git(worktree, *compare, "--", *paths, env=env).split("\0")
-    return set(changed) & set(submodules)
 
 
 def _apart(repo: Path, directory: Path, worktree: Path) -> dict[str, str]:
