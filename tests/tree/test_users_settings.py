@@ -9,7 +9,7 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
 from treewright.tree.agents.checkout import Checkout
-from treewright.tree.repository.git import git
+from treewright.tree.repository.git import git, require_clean
 from treewright.tree.repository.private_git import private_repository
 from treewright.tree.repository.protection import tampered
 from treewright.tree.repository.staging import stage_all
@@ -92,3 +92,28 @@ def test_names_with_a_carriage_return_are_names_like_any(toy: ToyRepository, nam
     assert staged.paths == [f"data/{name}"] == stage_all(path).paths
     trees.commit_candidate("e1", "x", 1_700_000_000, staged, head)
     assert tampered(toy.path, path, head, ["data"]) == [f"data/{name}"]
+
+
+@pytest.mark.parametrize("how", [("set", "ideas"), ("set", "--sparse-index", "ideas")])
+def test_who_has_part_of_the_files_searches_over_whole_commits(
+    toy: ToyRepository, how: tuple[str, ...]
+) -> None:
+    """A candidate would be measured without files that its commit has; one that makes a file
+    outside the part could not be staged; protected ones there would be missed."""
+    toy.write("data/rows.txt", "one\n")
+    head = toy.commit("data")
+    toy.git("sparse-checkout", *how)
+    before = (toy.path / ".git/index").read_bytes()
+    trees = worktrees_of(toy.path)
+    require_clean(toy.path)
+    path = trees.add_candidate("e1", head)
+    assert (path / "data" / "rows.txt").exists()
+    assert tampered(toy.path, path, head, ["data"]) == []
+    (path / "data" / "new.txt").write_text("two\n")
+    staged = stage_all(path)
+    made = trees.commit_candidate("e1", "x", 1_700_000_000, staged, head)
+    assert (path / "data" / "new.txt").exists()
+    trees.add_node("n0001", made.commit)
+    assert (trees.node_path("n0001") / "data" / "new.txt").exists()
+    assert not (toy.path / "data").exists()
+    assert (toy.path / ".git/index").read_bytes() == before

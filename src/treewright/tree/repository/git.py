@@ -26,6 +26,7 @@ _SETTINGS = (
     "-c", "core.autocrlf=false",
     "-c", "core.attributesFile=/dev/null",
     "-c", "core.splitIndex=false",
+    "-c", "core.sparseCheckout=false",
     "-c", "i18n.commitEncoding=UTF-8",
     "-c", "advice.detachedHead=false",
     "-c", "submodule.recurse=false",
