@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
 from treewright.tree.agents.checkout import Checkout
+from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import git, require_clean
 from treewright.tree.repository.private_git import private_repository
 from treewright.tree.repository.protection import tampered
@@ -117,3 +119,14 @@ def test_who_has_part_of_the_files_searches_over_whole_commits(
     assert (trees.node_path("n0001") / "data" / "new.txt").exists()
     assert not (toy.path / "data").exists()
     assert (toy.path / ".git/index").read_bytes() == before
+
+
+def test_excludes_that_are_kept_elsewhere_stay_there(toy: ToyRepository, tmp_path: Path) -> None:
+    """With one's other dotfiles, for one, of which the repository has a link."""
+    exclude, kept = toy.path / ".git/info/exclude", tmp_path / "excludes"
+    kept.write_text("*.o\n")
+    exclude.unlink()
+    exclude.symlink_to(kept)
+    hide_from_status(toy.path, ".treewright")
+    assert exclude.is_symlink()
+    assert kept.read_text() == "*.o\n/.treewright/\n"

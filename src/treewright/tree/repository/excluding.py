@@ -24,4 +24,5 @@ def hide_from_status(repo: Path, name: str) -> None:
         exclude.parent.mkdir(parents=True, exist_ok=True)
         if before and not before.endswith(b"\n"):
             before += b"\n"
-        atomic.write_bytes(exclude, before + line)
+        # What is replaced is the file, where the user has a link to it.
+        atomic.write_bytes(exclude.resolve(), before + line)
