@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.readonly import bound_by_permissions
 from tests.toy import ToyRepository, diff_of_line, idea
 from tests.tree.runs import RUN_ID, search
 from tests.tree.test_users_repository import worktrees_of
@@ -104,3 +106,27 @@ def test_code_that_removes_its_logs_is_rejected_like_any(toy: ToyRepository) -> 
     assert run_dir == toy.run_dir(RUN_ID)
     assert evaluation.decision is not None
     assert evaluation.decision.fate == "gate_failed"
+
+
+IN_PRIVATE = """
+import sys, subprocess
+from pathlib import Path
+from treewright.tree.repository.git import GitError, git
+from treewright.tree.repository.private_git import private_repository
+path, script = Path(sys.argv[1]), sys.argv[2]
+with private_repository(path):
+    subprocess.run(script, shell=True, cwd=path, check=True)
+print(git(path, "rev-parse", "--git-dir"), end="")
+"""
+
+
+@pytest.mark.parametrize(
+    "script", ["chmod 000 .", "chmod 555 .", 'chmod 000 "$(git rev-parse --git-dir)/.."']
+)
+def test_a_worktree_that_was_shut_is_opened_again(toy: ToyRepository, script: str) -> None:
+    """Its `.git` could not be put back then, each time anew, and the run stood still."""
+    path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    before = git(path, "rev-parse", "--git-dir")
+    command = [sys.executable, "-c", IN_PRIVATE, str(path), script]
+    done = subprocess.run(bound_by_permissions(command), check=True, capture_output=True, text=True)
+    assert done.stdout == before

@@ -161,6 +161,8 @@ def try_git(
         raise UsageError("git is not installed or not on PATH; install git 2.20 or newer") from None
     except NotADirectoryError:
         raise GitError(f"git {args[0]}: no directory {cwd}") from None
+    except PermissionError as error:
+        raise GitError(f"git {args[0]} cannot run in {cwd}: {error.strerror}") from None
     if -done.returncode in _ENDING:
         raise GitKilled(f"git {args[0]} was ended by signal {-done.returncode} in {cwd}")
     # Not as a text stream, which makes \n of each \r: the name of a file may have one.

@@ -24,6 +24,7 @@ from treewright.tree.repository.git import GitError
 _NAME = "treewright-private"
 _MODULES = "modules"
 _LARGEST_POINTER = 1 << 16
+_OF_WHAT_RAN = (PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError)
 
 
 @contextlib.contextmanager
@@ -43,8 +44,13 @@ def private_repository(worktree: Path) -> Iterator[Callable[[], bool]]:
     def give_back() -> bool:
         if _identity(worktree) != place:
             return False
-        _write(pointer, before)
-        _clear(private)
+        try:
+            for directory in (worktree, private.parent):
+                _allow(directory)
+            _write(pointer, before)
+            _clear(private)
+        except _OF_WHAT_RAN:
+            return False
         return True
 
     try:
@@ -139,6 +145,13 @@ def _identity(directory: Path) -> tuple[int, int] | None:
         if stat.S_ISDIR(found.st_mode):
             return found.st_dev, found.st_ino
     return None
+
+
+def _allow(directory: Path) -> None:
+    """What ran may have taken the right to write there from itself, and so from us."""
+    mode = stat.S_IMODE(directory.lstat().st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        directory.chmod(mode | stat.S_IRWXU)
 
 
 def _write(pointer: Path, content: bytes) -> None:
