@@ -122,7 +122,6 @@ class _Evaluation:
         if error is not None:
             self._require_space()
         self._take_back()
-        self._experiment.mkdir(parents=True, exist_ok=True)
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
