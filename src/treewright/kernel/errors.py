@@ -44,3 +44,10 @@ class MissingExtra(UsageError):
         super().__init__(
             f"{feature} needs an optional dependency: pip install 'treewright[{extra}]'"
         )
+
+
+def require_several(**given: object) -> None:
+    """Refuses one text where several are wanted: it would be taken for its letters."""
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise UsageError(f"{name} takes several texts, not one: write [...] around it")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.errors import TreewrightError, UsageError, require_several
 from treewright.lean.backend import choose
 from treewright.lean.projects import open_lean
 from treewright.lean.replay import Replayer
@@ -39,6 +39,7 @@ def verify(
     that rests on `sorry` is one. `axioms` are allowed besides Lean's own three. The verdict is
     true where it is proved, and has the certificate then. Raises NoVerdict after a fault.
     """
+    require_several(targets=targets, axioms=axioms)
     if not (math.isfinite(timeout) and timeout > 0):
         raise UsageError("timeout must be a positive number of seconds")
     if "sorryAx" in axioms:

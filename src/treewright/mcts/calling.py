@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from treewright.kernel.errors import LockActive, UsageError
+from treewright.kernel.errors import LockActive, UsageError, require_several
 from treewright.kernel.rundir import validate_run_id
 from treewright.lean.backend import choose
 from treewright.lean.crew import Crew
@@ -57,6 +57,7 @@ def prove(
     """
     if (target is None) == (statement is None):
         raise UsageError("give one thing to prove: a target ('F.lean', 'F.lean:name') or statement")
+    require_several(tactics=tactics, axioms=axioms)
     for name, seconds in (("time_limit", time_limit), ("step_timeout", step_timeout)):
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
             raise UsageError(f"{name} must be a positive number of seconds")

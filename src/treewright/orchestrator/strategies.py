@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import UsageError, require_several
 from treewright.orchestrator.types import StrategyType
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def find(name: str) -> Strategy:
 
 def check(names: Iterable[str]) -> None:
     """Refuses a name that nobody has registered."""
+    require_several(strategies=names)
     for name in names:
         if name not in known():
             raise UsageError(f"there is no strategy {name!r}; there are {', '.join(known())}")
@@ -99,5 +100,6 @@ def seconds(name: str) -> float:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Those that are registered in their order, then the others as they came."""
+    require_several(strategies=names)
     order = {name: number for number, name in enumerate(known())}
     return sorted(names, key=lambda name: order.get(name, len(order)))

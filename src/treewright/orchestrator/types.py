@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from treewright.kernel.errors import require_several
+
 HEAVY_DIFFICULTY = 0.6
 DEFAULT_IMPORTS = ("Init",)
 
@@ -56,6 +58,9 @@ class Goal(msgspec.Struct, frozen=True):
     preamble: str = ""
     place: Place | None = None
 
+    def __post_init__(self) -> None:
+        require_several(context=self.context, imports=self.imports)
+
     @property
     def heavy(self) -> bool:
         return self.estimated_difficulty >= HEAVY_DIFFICULTY
@@ -81,3 +86,6 @@ class Result(msgspec.Struct, frozen=True):
     subgoals: tuple[str, ...] = ()
     error: str | None = None
     metadata: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        require_several(tactics=self.tactics, subgoals=self.subgoals)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import UsageError, require_several
 from treewright.kernel.lease import DEFAULT_STALE_SECONDS
 from treewright.search import given as checks
 from treewright.search import policies, records, scores
@@ -49,8 +49,7 @@ def open_search(
     different ways to grow one. `root` is the data of the root, `root_score` its score. With
     `gate="parent"` only what beats its parent is grown.
     """
-    if isinstance(actions, str):
-        raise UsageError("actions are several texts, not one: write [...] around it")
+    require_several(actions=actions)
     given = _given(
         policy=_policy_name(policy),
         options=_policy_options(policy, options),

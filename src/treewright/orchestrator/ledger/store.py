@@ -16,6 +16,7 @@ import msgspec
 
 from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
+from treewright.kernel.errors import require_several
 from treewright.mcts.learning import Lesson
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger import attempts as table
@@ -95,6 +96,7 @@ class Ledger:
         so much time is useless: only attempts that failed with as much or more count. What was
         cancelled or broke never does: it says nothing.
         """
+        require_several(imports=imports)
         which = "goal_hash" if isinstance(goal, Goal) else "target_hash"
         conditions = [f"{which} = ?", "strategy = ?", IS_TRIAL, self.counting.counted]
         values: list[object] = [self.hash_goal(goal), str(strategy)]
@@ -197,6 +199,7 @@ class Ledger:
     def update_tactic_cache(
         self, goal: Goal | str, *, tactics: Sequence[str], success_rate: float, avg_time: float
     ) -> None:
+        require_several(tactics=tactics)
         text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
         hashes = self.hash_goal(goal), self.hash_goal(target)
         self._write(*tactic_cache.keeping(*hashes, text, tactics, success_rate, avg_time))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, Self
 
-from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.errors import TreewrightError, UsageError, require_several
 from treewright.lean import inputs
 from treewright.lean.host import Host
 from treewright.lean.host_session import HostSession
@@ -142,6 +142,7 @@ class Marketplace:
         requested_by: str = "",
     ) -> str:
         """The id of the ticket for this statement, new or already there."""
+        require_several(context=context, constraints=constraints, imports=imports)
         if not goal.strip():
             raise UsageError("a lemma needs a statement")
         if not 0.0 <= priority <= 1.0:
@@ -186,6 +187,7 @@ class Marketplace:
         Only a ticket of the same statement, up to the names of bound variables, has a similarity
         of 1 and brings its proof. Of other completed ones the status is `similar`.
         """
+        require_several(context=context, imports=imports)
         tickets = await asyncio.to_thread(self._table.all)
         asked = NewTicket(goal.strip(), tuple(context), imports=tuple(imports), preamble=preamble)
         meaning = asked.meaning
