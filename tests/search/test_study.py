@@ -164,6 +164,69 @@ def test_smaller_can_be_better() -> None:
         assert search.best.score < 2.0
 
 
+SAME_BUT_ROUNDED = [
+    (0.3, 0.1 + 0.2),
+    (0.0, 0.1 + 0.2 - 0.3),
+    ({"a": 0.3, "b": 0.3}, {"a": 0.1 + 0.2, "b": 0.1 + 0.2}),
+    ({"a": 0.3}, {"a": 0.1 + 0.2}),
+]
+"""Parents and children whose arithmetic was done in another order."""
+
+
+def _grown_next(path: Path) -> int:
+    with treewright.open_search(path) as search:
+        task = search.ask()
+        assert task is not None
+        return task.parent.number
+
+
+@pytest.mark.parametrize(("parent", "child"), SAME_BUT_ROUNDED)
+def test_what_only_rounding_made_larger_does_not_pass_the_gate(
+    tmp_path: Path, parent, child
+) -> None:
+    with treewright.open_search(
+        tmp_path, policy="best-first", root_score=parent, gate="parent", lookahead=1
+    ) as search:
+        node = search.tell(search.ask(), child)
+        compared = search.compare(node, search.root)
+        assert (compared.gain, compared.is_better) == (0.0, False)
+    assert _grown_next(tmp_path) == 0
+    assert treewright.validate_search(tmp_path) == []
+
+
+@pytest.mark.parametrize(("parent", "child"), SAME_BUT_ROUNDED)
+def test_a_search_of_an_earlier_version_keeps_its_gate(tmp_path: Path, parent, child) -> None:
+    """What passed then was grown, and its choices are in the journal."""
+    with treewright.open_search(
+        tmp_path, policy="best-first", root_score=parent, gate="parent", lookahead=1
+    ) as search:
+        task = search.ask()
+        assert task is not None
+    journal_file = tmp_path / storage.EVENTS
+    as_it_was = journal_file.read_text().replace(',"scoring_rule":2', "")
+    assert "scoring_rule" not in as_it_was
+    journal_file.write_text(as_it_was)
+    with treewright.open_search(tmp_path) as search:
+        again = search.ask()
+        assert again is not None
+        node = search.tell(again, child)
+        assert search.compare(node, search.root).is_better
+    assert _grown_next(tmp_path) == 1
+    assert treewright.validate_search(tmp_path) == []
+
+
+def test_a_small_gain_that_is_one_passes_the_gate() -> None:
+    for parent, child in (
+        (1e-20, 2e-20),
+        (1e9, 1e9 + 10),
+        ({"a": 1.0, "b": 2.0}, {"a": 1.001, "b": 2.001}),
+    ):
+        with treewright.open_search(
+            policy="best-first", root_score=parent, gate="parent"
+        ) as search:
+            assert search.compare(search.tell(search.ask(), child), search.root).is_better
+
+
 def test_scores_by_config_are_compared_pair_by_pair() -> None:
     """A child that wins on every config by a little beats noise that a mean would drown it in."""
     base = {"a": 1.0, "b": 50.0, "c": -30.0, "d": 7.0}

@@ -75,7 +75,8 @@ class Looking:
 
     def compare(self, node: Node, other: Node) -> Comparison:
         """How much better `node` is than `other`: pair by pair where scores are by config."""
-        return scores.compare(node, other, self.settings.direction)
+        settings = self.settings
+        return scores.compare(node, other, settings.direction, settings.scoring_rule)
 
     def columns(self) -> dict[str, list[Any]]:
         """Every task by column, in the order of choosing, for `pandas.DataFrame` and the like.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
 from treewright.kernel.errors import UsageError
+from treewright.kernel.rounding import beyond_resolution, beyond_rounding
 from treewright.kernel.student import student_quantile
 from treewright.search.tree import LARGEST_VALUE, Node
 
@@ -18,6 +19,10 @@ Gate = Literal["none", "parent"]
 Score = float | Mapping[str, float]
 
 _CONFIDENCE = 0.95
+_WITHOUT_ROUNDING = 2
+RULE = _WITHOUT_ROUNDING
+"""How scores of new searches are compared. A search keeps the rule it began with, since what passed
+its gate was grown. From 2 on a difference that rounding explains is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +59,44 @@ def value(score: float, direction: Direction) -> float:
     return score if direction == "maximize" else -score
 
 
-def compare(node: Node, other: Node, direction: Direction) -> Comparison:
+def compare(node: Node, other: Node, direction: Direction, rule: int = RULE) -> Comparison:
     """`node` against `other`; both must have scores of the same kind."""
     if node.score is None or other.score is None:
         raise UsageError("a node without a score cannot be compared")
-    sign = 1.0 if direction == "maximize" else -1.0
     if (node.scores is None) != (other.scores is None):
         raise UsageError("one score is by config and the other is not")
     if node.scores is None or other.scores is None:
-        return Comparison(sign * (node.score - other.score), None, None, 1)
+        (gain,) = _gains([other.score], [node.score], direction, rule)
+        return Comparison(gain, None, None, 1)
     check_configs(node.scores, other.scores)
-    deltas = [sign * (node.scores[config] - other.scores[config]) for config in other.scores]
+    before = list(other.scores.values())
+    after = [node.scores[config] for config in other.scores]
+    deltas = _gains(before, after, direction, rule)
     mean = math.fsum(deltas) / len(deltas)
     if len(deltas) < 2:
         return Comparison(mean, None, None, 1)
     squares = math.fsum((delta - mean) ** 2 for delta in deltas)
     spread = math.sqrt(squares / (len(deltas) - 1) / len(deltas))
     reach = student_quantile(0.5 + _CONFIDENCE / 2, len(deltas) - 1) * spread
-    return Comparison(mean, mean - reach, mean + reach, len(deltas))
+    low, high = mean - reach, mean + reach
+    if rule >= _WITHOUT_ROUNDING:
+        size = max(_size(before), _size(after))
+        mean, low, high = (beyond_resolution(number, size) for number in (mean, low, high))
+    return Comparison(mean, low, high, len(deltas))
+
+
+def _gains(
+    before: Sequence[float], after: Sequence[float], direction: Direction, rule: int
+) -> Sequence[float]:
+    sign = 1.0 if direction == "maximize" else -1.0
+    gains = [sign * (b - a) for a, b in zip(before, after, strict=True)]
+    if rule < _WITHOUT_ROUNDING:
+        return gains
+    return beyond_rounding(gains, before, after, _size(before))
+
+
+def _size(values: Sequence[float]) -> float:
+    return math.fsum(abs(value) for value in values) / len(values)
 
 
 def check_configs(scores: Mapping[str, float], expected: Mapping[str, float]) -> None:

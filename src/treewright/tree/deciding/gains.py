@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Sequence
 
+from treewright.kernel.rounding import beyond_resolution, beyond_rounding
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import paired
 from treewright.tree.deciding.results import Results
@@ -20,10 +21,6 @@ PRIMARY_ONLY = 2
 EXACT_SQUARES = 3
 ROUNDED_MEANS = 7
 """Scoring rules from which on something is so; see `scoring`."""
-_ROUNDING = 1e-9
-"""Two numbers that agree to this share of themselves are the same measurement."""
-_RESOLUTION = 1e-12
-"""So are two that differ by less than this share of what the metric usually is."""
 
 Round = tuple[Results, Results]
 """Baseline and candidate, swept at about the same time."""
@@ -51,9 +48,11 @@ def compare_metric(
         bounds = paired.interval(sample, seed, by_pow=rule < EXACT_SQUARES)
         low, high = bounds if bounds is not None else (None, None)
     if rule >= ROUNDED_MEANS:
-        least = _RESOLUTION * max(size(side) for both in values for side in both)
-        gain = _beyond(least, gain)
-        low, high = (None if bound is None else _beyond(least, bound) for bound in (low, high))
+        largest = max(size(side) for both in values for side in both)
+        gain = beyond_resolution(gain, largest)
+        low, high = (
+            None if bound is None else beyond_resolution(bound, largest) for bound in (low, high)
+        )
     return MetricComparison(
         name=metric.name,
         direction=metric.direction,
@@ -74,11 +73,6 @@ def size(values: Sequence[float]) -> float:
     return paired.mean([abs(value) for value in values]) if values else 0.0
 
 
-def same_measurement(a: float, b: float) -> bool:
-    """Whether rounding explains the difference."""
-    return abs(a - b) <= _ROUNDING * max(abs(a), abs(b))
-
-
 def within(x: float, limit: float = sys.float_info.max) -> float:
     """Keeps what overflowed in the range of numbers; a diverged metric is bad, not a fault."""
     return max(-limit, min(limit, x))
@@ -96,23 +90,9 @@ def _gains(
 ) -> Sequence[float]:
     # Adding zero turns -0.0, which no reader understands, into 0.0.
     gains = [within(sign * (b - a)) + 0.0 for a, b in zip(before, after, strict=True)]
-    return _beyond_rounding(gains, before, after) if rule >= PRIMARY_ONLY else gains
-
-
-def _beyond_rounding(
-    gains: Sequence[float], before: Sequence[float], after: Sequence[float]
-) -> list[float]:
-    """The gains, without those that are smaller than what numbers of that size can mean."""
-    usual = _RESOLUTION * (size(before) or 1.0)
-    return [
-        0.0 if abs(gain) <= usual or same_measurement(a, b) else gain
-        for gain, a, b in zip(gains, before, after, strict=True)
-    ]
-
-
-def _beyond(least: float, x: float) -> float:
-    """Gains and losses that cancel out leave the error of their sum, which is no gain."""
-    return 0.0 if abs(x) <= least else x
+    if rule < PRIMARY_ONLY:
+        return gains
+    return beyond_rounding(gains, before, after, size(before))
 
 
 def _verdict(

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from treewright.kernel.rounding import same_measurement
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import gains
 from treewright.tree.deciding.gains import PRIMARY_ONLY, Round
@@ -151,7 +152,7 @@ def _differs(metric: MetricConfig, rounds: Sequence[Round], pairs: list[int]) ->
     """Whether a candidate's repeats give different numbers."""
     first = rounds[0][1].values[metric.name]
     return not all(
-        gains.same_measurement(first[i], candidate.values[metric.name][i])
+        same_measurement(first[i], candidate.values[metric.name][i])
         for _, candidate in rounds[1:]
         for i in pairs
     )
