@@ -11,6 +11,9 @@ from tests.dashboard import proof_runs
 from treewright.dashboard import changes, proof_view
 from treewright.dashboard.proof_view import LiveProof
 from treewright.dashboard.roots import Roots
+from treewright.llm.usage import Usage
+from treewright.llm.usage_log import UsageLog
+from treewright.mcts import layout
 
 
 def opened(project: Path) -> LiveProof:
@@ -65,6 +68,22 @@ def test_a_goal_that_lean_refused_has_only_a_verdict(tmp_path: Path) -> None:
     found = proof_view.summary(opened(tmp_path))
     assert found["progress"] == {"done": 2, "of": 2, "proved": 1}
     assert found["liveness"].detail == "1 of 2 goals proved"
+
+
+def test_what_the_model_used_is_shown_while_it_runs(tmp_path: Path) -> None:
+    run = proof_runs.ProofRun(tmp_path)
+    live = opened(tmp_path)
+    assert proof_view.summary(live)["usage"] is None
+    log = UsageLog(run.path / layout.USAGE)
+    log.add(Usage(100, 10, unpriced_tokens=110))
+    log.add(Usage(1, 2, 0.5))
+    assert proof_view.summary(live.refresh())["usage"] == {
+        "answers": 2, "prompt_tokens": 101, "completion_tokens": 12, "cost_usd": 0.5,
+        "unpriced_tokens": 110,
+    }  # fmt: skip
+    (run.path / layout.USAGE).unlink()
+    (run.path / layout.USAGE).symlink_to("/dev/zero")
+    assert proof_view.summary(live)["usage"] is None
 
 
 def test_a_result_is_a_change(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import TextIO
 
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.terminal import visible
+from treewright.llm.usage import describe_usage
+from treewright.llm.usage_log import UsageLog
 from treewright.mcts.prove import Observer
 from treewright.mcts.records import Iteration, PartialProof, VerdictReached
 from treewright.mcts.targets import GoalSpec
@@ -60,7 +62,11 @@ def narrator(stream: TextIO) -> Observer:
     def trouble(names: tuple[str, ...], error: str) -> None:
         say(f"{error}; left alone because of it: {', '.join(names)}")
 
-    return Observer(goal, iteration, verdict, negation, fault, trouble=trouble)
+    def spent(log: UsageLog) -> None:
+        if log.answers:
+            say(f"treewright: {describe_usage(log.answers, log.usage)}")
+
+    return Observer(goal, iteration, verdict, negation, fault, trouble=trouble, spent=spent)
 
 
 def how_far(partial: PartialProof) -> Iterator[str]:

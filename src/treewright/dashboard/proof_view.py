@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +19,8 @@ from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
-from treewright.mcts.layout import LEASE, RESULT, RUN, TRACE
+from treewright.llm.usage_log import UsageLog
+from treewright.mcts.layout import LEASE, RESULT, RUN, TRACE, USAGE
 from treewright.search.andor.policies import Mcts
 
 _LARGEST_RUN_FILE = 4 << 20
@@ -35,6 +37,7 @@ class LiveProof:
         self.problem = ""
         self.lock = threading.RLock()
         self._signature: Signature | None = None
+        self._used: tuple[Signature, dict[str, Any] | None] | None = None
         self._offset = 0
         self._epoch = 0
         self._generation = 0
@@ -66,6 +69,15 @@ class LiveProof:
             self._signature = found
         return self
 
+    def usage(self) -> dict[str, Any] | None:
+        """What the run has used of its model so far; None if it has not had an answer."""
+        with self.lock:
+            path = confined.inside(self.run.path, USAGE)
+            found = signature(path) if path is not None else (0, 0, 0)
+            if self._used is None or self._used[0] != found:
+                self._used = found, _used(path) if path is not None else None
+            return self._used[1]
+
     def _take(self, record: dict[str, Any]) -> None:
         """Adds a record. A run that was continued may repeat iterations; the later ones count."""
         before = len(self.records)
@@ -92,6 +104,14 @@ class LiveProof:
                 "more": stop < len(self.records),
                 "records": self.records[start:stop],
             }
+
+
+def _used(path: Path) -> dict[str, Any] | None:
+    try:
+        log = UsageLog(path)
+    except StorageError:
+        return None
+    return {"answers": log.answers, **msgspec.to_builtins(log.usage)} if log.answers else None
 
 
 def describe(run: RunRef) -> dict[str, Any]:
@@ -162,6 +182,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
         },
         "iterations": max((r.get("iteration", 0) for r in last.values()), default=0),
         "counters": _sum(r.get("counters") for r in last.values()),
+        "usage": live.usage(),
         "eta_seconds": None,
         "problem": problem,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from treewright.kernel.rendering import numbers
 from treewright.llm.endpoint import Endpoint
 
 _MOST_USD = 1e6
@@ -89,3 +90,10 @@ def describe_cost(cost_usd: float, unpriced_tokens: int) -> str:
         return f"{cost_usd:.4f} USD"
     without = f"no price is known for {unpriced_tokens:,} tokens"
     return f"at least {cost_usd:.4f} USD: {without}" if cost_usd else f"unknown: {without}"
+
+
+def describe_usage(answers: int, usage: Usage) -> str:
+    """What a model was asked and used, for people."""
+    tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out"
+    cost = describe_cost(usage.cost_usd, usage.unpriced_tokens)
+    return f"{numbers.count(answers, 'answer')} of the model: {tokens}; cost {cost}"

@@ -19,6 +19,7 @@ RUNS = Path(STATE_DIR) / RUNS_DIR
 RUN = "run.json"
 TRACE = "trace.jsonl"
 RESULT = "result.json"
+USAGE = "usage.jsonl"
 REPORT = "report.md"
 PLOTS = "plots"
 OUTCOMES_PLOT = "outcomes.svg"

@@ -14,6 +14,7 @@ from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.lean.inputs import GOAL_NAME, theorem_texts
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
+from treewright.llm.usage_log import UsageLog
 from treewright.mcts import layout
 from treewright.mcts.judging import Judge, Judgement
 from treewright.mcts.pursuing import Pursuit, SessionFactory, Spare
@@ -49,6 +50,7 @@ class Observer:
     run: Callable[[RunRecord, Path], None] = lambda record, directory: None
     written: Callable[[str], None] = lambda path: None
     trouble: TellTrouble = lambda names, error: None
+    spent: Callable[[UsageLog], None] = lambda log: None
 
 
 @dataclass(slots=True)
@@ -211,6 +213,8 @@ class Prover:
             goals=goals,
             certificate=self._certify(judge),
             left_alone=self._left_alone,
+            answers=self.run.spent.answers,
+            usage=None if record.settings.sources.endpoint is None else self.run.spent.usage,
         )
 
     def _certify(self, judge: Judge) -> str | None:

@@ -23,10 +23,12 @@ from treewright.mcts.pursuing import SessionFactory
 from treewright.mcts.run import RunResult
 from treewright.mcts.settings import FileTarget, RunRecord, Settings, Target
 from treewright.mcts.sources.base import TacticSource
+from treewright.mcts.sources.llm import Spend
 from treewright.mcts.sources.opening import opened_source
 from treewright.mcts.targets import GoalSpec
 
-Sources = Callable[[RunRecord], AbstractContextManager[TacticSource]]
+Sources = Callable[[RunRecord, Spend], AbstractContextManager[TacticSource]]
+"""Opens the tactic source of a run; what its model uses is told before the answer is acted on."""
 
 
 class NewRun(NamedTuple):
@@ -78,16 +80,19 @@ class Proving:
         """A run from where it is; `force` takes over a lock that is not stale."""
         with run.opened(directory, force=force) as opened:
             require_unchanged(opened.record, modules_of(opened.record.target, self.project))
-            with self.sources(opened.record) as source:
-                self.observer.run(opened.record, directory)
-                prover = Prover(
-                    opened, self.sessions, self.replayer, source, self.stop_asked, self.observer,
-                    self.session, keep=True,
-                )  # fmt: skip
-                try:
-                    result = prover.prove()
-                finally:
-                    self.session = prover.first
+            try:
+                with self.sources(opened.record, opened.spent.add) as source:
+                    self.observer.run(opened.record, directory)
+                    prover = Prover(
+                        opened, self.sessions, self.replayer, source, self.stop_asked,
+                        self.observer, self.session, keep=True,
+                    )  # fmt: skip
+                    try:
+                        result = prover.prove()
+                    finally:
+                        self.session = prover.first
+            finally:
+                self.observer.spent(opened.spent)
         if self.in_place and result.complete and (path := run.write_in_place(directory, result)):
             self.observer.written(path)
         return result

@@ -23,6 +23,8 @@ from treewright.kernel.rundir import (
 )
 from treewright.lean.sorries import patch_of
 from treewright.lean.verdict import FAULTS
+from treewright.llm.usage import Usage
+from treewright.llm.usage_log import UsageLog
 from treewright.mcts import layout
 from treewright.mcts.records import GoalStatus, PartialProof, TraceLine, VerdictReached
 from treewright.mcts.settings import (
@@ -58,7 +60,8 @@ class GoalResult(msgspec.Struct, frozen=True):
 class RunResult(msgspec.Struct, frozen=True):
     """`result.json`, and what `prove --json` prints.
 
-    `left_alone`: declarations with a sorry that an error in the file concerns.
+    `left_alone`: declarations with a sorry that an error in the file concerns. `answers` and
+    `usage` are of the model, over all processes of the run; `usage` is None where there is none.
     """
 
     run_id: str
@@ -71,6 +74,8 @@ class RunResult(msgspec.Struct, frozen=True):
     goals: tuple[GoalResult, ...]
     certificate: str | None = None
     left_alone: tuple[str, ...] = ()
+    answers: int = 0
+    usage: Usage | None = None
 
     @property
     def is_proved(self) -> bool:
@@ -80,12 +85,13 @@ class RunResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProofRun:
-    """An open run. `lines` is what earlier processes wrote."""
+    """An open run. `lines` is what earlier processes wrote, `spent` what all used of the model."""
 
     directory: Path
     record: RunRecord
     lines: list[TraceLine]
     writer: TraceWriter
+    spent: UsageLog
 
     def verdicts(self) -> dict[int, VerdictReached]:
         """The last verdict on each goal so far; not one of an earlier version that is a fault."""
@@ -180,7 +186,8 @@ def opened(
     try:
         writer = TraceWriter(trace, lease.epoch, lease.check)
         try:
-            yield ProofRun(directory, record, read_trace(trace), writer)
+            spent = UsageLog(directory / layout.USAGE)
+            yield ProofRun(directory, record, read_trace(trace), writer, spent)
         finally:
             writer.close()
     finally:

@@ -12,11 +12,10 @@ import msgspec
 import pytest
 
 from treewright.cli.prove_settings import settings_of
-from treewright.cli.prove_sources import tell_spent
 from treewright.lean.types import Hypothesis
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.keys import key_for
-from treewright.llm.usage import Usage
+from treewright.llm.usage import Usage, describe_usage
 from treewright.mcts.records import GoalView
 from treewright.mcts.settings import EndpointSettings
 from treewright.mcts.sources.base import AskingStopped, stop_when
@@ -176,9 +175,7 @@ def test_a_key_that_comes_back_is_in_no_tactic_and_no_warning(
     assert server.keys == ["Bearer sk-of-this-endpoint"] * 2
 
 
-def test_what_the_model_used_is_told(
-    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_model_used_is_told(server: Server) -> None:
     used = {"prompt_tokens": 1200, "completion_tokens": 30}
     choice = {"message": {"content": "simp"}}
     server.answer = json.dumps({"choices": [choice], "usage": used}).encode()
@@ -187,8 +184,7 @@ def test_what_the_model_used_is_told(
     settings = settings_of({"llm_url": url, "llm_model": "tiny"})
     build_source(settings, spend=spent.append).suggest([GOAL], 0)
     assert spent == [Usage(1200, 30, unpriced_tokens=1230)]
-    tell_spent(spent * 2)
-    assert capsys.readouterr().err == (
-        "treewright: 2 answers of the model: 2,400 tokens in, 60 out; "
-        "cost unknown: no price is known for 2,460 tokens\n"
+    assert describe_usage(2, spent[0] + spent[0]) == (
+        "2 answers of the model: 2,400 tokens in, 60 out; "
+        "cost unknown: no price is known for 2,460 tokens"
     )

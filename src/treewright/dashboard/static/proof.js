@@ -1,7 +1,7 @@
 // The page of a proof run: the whole search, the way in it, a slider through time, the proof.
 
 import { choice, el, facts, put, table } from "./dom.js";
-import { count, significant, visible, visibleLines } from "./format.js";
+import { cost, count, significant, visible, visibleLines } from "./format.js";
 import { bar, chip, top } from "./frame.js";
 import { agentColour, palette } from "./palette.js";
 import { MOST_FAILED, goalDetail } from "./proof-detail.js";
@@ -126,7 +126,14 @@ function head() {
         : [bar(progress.done, progress.of, "goals decided"), `${progress.proved} of ${progress.of} proved`]],
       ["iterations", run.iterations],
       ["nodes", counters.nodes], ["edges", counters.edges], ["attempts", counters.attempts],
+      ["model", run.usage ? used(run.usage) : null],
     ]));
+}
+
+function used(usage) {
+  const tokens = `${usage.prompt_tokens.toLocaleString("en")} tokens in, ${usage.completion_tokens.toLocaleString("en")} out`;
+  const price = cost(usage, 4);
+  return `${count(usage.answers, "answer")}: ${tokens}${price ? `; cost ${price}` : ""}`;
 }
 
 function goals() {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from treewright.llm.usage_log import UsageLog
 from treewright.mcts import layout
 from treewright.mcts.records import GoalOpened, Iteration, NegationTurn, TraceLine, VerdictReached
 from treewright.mcts.settings import RunRecord, read_run
@@ -59,14 +60,16 @@ class GoalFacts:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run: what it was asked to do, and its goals."""
+    """A run: what it was asked to do, its goals, and what it used of a model."""
 
     record: RunRecord
     goals: list[GoalFacts]
+    spent: UsageLog
 
     @classmethod
     def read(cls, run_dir: Path) -> RunFacts:
-        return cls(read_run(run_dir / layout.RUN), by_goal(read_trace(run_dir / layout.TRACE)))
+        record, lines = read_run(run_dir / layout.RUN), read_trace(run_dir / layout.TRACE)
+        return cls(record, by_goal(lines), UsageLog(run_dir / layout.USAGE))
 
     @cached_property
     def iterations(self) -> list[Iteration]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.llm.usage import describe_usage
 from treewright.mcts import layout
 from treewright.mcts.measures.aggregation import aggregation
 from treewright.mcts.measures.gratification import gratification, root_series
@@ -27,6 +28,9 @@ def headline(facts: RunFacts) -> str:
         ["Lean", escape(f"{record.lean.version} ({record.lean.backend})")],
         ["started", escape(record.created_at)],
     ]
+    if facts.spent.answers:
+        used = describe_usage(facts.spent.answers, facts.spent.usage)
+        rows.insert(-2, ["model", escape(used)])
     text = f"# Proof run {escape(record.run_id)}\n\n{table(('', ''), rows, 'lr')}"
     if still_open:
         text += f"\n\n{numbers.count(still_open, 'goal')} without a verdict: the run is not over."

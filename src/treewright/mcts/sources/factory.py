@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from treewright.llm.usage import Usage
 from treewright.mcts.settings import Settings
 from treewright.mcts.sources.advice import LeanAdvice
 from treewright.mcts.sources.base import TacticSource
@@ -17,7 +16,7 @@ from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.sources.definitions import DefinitionTactics
 from treewright.mcts.sources.file import FileTactics
 from treewright.mcts.sources.lemmas import LemmaTactics, PremiseSearch
-from treewright.mcts.sources.llm import LlmTactics
+from treewright.mcts.sources.llm import LlmTactics, Spend
 from treewright.mcts.sources.merged import MergedSource
 from treewright.mcts.sources.noise import NoisySource
 
@@ -31,7 +30,7 @@ def build_source(
     cache: TacticCache | None = None,
     warn: Callable[[str], None] = lambda text: None,
     definitions: frozenset[str] = frozenset(),
-    spend: Callable[[Usage], None] = lambda usage: None,
+    spend: Spend = lambda usage: None,
     library: PremiseSearch | None = None,
 ) -> TacticSource:
     """`premises` and `cache` are what the paths in the settings name, opened by the caller.

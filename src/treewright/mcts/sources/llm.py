@@ -25,6 +25,8 @@ _SYSTEM = (
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _LONGEST_TACTIC = 300
 _COUNT = 8
+Spend = Callable[[Usage], None]
+"""Told what each answer used."""
 _TRIES = 3
 """A search has other tactics to try meanwhile."""
 
@@ -41,7 +43,7 @@ class LlmTactics:
         endpoint: Endpoint,
         seed: int = 0,
         warn: Callable[[str], None] = lambda text: None,
-        spend: Callable[[Usage], None] = lambda usage: None,
+        spend: Spend = lambda usage: None,
     ) -> None:
         self._client = ChatClient(endpoint)
         self._seed = seed

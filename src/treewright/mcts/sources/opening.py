@@ -10,13 +10,13 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.host import Host
-from treewright.llm.usage import Usage
 from treewright.mcts.settings import FileTarget, RunRecord, Settings
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.sources.cached import TacticCache
 from treewright.mcts.sources.definitions import defined_in
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.sources.lemmas import PremiseSearch
+from treewright.mcts.sources.llm import Spend
 
 
 def with_library(
@@ -57,9 +57,9 @@ def changed_since(record: RunRecord) -> bool:
 @contextlib.contextmanager
 def opened_source(
     record: RunRecord,
+    spend: Spend = lambda usage: None,
     cache: TacticCache | None = None,
     warn: Callable[[str], None] = lambda text: None,
-    spend: Callable[[Usage], None] = lambda usage: None,
 ) -> Iterator[TacticSource]:
     """`cache` is the ledger that the settings name: whoever can open one gives it."""
     settings, target = record.settings, record.target

@@ -1,0 +1,120 @@
+"""What models have used so far, on disk before anybody can be killed over it.
+
+A line per answer, appended when it arrives and before it is acted on. Whoever goes on with work
+that was lost adds the lines up. They survive the process, not a power cut: a sync for each answer
+would cost more than the answer may be worth knowing. Nothing that is decided depends on them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import jsontext, untrusted
+from treewright.kernel.atomic import storage_errors
+from treewright.kernel.errors import StorageError
+from treewright.kernel.untrusted import NotPlain
+from treewright.llm.usage import Usage, sane_usage
+
+_LARGEST = 256 << 20
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one answer cost, and who asked; lines of earlier versions do not say who."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+    role: str = ""
+
+    @classmethod
+    def of(cls, usage: Usage, role: str = "") -> Answer:
+        return cls(**msgspec.structs.asdict(usage), role=role)
+
+    @property
+    def usage(self) -> Usage:
+        return sane_usage(
+            Usage(self.prompt_tokens, self.completion_tokens, self.cost_usd, self.unpriced_tokens)
+        )
+
+
+_decode = jsontext.decoder(Answer)
+
+
+def append(path: Path, answer: Answer) -> None:
+    """Writes a line behind what is there. Raises NotPlain where something else has the name."""
+    try:
+        fd = os.open(path, _FLAGS, 0o644)
+    except OSError as error:
+        raise NotPlain(f"{path.name} cannot be opened: {error.strerror}") from None
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotPlain(f"{path.name} is not a file")
+        line = msgspec.json.encode(answer) + b"\n"
+        if found.st_size and os.pread(fd, 1, found.st_size - 1) != b"\n":
+            line = b"\n" + line  # the one before was cut off, and counts for nothing
+        if os.write(fd, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(fd)
+
+
+def read(path: Path, largest: int = _LARGEST) -> Iterator[Answer]:
+    """The answers in a file, none if it is not there; lines that cannot be read are left out.
+
+    Raises NotPlain where it is no file of a believable size.
+    """
+    try:
+        file = untrusted.open_plain(path, largest)
+    except FileNotFoundError:
+        return
+    with file:
+        for line in file:
+            with contextlib.suppress(msgspec.DecodeError):
+                yield _decode(line)
+
+
+def summed(answers: Iterable[Answer]) -> tuple[Usage, dict[str, Usage]]:
+    """The sum, and the part of each role."""
+    usage, roles = Usage(), dict[str, Usage]()
+    for answer in answers:
+        usage += answer.usage
+        if answer.role:
+            roles[answer.role] = roles.get(answer.role, Usage()) + answer.usage
+    return usage, roles
+
+
+class UsageLog:
+    """The log of a run: what all of its processes have used, this one included. For threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self.answers = 0
+        self.usage = Usage()
+        try:
+            for answer in read(path):
+                self._count(answer)
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror or error}") from None
+
+    def add(self, usage: Usage) -> None:
+        """One answer. It counts when it is on disk; where it cannot be, that is a StorageError."""
+        answer = Answer.of(sane_usage(usage))
+        with self._lock, storage_errors(self._path):
+            append(self._path, answer)
+            self._count(answer)
+
+    def _count(self, answer: Answer) -> None:
+        self.answers += 1
+        self.usage += answer.usage
