@@ -149,6 +149,7 @@ def _account(done: _Done, submitted: float, meter: Meter) -> None:
         return
     meter.cpu_seconds += tried.cpu_seconds
     meter.lessons += tried.lessons
+    meter.spend(tried.usage)
     queued = time.monotonic() - submitted - tried.seconds
     meter.add_wait(tried.waited_seconds + (queued if queued >= _NOTICEABLE_SECONDS else 0.0))
 

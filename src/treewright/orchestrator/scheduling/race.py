@@ -11,6 +11,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -125,10 +126,10 @@ class Attempts:
             self.wasted_cpu_seconds += meter.cpu_seconds
             seconds = time.monotonic() - started
             result = Result(False, strategy, (), seconds, error="cancelled")
-            result = _with_wait(_without_waiting(result, started, meter), meter)
+            result = _with_meter(_without_waiting(result, started, meter), meter)
             await self._record(key, goal, strategy, result, "cancelled", budget, meter)
             raise
-        result = _with_wait(result, meter)
+        result = _with_meter(result, meter)
         await self._record(key, goal, strategy, result, status, budget, meter)
         if status in TRIALS and strategy != StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
@@ -213,12 +214,14 @@ def _without_waiting(result: Result, started: float, meter: Meter) -> Result:
     return msgspec.structs.replace(result, time_seconds=min(result.time_seconds, worked))
 
 
-def _with_wait(result: Result, meter: Meter) -> Result:
-    """With how long it waited for its turn, if it did."""
-    waited = round(meter.waited_seconds, 3)
-    if not waited:
-        return result
-    return msgspec.structs.replace(result, metadata={**result.metadata, "waited_seconds": waited})
+def _with_meter(result: Result, meter: Meter) -> Result:
+    """With how long it waited for its turn, and what it used of a model, if it did."""
+    found: dict[str, Any] = {}
+    if waited := round(meter.waited_seconds, 3):
+        found["waited_seconds"] = waited
+    if meter.usage is not None:
+        found["usage"] = msgspec.to_builtins(meter.usage)
+    return msgspec.structs.replace(result, metadata={**result.metadata, **found})
 
 
 def _broken(result: Result, error: str) -> Result:

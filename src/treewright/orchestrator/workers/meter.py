@@ -1,4 +1,5 @@
-"""What an attempt used, whoever ended it and how: Lean's CPU time; and how long it only waited.
+"""What an attempt used, whoever ended it and how: Lean's CPU time, answers of a model; and how
+long it only waited.
 
 Waiting for a Lean session, a thread or the replay check's turn is not the strategy's time: it is
 neither in its limit nor learned from.
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from treewright.llm.usage import Usage
 from treewright.mcts.learning import Lesson
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,6 +30,7 @@ class Meter:
 
     def __init__(self, given: Sequence[Lesson] = ()) -> None:
         self.cpu_seconds = 0.0
+        self.usage: Usage | None = None
         self.given = tuple(given)
         self.lessons: list[Lesson] = []
         self._waited = 0.0
@@ -38,6 +41,11 @@ class Meter:
         """Also of a wait that is not over."""
         since = self._waiting_since
         return self._waited + (0.0 if since is None else time.monotonic() - since)
+
+    def spend(self, usage: Usage | None) -> None:
+        """What an answer of a model used; none if there was no answer."""
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -61,6 +69,12 @@ def waiting() -> Iterator[None]:
     meter = current_meter.get()
     with contextlib.nullcontext() if meter is None else meter.waiting():
         yield
+
+
+def spend(usage: Usage) -> None:
+    """Counts what an answer of a model used on the meter of the current task."""
+    if (meter := current_meter.get()) is not None:
+        meter.spend(usage)
 
 
 def cpu_seconds(pid: int | None) -> float:

@@ -150,6 +150,7 @@ class SketchWorker:
         question = [Message("user", PROMPT.format(goal=goal.shown))]
         request = Request(question, timeout_seconds=timeout, tries=_TRIES)
         answer = await ChatClient(self._endpoint).ask_async(request, waiting=meter.waiting)
+        meter.spend(answer.usage)  # whatever comes of it, it was paid for
         script = script_of(answer.text)
         if not script:
             raise Hopeless("the model's answer has no script")

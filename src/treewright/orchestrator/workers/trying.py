@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Mapping
 import msgspec
 
 from treewright.kernel.executors.base import Stop, current_stop
+from treewright.llm.usage import Usage
 from treewright.mcts.learning import Lesson
 from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
@@ -49,6 +50,7 @@ class Tried(msgspec.Struct, frozen=True):
     cpu_seconds: float
     cancelled: bool = False
     lessons: tuple[Lesson, ...] = ()
+    usage: Usage | None = None
 
 
 class Strategies:
@@ -84,6 +86,7 @@ class Strategies:
             meter.cpu_seconds,
             cancelled=task.cancelled(),
             lessons=tuple(meter.lessons),
+            usage=meter.usage,
         )
 
 
