@@ -188,7 +188,7 @@ def test_a_pull_request(installed: Runner, git_binary: str) -> None:
     first, *_, last = done.stdout.splitlines()
     assert first == f"::stop-commands{last.removesuffix('::')}"
     assert len(last) > 30
-    assert "kept" not in done.stdout
+    assert ": kept: " not in done.stdout
     assert "new: Foo/Use.lean:4:3: added: proved" in done.stdout
     # It follows from `kept`, which is open: no proof, and not in the patch.
     assert "new: Foo/Use.lean:10:3: wrong: " in done.stdout

@@ -256,7 +256,10 @@ def test_what_rests_on_something_unproved_says_on_what(prove: Proving, tmp_path:
     result, _ = prove(parse(str(path), None), settings)
     hard, again, third = result.goals
     assert (hard.status, again.status, third.status) == ("unproved", "partial", "partial")
-    assert again.detail == "it closes its goal; it rests on `hard`, which is not proved"
+    assert again.detail == (
+        "it closes its goal; it rests on `hard`, which is not proved; "
+        "without that no proof was found: the limit of simulations was reached"
+    )
     assert third.detail.startswith("it closes its goal; it rests on `")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from treewright.kernel.rendering import numbers
@@ -56,6 +56,10 @@ def narrator(stream: TextIO) -> Observer:
     def negation(spec: GoalSpec) -> None:
         say(f"  {spec.name}: no proof; looking for one of its negation")
 
+    def again(spec: GoalSpec, names: Sequence[str]) -> None:
+        searched.begin(spec.statement)
+        say(f"  {spec.name}: once more without {', '.join(names)}")
+
     def fault(spec: GoalSpec, why: str) -> None:
         say(f"  {spec.name}: unchecked: {why}")
 
@@ -66,7 +70,7 @@ def narrator(stream: TextIO) -> Observer:
         if log.answers:
             say(f"treewright: {describe_usage(log.answers, log.usage)}")
 
-    return Observer(goal, iteration, verdict, negation, fault, trouble=trouble, spent=spent)
+    return Observer(goal, iteration, verdict, negation, again, fault, trouble=trouble, spent=spent)
 
 
 def how_far(partial: PartialProof) -> Iterator[str]:

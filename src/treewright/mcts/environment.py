@@ -33,6 +33,7 @@ from treewright.mcts.records import GoalView, OutcomeKind, as_written
 _ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
 _INTERNAL = re.compile(r"(\?m|\?u|_uniq|_fvar|_mvar)\.\d+")
+_RESTS = re.compile(r"'(?P<name>[^'].*)' depends on axioms:\s*\[(?P<axioms>[^\]]*)\]", re.DOTALL)
 _LONGEST_DETAIL = 300
 _FREE_TOGETHER = 64
 
@@ -214,6 +215,15 @@ class LeanEnvironment:
         if not result.errors or result.stopped:
             return not result.stopped
         return not new_errors(result.errors, self._checked(original).errors)
+
+    def unproved(self, source: str, asked: Sequence[str] = ()) -> tuple[str, ...]:
+        """The declarations of a text that rest on `sorry`; of those it imports, which of `asked`
+        do. Raises LeanError if there is no answer."""
+        questions = "".join(f"\n#print axioms {name}" for name in asked)
+        result = self._checked(source + questions)
+        answers = (_RESTS.match(d.text) for d in result.diagnostics if d.severity == "information")
+        found = (a["name"] for a in answers if a and "sorryAx" in a["axioms"].split(", "))
+        return tuple(dict.fromkeys((*result.unproved, *found)))
 
     def _checked(self, source: str) -> CheckResult:
         result = self._check(source)

@@ -6,9 +6,9 @@ where there is no answer: nothing may be said then.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from treewright.lean import sorries
 from treewright.lean.inputs import GOAL_NAME
@@ -16,6 +16,7 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError
 from treewright.lean.sorries import Sorry
 from treewright.lean.verdict import Verdict
+from treewright.mcts.once_more import named_in, words_of
 from treewright.mcts.records import CheckAnswer, GoalStatus
 from treewright.mcts.settings import FileTarget, StatementTarget, Target
 from treewright.mcts.targets import GoalSpec
@@ -28,7 +29,20 @@ from treewright.mcts.verification import (
     with_proofs,
 )
 
-_NAME = re.compile(r"[^\W\d][\w'!?]*(?:\.[^\W\d][\w'!?]*)*")
+_MOST_ASKED = 400
+_MOST_NAMED = 8
+
+
+class Elaborator(Protocol):
+    """The Lean of the search, asked about whole texts; it may raise LeanError."""
+
+    def accepts(self, source: str, original: str) -> bool:
+        """Whether a text elaborates as far as the original does, while sorries are open."""
+        ...
+
+    def unproved(self, source: str, asked: Sequence[str] = ()) -> tuple[str, ...]:
+        """The declarations of a text that rest on `sorry`; of imported ones those `asked`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,16 @@ class Judgement:
 
 @dataclass(slots=True)
 class Judge:
-    """Asks the replay check about scripts, and keeps those of a file that closed their `sorry`."""
+    """Asks the replay check about scripts, and keeps those of a file that closed their `sorry`.
+
+    `imports`: whether the file imports modules of its project, where there may be sorries too.
+    """
 
     target: Target
     replayer: Replayer
     specs: Sequence[GoalSpec]
+    imports: bool = False
     _proofs: dict[int, tuple[Sorry, str]] = field(default_factory=dict, init=False)
-    _waiting: set[int] = field(default_factory=set, init=False)
     _last: tuple[tuple[object, ...], Verdict] | None = field(default=None, init=False)
 
     def indentation(self, spec: GoalSpec) -> int:
@@ -66,10 +83,8 @@ class Judge:
     def forget(self, spec: GoalSpec) -> None:
         self._proofs.pop(spec.number, None)
 
-    def script(
-        self, spec: GoalSpec, script: str, elaborates: Callable[[str, str], bool]
-    ) -> Judgement:
-        """`elaborates` is asked about the file, and what it was, while other sorries are open."""
+    def script(self, spec: GoalSpec, script: str, lean: Elaborator) -> Judgement:
+        """`lean` is asked about the file while other sorries are open."""
         if isinstance(self.target, StatementTarget):
             texts = checked_texts(self.target, script)
             verdict = self.check(*texts, [GOAL_NAME])
@@ -77,7 +92,7 @@ class Judge:
         assert spec.sorry is not None
         self.remember(spec, script)
         try:
-            judgement = self._in_file(spec.sorry.declaration, script, elaborates)
+            judgement = self._in_file(spec.sorry.declaration, script, lean)
         except LeanError as error:
             self.forget(spec)
             raise Unchecked(str(error)) from None
@@ -86,8 +101,6 @@ class Judge:
             raise
         if judgement.status == "rejected":
             self.forget(spec)
-        if judgement.status == "partial":
-            self._waiting.add(spec.number)
         return judgement
 
     def refutation(self, spec: GoalSpec, script: str) -> Judgement:
@@ -122,38 +135,56 @@ class Judge:
             return None
         return with_proofs(self.target.source, list(self._proofs.values()))
 
-    def _in_file(
-        self, declaration: str, script: str, elaborates: Callable[[str, str], bool]
-    ) -> Judgement:
+    def unproved(
+        self, declaration: str, lean: Elaborator, words: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """What rests on `sorry` with every script so far in the file, but for this declaration.
+
+        Of what the file imports, those among `words` are known. Raises LeanError.
+        """
+        assert isinstance(self.target, FileTarget)
+        spaces = declaration.split(".")[:-1]
+        inside = [".".join(spaces[:n]) + "." for n in range(len(spaces), 0, -1)]
+        asked = [f"{space}{word}" for word in words[:_MOST_ASKED] for space in (*inside, "")]
+        text = self.text() or self.target.source
+        found = lean.unproved(text, asked if self.imports else ())
+        return tuple(name for name in found if name != declaration)
+
+    def waits_for_others(self, spec: GoalSpec) -> bool:
+        """Whether another `sorry` of the same declaration has no script."""
+        return any(s.number not in self._proofs for s in self._family(spec))
+
+    def _in_file(self, declaration: str, script: str, lean: Elaborator) -> Judgement:
         assert isinstance(self.target, FileTarget)
         asked = self._declaration(declaration)
-        if asked is None and not elaborates(self.text() or "", self.target.source):
+        if asked is None and not lean.accepts(self.text() or "", self.target.source):
             return Judgement(
                 "rejected", "error: the file does not elaborate with this script in it"
             )
         if asked is None or asked[0].reason == "sorry":
             why = "other sorries that its declaration needs are open"
-            if asked is not None and (named := self._unproved_in(script, declaration)):
-                are = "which is" if len(named) == 1 else "which are"
-                why = f"it rests on {', '.join(f'`{name}`' for name in named)}, {are} not proved"
+            if asked is not None:
+                why = self._rests_on(script, declaration, lean) or why
             detail = f"it closes its goal; {why}"
             return Judgement("partial", detail, check=asked[1] if asked else None)
         return _judgement(*asked)
 
-    def _unproved_in(self, script: str, declaration: str) -> list[str]:
-        """Declarations of the file that a script names and that are not proved so far."""
-        words = set(_NAME.findall(script))
-        unproved = [
-            spec.sorry.declaration
-            for spec in self.specs
-            if spec.sorry and (spec.number not in self._proofs or spec.number in self._waiting)
-        ]
-        return [
-            name
-            for name in dict.fromkeys(unproved)
-            if name != declaration
-            if any(name == word or name.endswith(f".{word}") for word in words)
-        ]
+    def _rests_on(self, script: str, declaration: str, lean: Elaborator) -> str:
+        """Which declarations a script names that are not proved so far, in words."""
+        unproved = self.unproved(declaration, lean, words_of(script))
+        named = named_in(script, unproved)
+        if named:
+            are = "which is" if len(named) == 1 else "which are"
+            return f"it rests on {_quoted(named)}, {are} not proved"
+        return f"it rests on a sorry that it does not name; not proved: {_quoted(unproved)}" * bool(
+            unproved
+        )
+
+    def _family(self, spec: GoalSpec) -> list[GoalSpec]:
+        """The sorries of the same declaration."""
+        assert spec.sorry is not None
+        name = spec.sorry.declaration
+        return [s for s in self.specs if s.sorry and s.sorry.declaration == name]
 
     def _declaration(self, declaration: str) -> tuple[Verdict, CheckAnswer] | None:
         """The replay check of a declaration with every script so far; None if one is missing."""
@@ -164,6 +195,11 @@ class Judge:
         assert isinstance(self.target, FileTarget)
         verdict = self.check(self.target.source, text, [declaration])
         return verdict, as_recorded(verdict, (self.target.source, text))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
 
 
 def _judgement(verdict: Verdict, check: CheckAnswer) -> Judgement:

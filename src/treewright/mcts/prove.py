@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class Observer:
     iteration: Callable[[Iteration, Graph], None] = lambda line, tree: None
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
     negation: Callable[[GoalSpec], None] = lambda spec: None
+    again: Callable[[GoalSpec, Sequence[str]], None] = lambda spec, names: None
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
     run: Callable[[RunRecord, Path], None] = lambda record, directory: None
     written: Callable[[str], None] = lambda path: None
@@ -83,7 +84,8 @@ class Prover:
         spare = Spare(self.sessions, self.first)
         try:
             specs = self._specs(spare)
-            judge = Judge(self.run.record.target, self.replayer, specs)
+            imports = bool(self.run.record.lean.modules)
+            judge = Judge(self.run.record.target, self.replayer, specs, imports)
             pursuit = Pursuit(
                 self.run,
                 spare,
@@ -93,11 +95,10 @@ class Prover:
                 self._verdicts,
                 self.stop_asked,
                 self.observer.negation,
+                self.observer.again,
             )
             complete = all(self._goal(spec, pursuit) for spec in specs)
-            if complete:
-                self._settle_partials(judge)
-                complete = not self._faults
+            complete = complete and self._settle_partials(judge, pursuit) and not self._faults
         finally:
             self.first = spare.session
             if self.first is not None and not self.keep:
@@ -162,19 +163,44 @@ class Prover:
 
     # -- verdicts -------------------------------------------------------------------------
 
-    def _settle_partials(self, judge: Judge) -> None:
-        """What was waiting for other sorries is checked again when all have been searched."""
+    def _settle_partials(self, judge: Judge, pursuit: Pursuit) -> bool:
+        """What was waiting for other sorries is checked again when all have been searched; what
+        still rests on one is searched once more without it. False if that was interrupted."""
         for spec in judge.specs:
-            earlier = self._verdicts.get(spec.number)
-            if earlier is None or earlier.status != "partial":
+            if self._settled(spec, judge) or not self._is_partial(spec):
+                continue
+            earlier = self._verdicts[spec.number]
+            if earlier.again or spec.number in self._faults:
                 continue
             try:
-                judgement = judge.settles(spec)
+                verdict = pursuit.once_more(spec, earlier)
             except Unchecked as fault:
                 self._fault(spec, fault)
                 continue
-            if judgement is not None:
-                self._reach(spec, self._upgrade(earlier, judgement))
+            if verdict is None:
+                return False
+            if verdict is not earlier:
+                self._reach(spec, verdict)
+        if any(verdict.again == "solved" for verdict in self._verdicts.values()):
+            for spec in judge.specs:  # sorries of one declaration wait for each other
+                self._settled(spec, judge)
+        return True
+
+    def _is_partial(self, spec: GoalSpec) -> bool:
+        return self._status(spec) == "partial"
+
+    def _settled(self, spec: GoalSpec, judge: Judge) -> bool:
+        """Whether a script that was waiting for others is a proof now."""
+        if not self._is_partial(spec) or spec.number in self._faults:
+            return False
+        try:
+            judgement = judge.settles(spec)
+        except Unchecked as fault:
+            self._fault(spec, fault)
+            return False
+        if judgement is not None:
+            self._reach(spec, self._upgrade(self._verdicts[spec.number], judgement))
+        return judgement is not None
 
     def _reach(self, spec: GoalSpec, verdict: VerdictReached) -> None:
         self._verdicts[spec.number] = verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -15,6 +15,14 @@ from treewright.lean.session import LeanError, LeanSession
 from treewright.mcts import extraction
 from treewright.mcts.environment import GoalError, LeanEnvironment
 from treewright.mcts.judging import Judge, Judgement
+from treewright.mcts.once_more import (
+    AgainSink,
+    again_limits,
+    again_opened,
+    again_recording,
+    named_in,
+    words_of,
+)
 from treewright.mcts.partial import best_partial
 from treewright.mcts.presentation import present
 from treewright.mcts.recording import FedEnvironment
@@ -59,6 +67,7 @@ class Pursuit:
     verdicts: Mapping[int, VerdictReached]
     stop_asked: Callable[[], bool]
     on_negation: Callable[[GoalSpec], None]
+    on_again: Callable[[GoalSpec, Sequence[str]], None]
     _before: int = field(default=0, init=False)
 
     def pursue(self, search: Search, spec: GoalSpec) -> VerdictReached | None:
@@ -82,13 +91,83 @@ class Pursuit:
             return verdict
         return msgspec.structs.replace(verdict, partial=partial)
 
+    def once_more(self, spec: GoalSpec, earlier: VerdictReached) -> VerdictReached | None:
+        """A goal whose script rests on what is not proved, searched without that.
+
+        `earlier` itself where there is nothing to leave out; None if it was interrupted. Raises
+        Unchecked.
+        """
+        try:
+            with self._environment(spec.opening) as environment:
+                without = self._open_names(spec, earlier, environment)
+                return self._again(spec, earlier, without, environment) if without else earlier
+        except LeanError as error:
+            raise Unchecked(f"the search without what is not proved: {error}") from None
+
+    def _open_names(
+        self, spec: GoalSpec, earlier: VerdictReached, environment: LeanEnvironment
+    ) -> tuple[str, ...]:
+        """What the script rests on and can be told apart by its name, with all that is like it."""
+        if (begun := again_opened(spec.number, self.run.lines)) is not None:
+            return begun.without
+        if spec.sorry is None or self.judge.waits_for_others(spec):
+            return ()
+        words = dict.fromkeys(words_of(earlier.proof))
+        if self.judge.imports:
+            known = environment.knowledge(0)
+            words |= dict.fromkeys([*(use.name for use in known.uses), *known.related])
+        names = self.judge.unproved(spec.sorry.declaration, environment, [*words])
+        return names if named_in(earlier.proof, names) else ()
+
+    def _again(
+        self,
+        spec: GoalSpec,
+        earlier: VerdictReached,
+        without: tuple[str, ...],
+        environment: LeanEnvironment,
+    ) -> VerdictReached | None:
+        self.on_again(spec, named_in(earlier.proof, without))
+        limits = again_limits(self.run.record.settings)
+        looking = Search(
+            spec.number,
+            spec.name,
+            spec.statement,
+            limits,
+            AgainSink(self.run.writer, limits.simulations, without),
+            again_recording(spec.number, self.run.lines),
+            stop_asked=self.stop_asked,
+        )
+        self._before = 0
+        runner, ended = self._explore(looking, environment, self.source, without)
+        if ended == "interrupted":
+            return None
+        if ended != "solved":
+            why = f"{earlier.detail}; without that no proof was found: {_WHY[ended]}"
+            return msgspec.structs.replace(earlier, detail=why, again=ended)
+        try:
+            found = self._solved(looking, spec, runner, environment)
+        except Unchecked:
+            self.judge.remember(spec, earlier.proof)
+            raise
+        if found.status == "rejected":
+            self.judge.remember(spec, earlier.proof)
+            why = f"{earlier.detail}; what was found without that was refused: {found.detail}"
+            return msgspec.structs.replace(earlier, detail=why, again="refused")
+        return msgspec.structs.replace(
+            found, iterations=earlier.iterations, elapsed=earlier.elapsed, again=ended
+        )
+
     def _explore(
-        self, search: Search, environment: LeanEnvironment, source: TacticSource
+        self,
+        search: Search,
+        environment: LeanEnvironment,
+        source: TacticSource,
+        without: Sequence[str] = (),
     ) -> tuple[Runner, Stop]:
         settings = self.run.record.settings
         recording = search.recording
         fed = FedEnvironment(recording, environment)
-        expander = make_expander(settings, fed, source, recording.suggestions)
+        expander = make_expander(settings, fed, source, recording.suggestions, without=without)
         search.open(expander)
         runner = make_runner(settings, expander)
         stop_when(source, search.is_over)
@@ -115,7 +194,7 @@ class Pursuit:
         judgement, script = Judgement("rejected"), plain
         with cancelled_when(self.stop_asked, self.replayer.close, CHECK_PATIENCE_SECONDS):
             for script in forms:
-                judgement = self.judge.script(spec, script, environment.accepts)
+                judgement = self.judge.script(spec, script, environment)
                 if judgement.status != "rejected":
                     break
         found = plain if script == shown != plain else ""

@@ -153,6 +153,29 @@ class NegationTurn(msgspec.Struct, frozen=True, tag="negation_turn"):
     turn: Iteration
 
 
+class AgainOpened(msgspec.Struct, frozen=True, tag="again"):
+    """The search for a goal began once more, with nothing that names `without`: declarations that
+    rest on `sorry`, as the script did that was found first."""
+
+    epoch: int
+    at: str
+    goal: int
+    name: str
+    statement: str
+    simulations: int
+    without: tuple[str, ...]
+    root: NodeRecord
+
+
+class AgainTurn(msgspec.Struct, frozen=True, tag="again_turn"):
+    """One turn of that search. Its iterations are counted from 1 for each goal."""
+
+    epoch: int
+    at: str
+    goal: int
+    turn: Iteration
+
+
 class CheckAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the replay check answered: `proved`, or why not. `original` and `candidate` are the
     sha256 of the texts that it was given, as in a certificate."""
@@ -187,7 +210,9 @@ class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     `left_out` are the steps, one after the other, by which `proof` is shorter than what was
     found; `found` is that script, where `proof` is written in another way. `negation` says how
     the search for the negation ended, if there was one. `check` is the answer that the verdict
-    rests on, if the replay check was asked. `partial` is there if there is no proof.
+    rests on, if the replay check was asked. `partial` is there if there is no proof. `again` says
+    how the search once more ended, if there was one: `solved` if `proof` is from it, `refused` if
+    what it found did not hold.
     """
 
     epoch: int
@@ -205,6 +230,15 @@ class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     negation: str = ""
     check: CheckAnswer | None = None
     partial: PartialProof | None = None
+    again: str = ""
 
 
-TraceLine = GoalOpened | Iteration | NegationOpened | NegationTurn | VerdictReached
+TraceLine = (
+    GoalOpened
+    | Iteration
+    | NegationOpened
+    | NegationTurn
+    | AgainOpened
+    | AgainTurn
+    | VerdictReached
+)

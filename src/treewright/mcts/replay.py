@@ -16,6 +16,7 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.mcts import layout
 from treewright.mcts.environment import Environment, LeanEnvironment
+from treewright.mcts.once_more import again_opened, again_recording
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
 from treewright.mcts.records import Iteration, TraceLine
@@ -168,9 +169,10 @@ class _Replay:
             proof = self._search(goal, Recording(goal, self.lines), environment, False)
             recording = negation_recording(goal, self.lines)
             negation = self._search(goal, recording, environment, True)
+            again = self._search_again(goal, environment)
             if goal not in reached:
                 continue
-            evidence = Evidence(self.run, proof, negation)
+            evidence = Evidence(self.run, proof, negation, again)
             if problem := unsupported(reached[goal], evidence):
                 raise _Differs(f"goal {goal}: {problem}")
             if negation is not None and negation.solved and reached[goal].status == "unproved":
@@ -181,13 +183,25 @@ class _Replay:
         if result is not None and (problem := stale(result, verdicts(self.lines))):
             raise _Differs(problem)
 
+    def _search_again(self, goal: int, environment: _Environments) -> Searched | None:
+        opened = again_opened(goal, self.lines)
+        if opened is None:
+            return None
+        recording = again_recording(goal, self.lines)
+        return self._search(goal, recording, environment, False, opened.without)
+
     def _search(
-        self, goal: int, recording: Recording, environment: _Environments, negated: bool
+        self,
+        goal: int,
+        recording: Recording,
+        environment: _Environments,
+        negated: bool,
+        without: Sequence[str] = (),
     ) -> Searched | None:
         """Repeats a search; None if there was none (ill-typed, or nothing to refute)."""
         if recording.opened is None:
             return None
-        where = f"goal {goal}{', its negation' if negated else ''}"
+        where = f"goal {goal}{', its negation' if negated else ', once more' if without else ''}"
         settings = self.run.settings
         suggestions = recording.suggestions if self.recorded_suggestions else _nothing
         try:
@@ -195,7 +209,7 @@ class _Replay:
             source = self.source
             if negated and self.run.trace_version >= WITH_WITNESSES:
                 source = WithWitnesses(source, self.run.target)
-            expander = make_expander(settings, around, source, suggestions)
+            expander = make_expander(settings, around, source, suggestions, without=without)
             if expander.root.key != recording.opened.root.key:
                 raise _Differs(f"{where}: it is another one now")
             runner = make_runner(settings, expander)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from treewright.mcts.environment import Environment
 from treewright.mcts.expansion import Expander, Recorded
+from treewright.mcts.once_more import WithoutNames, known_without
 from treewright.mcts.search import Runner
 from treewright.mcts.settings import Mode, Settings
 from treewright.mcts.sources.base import TacticSource
@@ -28,7 +29,13 @@ def make_expander(
     recorded: Recorded,
     *,
     teaches: bool = False,
+    without: Sequence[str] = (),
 ) -> Expander:
+    """`without` are declarations that no tactic may name."""
+    known = environment.knowledge if settings.sources.known is True else None
+    if without:
+        source = WithoutNames(source, without)
+        known = known_without(known, without) if known is not None else None
     lessons = settings.sources.learned or ()
     return Expander(
         environment,
@@ -37,7 +44,7 @@ def make_expander(
         batch=settings.batch,
         discount=settings.policy.discount,
         recorded=recorded,
-        known=environment.knowledge if settings.sources.known is True else None,
+        known=known,
         learned=learned(lessons) if lessons else None,
         teaches=teaches,
     )

@@ -17,8 +17,9 @@ from treewright.mcts.learning import Lesson
 from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
-TRACE_VERSION = 4
-"""Since 2 a trace has the search for the negation in it, and what a verdict rests on."""
+TRACE_VERSION = 5
+"""Since 2 a trace has the search for the negation in it, and what a verdict rests on; since 5 the
+search once more for what rested on a `sorry`."""
 WITH_WITNESSES = 4
 """Since then that search tries values for what a statement speaks of, also for goals of files."""
 MODEL_TOKENS = 400

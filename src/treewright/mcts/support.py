@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from treewright.lean.certificate import digest
 from treewright.mcts import extraction
+from treewright.mcts.once_more import again_limits
 from treewright.mcts.records import CheckAnswer, VerdictReached
 from treewright.mcts.refutation import negation_limits
 from treewright.mcts.run import RunResult, goal_result, was_fault
@@ -51,6 +52,7 @@ class Evidence:
     run: RunRecord
     proof: Searched | None
     negation: Searched | None
+    again: Searched | None = None
 
     @property
     def older(self) -> bool:
@@ -75,6 +77,7 @@ def unsupported(verdict: VerdictReached, evidence: Evidence) -> str:
         _wrong_end(verdict.stop, proof, limits)
         or _wrong_count(verdict, proof)
         or _wrong_negation(verdict, evidence)
+        or _wrong_again(verdict, evidence)
         or _wrong_script(verdict, evidence, proof)
         or _wrong_words(verdict, evidence)
         or _wrong_check(verdict, evidence)
@@ -152,6 +155,21 @@ def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
     return ""
 
 
+def _wrong_again(verdict: VerdictReached, evidence: Evidence) -> str:
+    """The search once more is for what was partial. While it is under way the verdict has none."""
+    again = evidence.again
+    if not verdict.again:
+        return ""
+    if again is None:
+        return f"nothing was searched once more; {verdict.again!r} ended it"
+    if verdict.status not in ("proved", "partial"):
+        return f"the verdict is {verdict.status}, and the trace has a search once more"
+    ended = "solved" if verdict.again == "refused" else verdict.again
+    if problem := _wrong_end(ended, again, again_limits(evidence.run.settings)):
+        return f"the search once more: {problem}"
+    return ""
+
+
 def _wrong_script(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
     if verdict.status == "unproved":
         return "an unproved goal has a proof" * bool(verdict.proof)
@@ -160,6 +178,8 @@ def _wrong_script(verdict: VerdictReached, evidence: Evidence, proof: Searched) 
     if evidence.run.trace_version < 2:
         return ""  # what was left out of a script was not written down then
     searched = evidence.negation if verdict.status == "false" else proof
+    if verdict.again == "solved":
+        searched = evidence.again
     assert searched is not None
     try:
         found = searched.script(verdict.left_out)

@@ -16,7 +16,7 @@ import msgspec
 from treewright.kernel import journal, jsontext
 from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
-from treewright.mcts.records import Iteration, NegationTurn, TraceLine, as_written
+from treewright.mcts.records import AgainTurn, Iteration, NegationTurn, TraceLine, as_written
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
 _SYNC_EVERY_SECONDS = 1.0
@@ -42,6 +42,8 @@ def read_trace(path: Path) -> list[TraceLine]:
 def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
     """Whether a turn was written by an owner who had lost the run, and then taken again."""
     if isinstance(earlier, NegationTurn) and isinstance(line, NegationTurn):
+        return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
+    if isinstance(earlier, AgainTurn) and isinstance(line, AgainTurn):
         return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
     return (
         isinstance(earlier, Iteration)

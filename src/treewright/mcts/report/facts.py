@@ -9,7 +9,15 @@ from pathlib import Path
 
 from treewright.llm.usage_log import UsageLog
 from treewright.mcts import layout
-from treewright.mcts.records import GoalOpened, Iteration, NegationTurn, TraceLine, VerdictReached
+from treewright.mcts.records import (
+    AgainOpened,
+    AgainTurn,
+    GoalOpened,
+    Iteration,
+    NegationTurn,
+    TraceLine,
+    VerdictReached,
+)
 from treewright.mcts.settings import RunRecord, read_run
 from treewright.mcts.trace import read_trace
 
@@ -25,6 +33,8 @@ class GoalFacts:
     opened: GoalOpened | None = None
     iterations: list[Iteration] = field(default_factory=list)
     negation: list[Iteration] = field(default_factory=list)
+    again: list[Iteration] = field(default_factory=list)
+    without: tuple[str, ...] = ()
     verdict: VerdictReached | None = None
 
     @property
@@ -100,6 +110,10 @@ def by_goal(lines: list[TraceLine]) -> list[GoalFacts]:
             goal.opened = line
         elif isinstance(line, NegationTurn):
             goal.negation.append(line.turn)
+        elif isinstance(line, AgainOpened):
+            goal.without = line.without
+        elif isinstance(line, AgainTurn):
+            goal.again.append(line.turn)
         elif isinstance(line, VerdictReached):
             goal.verdict = line
     return [goals[number] for number in sorted(goals)]

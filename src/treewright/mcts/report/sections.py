@@ -81,6 +81,11 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
         ended = f", ended by {code(verdict.negation)}" if verdict and verdict.negation else ""
         turns = numbers.count(len(goal.negation), "iteration")
         parts.append(f"Search for the negation: {turns}{ended}.")
+    if goal.without:
+        ended = f", ended by {code(verdict.again)}" if verdict and verdict.again else ""
+        turns = numbers.count(len(goal.again), "iteration")
+        names = ", ".join(map(code, goal.without))
+        parts.append(f"Search once more, without {names}: {turns}{ended}.")
     for name, words in (
         (layout.root_value_plot(goal.number), "Provability of the root"),
         (layout.growth_plot(goal.number), "Growth"),
