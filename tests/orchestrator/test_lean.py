@@ -20,6 +20,7 @@ from treewright.orchestrator.types import Place
 from treewright.orchestrator.workers.base import Hole, LeanWorker
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
+from treewright.orchestrator.workers.search import SearchWorker
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 CONFIG = OrchestratorConfig(timeouts={StrategyType.MICRO: 300.0})
@@ -88,6 +89,24 @@ def test_what_lean_used_for_an_attempt_is_known(lean_access: LeanAccess, ledger:
     (result,) = solve(lean_access, ledger, goal, workers=[Costly(lean_access)])
     assert result.success, result
     assert ledger.query("SELECT cpu_seconds FROM attempts")[0]["cpu_seconds"] > 0
+
+
+def test_a_true_theorem_is_proved_beside_an_open_one(
+    lean_access: LeanAccess, ledger: Ledger
+) -> None:
+    source = (
+        "inductive Tape where\n  | blank\n  | cell (bit : Bool) (rest : Tape)\n"
+        "def Tape.flip : Tape → Tape\n  | .blank => .blank\n  | .cell b t => .cell (!b) t.flip\n"
+        "theorem flip_eq (t : Tape) : t.flip = t := by sorry\n"
+        "theorem flip_flip (t : Tape) : t.flip.flip = t := by sorry\n"
+    )
+    start = source.encode().rindex(b"sorry")
+    hole = (start, start + 5)
+    place = Place("f.lean", source, "flip_flip", (hole,), frozenset({hole}))
+    goal = Goal(id="t", text="t.flip.flip = t", place=place)
+    (result,) = solve(lean_access, ledger, goal, workers=[SearchWorker(lean_access)])
+    assert result.success, result.error
+    assert "flip_eq" not in "\n".join(result.tactics)
 
 
 def test_a_declaration_with_several_sorries_is_proved_as_a_whole(

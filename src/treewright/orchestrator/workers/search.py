@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.session import LeanError, LeanSession
-from treewright.lean.types import ProofState
+from treewright.lean.types import CheckResult, ProofState
 from treewright.mcts import extraction
 from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
+from treewright.mcts.once_more import named_in
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import step_until_finished
 from treewright.mcts.settings import Settings, SourceSettings
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.sources.opening import library_search
 from treewright.orchestrator.strategies import Strategy
-from treewright.orchestrator.types import Goal, StrategyType
+from treewright.orchestrator.types import Goal, Place, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker
 from treewright.orchestrator.workers.meter import Meter, current_meter
 from treewright.search.andor.graph import Status
@@ -42,16 +44,44 @@ class SearchWorker(LeanWorker):
         stop = threading.Event()
         meter = current_meter.get() or Meter()
         return await session.run(
-            lambda blocking: _search(blocking, hole.states[0], deadline, stop, meter), stop
+            lambda blocking: _search(blocking, hole.states[0], goal, deadline, stop, meter), stop
         )
 
 
 def _search(
     session: LeanSession,
     state: ProofState,
+    goal: Goal,
     deadline: float,
     stop: threading.Event,
     meter: Meter,
+) -> tuple[str, ...] | None:
+    """What closes the goal; without its file's open lemmas, if that can be found in the time left.
+    What rests on them would be refused, and is better than nothing only for whoever reads it."""
+    steps = _once(session, state, deadline, stop, meter)
+    if steps is None or goal.place is None or not _has_others(goal.place):
+        return steps
+    result = session.check(goal.place.source)
+    names = result.unproved if isinstance(result, CheckResult) else ()
+    names = tuple(name for name in names if name != goal.place.declaration)
+    if not named_in("\n".join(steps), names):
+        return steps
+    return _once(session, state, deadline, stop, meter, names) or steps
+
+
+def _has_others(place: Place) -> bool:
+    """Whether there may be sorries beside those of the goal."""
+    text = place.source
+    return text.count("sorry") + text.count("admit") > len(place.holes)
+
+
+def _once(
+    session: LeanSession,
+    state: ProofState,
+    deadline: float,
+    stop: threading.Event,
+    meter: Meter,
+    without: Sequence[str] = (),
 ) -> tuple[str, ...] | None:
     """Simulations until the goal is closed, everything was tried, or there is no time left."""
     sources = SourceSettings(known=True, learned=meter.given)
@@ -65,7 +95,12 @@ def _search(
         with library_search() as library:
             source = build_source(settings, library=library)
             expander = make_expander(
-                settings, environment, source, lambda node, number: None, teaches=True
+                settings,
+                environment,
+                source,
+                lambda node, number: None,
+                teaches=True,
+                without=without,
             )
             runner = make_runner(settings, expander)
             step_until_finished(runner, MOST_SIMULATIONS)
