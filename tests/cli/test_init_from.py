@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.toy import ToyRepository, idea
 from tests.tree import answering
+from treewright.cli.init import init
 from treewright.tree import config as configuration
 from treewright.tree.records import store
 from treewright.tree.repository import blocks
@@ -337,3 +339,21 @@ def test_what_a_sweep_reads_is_protected(tmp_path: Path) -> None:
     assert {"cases.json", "tools/answers.csv", "tools/sweep.py"} <= set(found.protected)
     assert "notes.txt" not in found.protected
     assert found.tunable == ["model.py"]
+
+
+@pytest.mark.parametrize("inside", ["", "task/"])
+def test_a_plain_init_beside_a_task_says_what_it_looks_like(tmp_path: Path, inside: str) -> None:
+    repo = tmp_path / "r"
+    (repo / inside).mkdir(parents=True)
+    subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
+    (repo / inside / "initial_program.py").write_text(CIRCLES)
+    (repo / inside / "evaluator.py").write_text(CIRCLE_EVALUATOR)
+    said = CliRunner().invoke(init, ["--repo", str(repo)])
+    assert said.exit_code == 0, said.output
+    place = f" {inside}".rstrip("/")
+    assert f"treewright init --force --from openevolve{place}".rstrip() in said.output
+    (repo / "treewright.toml").unlink()
+    writes = CIRCLE_EVALUATOR + '# writes to os.environ["TREEWRIGHT_RESULTS_CSV"]\n'
+    (repo / inside / "evaluator.py").write_text(writes)
+    said = CliRunner().invoke(init, ["--repo", str(repo)])
+    assert "openevolve" not in said.output

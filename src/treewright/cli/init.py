@@ -69,6 +69,15 @@ def init(
             found = survey(root)
         _write({path: render(found)}, force)
         has_baseline = found.results_csv is not None
+        if found.sweep_script and (task := openevolve.task_behind(root, found.sweep_script)):
+            where = task.directory if task.directory != "." else ""
+            program = task.path(task.program)
+            echo(
+                f"\n{found.sweep_script} and {program} look like an OpenEvolve task, whose "
+                "evaluator returns its metrics and writes no CSV.\n"
+                f"  {f'treewright init --force --from openevolve {where}'.rstrip()}\n"
+                "writes a sweep that calls it, and a configuration for that."
+            )
     else:
         task = openevolve.find_task(root, place)
         sweep = place.resolve() / openevolve.SWEEP

@@ -60,6 +60,18 @@ def find_task(repo: Path, directory: Path) -> Task:
     )
 
 
+def task_behind(repo: Path, script: str) -> Task | None:
+    """The task whose evaluator a survey took for a sweep, if it is one that writes no CSV."""
+    path = repo / script
+    if "TREEWRIGHT_RESULTS_CSV" in _text(path):
+        return None
+    try:
+        task = find_task(repo, path.parent)
+    except UsageError:
+        return None
+    return task if task.evaluator == path.name else None
+
+
 def sweep_script(task: Task) -> str:
     """The sweep of a task: `templates/sweep.py` with what `templates/openevolve.py` fills in."""
     whole, part = _template("sweep"), _template("openevolve")
