@@ -357,3 +357,17 @@ def test_a_plain_init_beside_a_task_says_what_it_looks_like(tmp_path: Path, insi
     (repo / inside / "evaluator.py").write_text(writes)
     said = CliRunner().invoke(init, ["--repo", str(repo)])
     assert "openevolve" not in said.output
+
+
+def test_the_configuration_says_what_it_cannot_prevent_and_offers_limits(tmp_path: Path) -> None:
+    (tmp_path / "initial_program.py").write_text(CIRCLES)
+    (tmp_path / "evaluator.py").write_text(CIRCLE_EVALUATOR)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    text = openevolve.render(openevolve.find_task(tmp_path, tmp_path))
+    assert "imports the program runs in one process with it" in text
+    assert "docs/sweep-contract.md" in text
+    limits = text.replace("# min =", "min =").replace("# max =", "max =")
+    path = tmp_path / "treewright.toml"
+    path.write_text(limits)
+    (metric,) = configuration.load(path).metrics
+    assert (metric.min, metric.max) == (0.0, 1.0)

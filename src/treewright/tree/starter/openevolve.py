@@ -126,13 +126,18 @@ timeout_seconds = {task.seconds + 60:g}
 {OWN_SWEEP}
 
 # `evaluate` gives `combined_score`, or else numbers whose mean it is. The same code gives the same
-# number: that is checked when a run starts. If it does not, say `repeats = 5` instead. `min` and
-# `max` (what the score can be at all) make a score outside of them a broken result.
+# number: that is checked when a run starts. If it does not, say `repeats = 5` instead.
+# An evaluator that imports the program runs in one process with it, and can be fooled there by what
+# the program changes in memory. See "What treewright cannot prevent" in Treewright's
+# docs/sweep-contract.md.
 [[metrics]]
 name = "combined_score"
 direction = "maximize"
 primary = true
 deterministic = true
+# What the score can be at all: one outside is a broken result, and no record.
+# min = 0.0
+# max = 1.0
 
 {_ideas(task)}
 
