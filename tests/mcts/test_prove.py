@@ -358,6 +358,38 @@ def test_in_place_changes_the_file_once_everything_was_searched(
     assert path.read_text().startswith("theorem t (a : Nat) : a + 0 = a := by\n  ")
 
 
+PARTLY = """\
+opaque f : Nat → Nat
+theorem open_one (n : Nat) : f n = 0 := by sorry
+theorem behind (n : Nat) : f n = 0 := by
+  sorry
+theorem fine (a : Nat) : a + 0 = a := by
+  sorry
+"""
+
+
+@pytest.mark.parametrize(("names", "proved"), [("", True), (":behind", False)])
+def test_in_place_writes_what_is_proved_and_tells_what_is_partial(
+    tmp_path: Path, treewright_here: Program, names: str, proved: bool
+) -> None:
+    path = tmp_path / "Partly.lean"
+    path.write_text(PARTLY)
+    done = treewright_here(
+        "prove", f"Partly.lean{names}", "--in-place", "--no-refute", "--simulations", "3",
+        "--run-id", "r",
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "partial: it closes its goal; it rests on `open_one`" in done.stdout
+    head = PARTLY.partition("theorem fine")[0]
+    assert path.read_text().startswith(head)
+    assert ("sorry" not in path.read_text()[len(head) :]) == proved
+    assert ("nothing was written into the file itself" in done.stdout) == (not proved)
+    copy = tmp_path / ".treewright/proof_runs/r/proved/Partly.lean"
+    assert "open_one" in copy.read_text().partition("theorem behind")[2]
+    again = treewright_here("replay", "r")
+    assert again.returncode == 0, again.stdout
+
+
 def trace_of(directory: Path) -> list[dict[str, object]]:
     path = directory / ".treewright/proof_runs/r/trace.jsonl"
     return [without_clock(line) for line in read_trace(path)]  # pyright: ignore[reportReturnType]

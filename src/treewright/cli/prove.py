@@ -97,7 +97,9 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 @click.option("--run-id", help="Name of the run (default: a timestamp).")
 @click.option("--resume", metavar="RUN", help="Continue a run; its settings and Lean are kept.")
 @click.option("--force", is_flag=True, default=None, help="Take over a lock that is not stale.")
-@click.option("--in-place", is_flag=True, default=None, help="Write proofs into the file itself.")
+@click.option(
+    "--in-place", is_flag=True, default=None, help="Write what is proved into the file itself."
+)
 @click.option("--json", "as_json", is_flag=True, default=None, help="One JSON object on stdout.")
 def prove(**given: Any) -> None:
     """Prove FILE.lean (every sorry), FILE.lean:theorem, PROJECT (a directory), or a --statement.
@@ -243,4 +245,11 @@ def _print(result: RunResult, flags: dict[str, Any]) -> None:
     if result.left_alone:
         echo(f"left alone: {', '.join(result.left_alone)}")
     if result.file is not None:
-        echo(f"file with the proofs: {result.file}")
+        both = result.proved_file != result.file
+        echo(
+            f"file with {'all scripts, also partial ones' if both else 'the proofs'}: {result.file}"
+        )
+        if both and result.proved_file is not None:
+            echo(f"file with the proofs: {result.proved_file}")
+        elif both and flags.get("in_place"):
+            echo("nothing was written into the file itself: what is partial is no proof")

@@ -136,8 +136,8 @@ def _proofs(desk: Desk, target: Target, result: RunResult) -> Proofs:
     if lost := [goal for goal in result.goals if goal.status == "unchecked"]:
         raise Fault(f"no verdict on {lost[0].name}: {lost[0].detail}; call again")
     patch = ""
-    if isinstance(target, FileTarget) and result.file is not None:
-        after = desk.files.read(desk.files.resolve(result.file))
+    if isinstance(target, FileTarget) and result.proved_file is not None:
+        after = desk.files.read(desk.files.resolve(result.proved_file))
         name = desk.files.shown(desk.files.resolve(target.path))
         patch = clipped(patch_of(name, target.source, after), _LONGEST_PATCH)
     goals = [

@@ -6,7 +6,7 @@ where there is no answer: nothing may be said then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -134,6 +134,13 @@ class Judge:
         if not isinstance(self.target, FileTarget) or not self._proofs:
             return None
         return with_proofs(self.target.source, list(self._proofs.values()))
+
+    def text_with(self, numbers: Container[int]) -> str | None:
+        """The file with the scripts of these goals only; None if there is no file, or no script."""
+        if not isinstance(self.target, FileTarget):
+            return None
+        chosen = [proof for number, proof in self._proofs.items() if number in numbers]
+        return with_proofs(self.target.source, chosen) if chosen else None
 
     def unproved(
         self, declaration: str, lean: Elaborator, words: Sequence[str] = ()

@@ -27,6 +27,7 @@ from treewright.mcts.run import (
     RunResult,
     copy_of,
     goal_result,
+    proved_copy_of,
     write_result,
 )
 from treewright.mcts.search import Limits, Search
@@ -228,6 +229,10 @@ class Prover:
         record = self.run.record
         found = (self._goal_result(spec) for spec in judge.specs)
         goals = tuple(goal for goal in found if goal is not None)
+        proofs = judge.text_with({goal.goal for goal in goals if goal.status == "proved"})
+        text, target = judge.text(), record.target
+        whole = self._write_copy(text, copy_of(self.run.directory, target))
+        apart = proved_copy_of(self.run.directory, target)
         return RunResult(
             run_id=record.run_id,
             directory=str(self.run.directory),
@@ -235,12 +240,13 @@ class Prover:
             proved=sum(goal.status == "proved" for goal in goals),
             total=len(judge.specs),
             complete=complete,
-            file=self._write_copy(judge.text()),
+            file=whole,
             goals=goals,
             certificate=self._certify(judge),
             left_alone=self._left_alone,
             answers=self.run.spent.answers,
             usage=None if record.settings.sources.endpoint is None else self.run.spent.usage,
+            proved_file=whole if proofs == text else self._write_copy(proofs, apart),
         )
 
     def _certify(self, judge: Judge) -> str | None:
@@ -272,9 +278,8 @@ class Prover:
             return None
         return GoalResult(spec.number, spec.name, "unchecked", "", self._faults[spec.number])
 
-    def _write_copy(self, text: str | None) -> str | None:
-        """A copy of the file with every script that passed, or closed its `sorry`."""
-        path = copy_of(self.run.directory, self.run.record.target)
+    def _write_copy(self, text: str | None, path: Path | None) -> str | None:
+        """A copy of the file with scripts in it, if there are any."""
         if text is None or path is None:
             return None
         atomic.make_directory(path.parent)

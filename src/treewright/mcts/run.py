@@ -60,8 +60,10 @@ class GoalResult(msgspec.Struct, frozen=True):
 class RunResult(msgspec.Struct, frozen=True):
     """`result.json`, and what `prove --json` prints.
 
-    `left_alone`: declarations with a sorry that an error in the file concerns. `answers` and
-    `usage` are of the model, over all processes of the run; `usage` is None where there is none.
+    `left_alone`: declarations with a sorry that an error in the file concerns. `file` has every
+    script that closes its goal; `proved_file` only those that are proofs: it is what goes into the
+    author's own file. `answers` and `usage` are of the model, over all processes of the run;
+    `usage` is None where there is none.
     """
 
     run_id: str
@@ -76,6 +78,7 @@ class RunResult(msgspec.Struct, frozen=True):
     left_alone: tuple[str, ...] = ()
     answers: int = 0
     usage: Usage | None = None
+    proved_file: str | None = None
 
     @property
     def is_proved(self) -> bool:
@@ -203,21 +206,29 @@ def copy_of(directory: Path, target: Target) -> Path | None:
     )
 
 
+def proved_copy_of(directory: Path, target: Target) -> Path | None:
+    """Where the file without what is partial is kept, if there is such a thing."""
+    path = copy_of(directory, target)
+    return path.with_suffix(".proved.lean") if path is not None else None
+
+
 def write_in_place(directory: Path, result: RunResult) -> str | None:
     """Puts the proofs into the author's own file, if it is as it was; gives its path.
 
-    None if nothing was proved.
+    What is partial is no proof, and stays out. None if nothing was proved.
     """
     target = read_run(directory / layout.RUN).target
     if not isinstance(target, FileTarget):
         raise UsageError("--in-place changes a file; this run has none")
-    if result.file is None:
+    if result.proved_file is None:
         return None
     path = Path(target.path).resolve()  # a link stays one
     if path.read_bytes() != target.source.encode():
-        raise UsageError(f"{path} has changed since the run began; the proofs are in {result.file}")
+        raise UsageError(
+            f"{path} has changed since the run began; the proofs are in {result.proved_file}"
+        )
     mode = path.stat().st_mode
-    atomic.write_bytes(path, Path(result.file).read_bytes())
+    atomic.write_bytes(path, Path(result.proved_file).read_bytes())
     path.chmod(mode)
     return target.path
 
@@ -225,11 +236,11 @@ def write_in_place(directory: Path, result: RunResult) -> str | None:
 def write_patch(directory: Path, result: RunResult, root: Path) -> Path | None:
     """The proofs of a file as a patch, for the directory `root`; None if nothing was proved."""
     target = read_run(directory / layout.RUN).target
-    if not isinstance(target, FileTarget) or result.file is None:
+    if not isinstance(target, FileTarget) or result.proved_file is None:
         return None
     name = Path(target.path).resolve().relative_to(root.resolve()).as_posix()
     patch = directory / layout.PATCH
-    after = Path(result.file).read_bytes().decode()
+    after = Path(result.proved_file).read_bytes().decode()
     atomic.write_bytes(patch, patch_of(name, target.source, after).encode())
     return patch
 
