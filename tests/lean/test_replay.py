@@ -54,7 +54,8 @@ def test_without_names_every_open_declaration_is_a_target(replayer: Replayer) ->
     original = "theorem a : 1 = 1 := by\n  sorry\ntheorem b : 2 = 2 := by\n  sorry\n"
     half = original.replace("  sorry", "  rfl", 1)
     whole = original.replace("  sorry", "  rfl")
-    assert replayer.text(original, half).reason == "sorry"
+    verdict = replayer.text(original, half)
+    assert (verdict.reason, verdict.detail) == ("sorry", "it rests on the sorry of b")
     assert replayer.text(original, whole).proved
 
 
@@ -321,3 +322,14 @@ def test_an_error_that_does_not_concern_the_target_does_not_count(
 def test_an_error_hides_nothing(replayer: Replayer, original: str, proof: str, reason: str) -> None:
     head, tail = original.split("sorry")
     assert replayer.text(original, f"{head}{proof}{tail}", ["target"]).reason == reason
+
+
+def test_what_is_still_a_sorry_is_named(replayer: Replayer) -> None:
+    lines = "theorem a : 1 = 1 := sorry\ntheorem b : 2 = 2 := sorry\ntheorem c : 2 = 2 := sorry\n"
+    candidate = lines.replace("1 = 1 := sorry", "1 = 1 := rfl")
+    candidate = candidate.replace("c : 2 = 2 := sorry", "c : 2 = 2 := b")
+    verdict = replayer.text(lines, candidate, ["a", "c"])
+    assert (verdict.reason, verdict.detail) == ("sorry", "it rests on the sorry of b")
+    candidate = lines.replace("c : 2 = 2 := sorry", "c : 2 = 2 := b")
+    verdict = replayer.text(lines, candidate)
+    assert (verdict.reason, verdict.detail) == ("sorry", "it rests on the sorry of a, b")

@@ -1749,11 +1749,15 @@ partial def closure (matter : Matter) (todo : List Name) (soFar : Rests := {}) :
       let structures := (declared.terms.foldl (fun soFar e => projected e soFar) ({}, [])).2
       closure matter (constants ++ structures ++ rest) { soFar with needed := soFar.needed.insert i }
 
-/-- Whose `sorry` it is, if it is not the text's own. -/
+/-- Whose `sorry` it is: declarations of the text, or else one that it imports. -/
 def whoseSorry (matter : Matter) (needed : Array Declared) : String :=
-  match needed.find? fun d => d.terms.any fun e => e.getUsedConstants.contains ``sorryAx with
-  | some d => if matter.sides.own.contains d.name then "sorry" else s!"the sorry of {plainName d.name}, which is not in this text"
-  | none => "sorry"
+  let left := needed.filter fun d => d.terms.any fun e => e.getUsedConstants.contains ``sorryAx
+  let own := (left.filter fun d => matter.sides.own.contains d.name).map fun d => plainName d.name
+  if own.isEmpty then
+    match left[0]? with
+    | some d => s!"the sorry of {plainName d.name}, which is not in this text"
+    | none => "sorry"
+  else s!"the sorry of {String.intercalate ", " own.toList}"
 
 /-- The axioms that targets rest on, all of them allowed. -/
 def audit (matter : Matter) (rests : Rests) (needed : Array Declared) : C (Array String) := do

@@ -79,12 +79,13 @@ function createAudit(heap, calls, names, environment) {
     return [...found].sort();
   }
 
-  /** Whose it is, if it is not the text's own. */
+  /** Whose it is: declarations of the text, or else one that it imports. */
   function whoseSorry({ arena, everything, plain }, { declarations }) {
     const sorryAx = arena.nameOf(['sorryAx']);
-    const left = declarations.find((d) => arena.constantsOf(termsOf(d)).has(sorryAx));
-    const name = left && nameOf(left);
-    return left === undefined || everything.has(name) ? 'sorry' : `the sorry of ${plain(name)}, which is not in this text`;
+    const left = declarations.filter((d) => arena.constantsOf(termsOf(d)).has(sorryAx)).map(nameOf);
+    const own = left.filter((name) => everything.has(name)).map(plain);
+    if (own.length > 0) return `the sorry of ${own.join(', ')}`;
+    return left.length === 0 ? 'sorry' : `the sorry of ${plain(left[0])}, which is not in this text`;
   }
 
   /**
