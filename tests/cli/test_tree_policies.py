@@ -33,6 +33,11 @@ def test_help_names_every_policy_and_its_settings() -> None:
             assert all(setting in said for setting in kind.__struct_fields__)
 
 
+def test_a_policy_that_there_is_not_is_said_before_what_it_would_need(toy: ToyRepository) -> None:
+    done = tree(toy, "foo", "--dry-run", "--policy", "foo")
+    assert str(done.exception).startswith("no policy 'foo'; there are beam, ")
+
+
 def test_one_invocation_runs_to_the_end_and_says_which_policy(toy: ToyRepository) -> None:
     done = tree(toy, "a", *STEADY, "--policy", "mcts", "--policy-option", "selection=puct",
                 "--policy-option", "exploration=0.25", "--lookahead", "3")  # fmt: skip

@@ -35,6 +35,7 @@ class Choosing:
         if name == BEAM:
             self._only(BEAM, "policy")
             return None
+        made = policies.make(name, self.options)  # before its flags: there may be no such policy
         for flag in rounds.OF_BEAM_SEARCH:
             if getattr(shape, flag) is not None:
                 raise UsageError(f"{_flag(flag)} means nothing with --policy {name}")
@@ -53,7 +54,6 @@ class Choosing:
                 f"--lookahead {self.lookahead} keeps only so many of {workers} workers busy; give "
                 f"{workers} or more"
             )
-        made = policies.make(name, self.options)
         return SteadySearch(
             policy=name,
             options=policies.describe(made),
