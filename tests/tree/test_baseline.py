@@ -186,3 +186,19 @@ def test_an_agent_that_is_not_installed_is_said_before_the_run_starts(toy, treew
     assert done.returncode == 2
     assert "no-such-agent" in done.stderr
     assert not toy.run_dir("run").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--make-baseline",)])
+def test_a_wrong_name_of_a_metric_is_told_with_the_columns_there_are(
+    toy, treewright, flags: tuple[str, ...]
+) -> None:
+    path = toy.path / "treewright.toml"
+    path.write_text(path.read_text().replace('name = "loss"', 'name = "lost"'))
+    toy.commit("another name")
+    done = search(toy, treewright, *flags)
+    assert done.returncode != 0
+    (line,) = [words for words in done.stderr.splitlines() if "`lost`" in words]
+    assert "there is no column `lost`, as a metric of the configuration is called" in line
+    assert "(`name` under [[metrics]]); its columns are " in line
+    assert "loss" in line.partition("its columns are ")[2]
+    assert ("If the sweep writes it by now, --make-baseline" in line) == (not flags)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 import threading
 from dataclasses import dataclass
@@ -72,6 +73,10 @@ class RootBaseline:
         data = self._read(source)
         try:
             check_baseline(data, self.config, self.limit, source)
+        except MissingMetric as problem:
+            raise MissingMetric(
+                f"{problem}. If the sweep writes it by now, --make-baseline measures the root again"
+            ) from None
         except UnusableRows as problem:
             raise UnusableRows(f"{problem}; --make-baseline measures the root again") from None
         if not self.dry_run and any(metric.deterministic for metric in self.config.metrics):
@@ -229,6 +234,10 @@ class UnusableRows(UsageError):
     """A baseline that another sweep of the root would mend."""
 
 
+class MissingMetric(UnusableRows):
+    """A metric that the baseline has no column for: mostly it is called otherwise."""
+
+
 def sound_rows(data: bytes, config: Config, limit: int | None, source: Path) -> Results:
     """A baseline that is itself incomplete would make every candidate look better or worse."""
     results = objectives.read(data, config.metrics, ConfigRange(0, limit).__contains__)
@@ -239,10 +248,26 @@ def sound_rows(data: bytes, config: Config, limit: int | None, source: Path) -> 
                 f"{source}: config_id {missing[0]} is missing; the baseline must have all "
                 f"config_id < {limit}. Re-run the sweep at the root, or lower --sweep-config-limit"
             )
+    if "missing_column" in results.problems.counts:
+        _check_columns(data, config, source)
     if results.problems.examples or not results.sound_ids:
         problem = (results.problems.examples or ["it has no usable row"])[0]
         raise UnusableRows(f"{source}: not usable as a baseline: {problem}")
     return results
+
+
+def _check_columns(data: bytes, config: Config, source: Path) -> None:
+    """Raises MissingMetric, with the columns that there are."""
+    line = data.partition(b"\n")[0].decode("utf-8-sig", "replace")
+    header = [name.strip() for name in next(csv.reader([line]), [])]
+    missing = [metric.name for metric in config.metrics if metric.name not in header]
+    if missing and {"config_id", "status"} <= set(header):
+        names = ", ".join(f"`{name}`" for name in missing)
+        others = [name for name in header if name not in ("config_id", "status")]
+        raise MissingMetric(
+            f"{source}: there is no column {names}, as a metric of the configuration is called "
+            f"(`name` under [[metrics]]); its columns are {', '.join(others) or 'none'}"
+        )
 
 
 def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
