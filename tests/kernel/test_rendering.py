@@ -49,3 +49,11 @@ def test_ticks_cover_the_range(low: float, span: float) -> None:
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert numbers.seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(-0.001, "0 %"), (0.0, "0 %"), (0.254, "25 %"), (-1.0, "-100 %"), (None, "–")],
+)
+def test_a_share_that_rounds_to_nothing_has_no_sign(share: float | None, shown: str) -> None:
+    assert numbers.whole_percent(share) == shown

@@ -179,6 +179,7 @@ def test_what_the_replay_check_said_is_in_the_trace(prove: Proving) -> None:
     assert (shown.goal, shown.status, shown.reason) == (verdict.goal, "proved", "proved")
     assert shown.candidate == certified["candidate"]
     printed = CliRunner().invoke(replay, ["--offline", str(directory)]).output
+    assert printed.startswith("the same: 1 goal, ")
     said = f"the replay check said 'proved' of text {certified['candidate'][:12]}"
     assert f"goal 0, proved: {said}" in printed.splitlines()
     for wrong, words in (

@@ -22,6 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.terminal import visible
 from treewright.tree.deciding import rounds
 from treewright.tree.deciding.scoring import OF_METRICS
@@ -271,5 +272,5 @@ def _confirmation(event: ev.Confirmed) -> str:
         return f"not confirmed on held-out configs: {', '.join(confirmation.reasons)}"
     shrinkage = confirmation.shrinkage
     return "confirmed on held-out configs" + (
-        f" (shrinkage {shrinkage:.0%})" if shrinkage is not None else ""
+        f" (shrinkage {numbers.whole_percent(shrinkage, '')})" if shrinkage is not None else ""
     )

@@ -110,8 +110,8 @@ class _Searched:
 
     def count(self, line: Iteration) -> str:
         counters = line.counters
-        goals = f"{counters.nodes} goals, {counters.solved} solved"
-        return f"{self.turns} simulations, {goals}"
+        goals = f"{numbers.count(counters.nodes, 'goal')}, {counters.solved} solved"
+        return f"{numbers.count(self.turns, 'simulation')}, {goals}"
 
     def doing(self, line: Iteration) -> str:
         if not line.attempts or line.node is None:

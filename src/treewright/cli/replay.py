@@ -9,6 +9,7 @@ import click
 from treewright.cli.hosts import lean_of_run, sandbox_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
+from treewright.kernel.rendering import numbers
 from treewright.mcts import layout
 
 
@@ -57,9 +58,11 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False))
     elif report.difference:
-        echo(f"differs after {report.iterations} iterations: {report.difference}")
+        after = numbers.count(report.iterations, "iteration")
+        echo(f"differs after {after}: {report.difference}")
     else:
-        echo(f"the same: {report.goals} goals, {report.iterations} iterations")
+        turns = numbers.count(report.iterations, "iteration")
+        echo(f"the same: {numbers.count(report.goals, 'goal')}, {turns}")
         for check in report.checks:
             said = f"the replay check said {check.reason!r} of text {check.candidate[:12]}"
             echo(f"goal {check.goal}, {check.status}: {said}")

@@ -17,6 +17,11 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:+.2f} %".replace("-", "−")
 
 
+def whole_percent(share: float | None, space: str = " ") -> str:
+    """A share of 1 without digits behind the point; what rounds to nothing has no sign."""
+    return "–" if share is None else f"{round(100 * share)}{space}%"
+
+
 def interval(low: float | None, high: float | None) -> str:
     """`[low, high]`, or nothing where noise could not be estimated."""
     return "" if low is None or high is None else f"[{signed(low)}, {signed(high)}]"

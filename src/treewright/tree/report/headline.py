@@ -176,8 +176,7 @@ def held_out(confirmation: Confirmation | None) -> list[str]:
     shown = numbers.gain(
         confirmation.heldout_gain, confirmation.heldout_gain_low, confirmation.heldout_gain_high
     )
-    shrinkage = confirmation.shrinkage
-    return [escape(shown), "–" if shrinkage is None else f"{100 * shrinkage:.0f} %"]
+    return [escape(shown), numbers.whole_percent(confirmation.shrinkage)]
 
 
 def _gain(found: Recommendation | None) -> str:
