@@ -335,3 +335,47 @@ def test_a_candidate_that_kills_the_search_is_not_tried_for_ever(toy: ToyReposit
     assert found["e000001"]["error"]["code"] == "quarantined"
     assert found["e000002"]["status"] == "completed"
     assert validate(toy.run_dir("run"), toy.path) == []
+
+
+FIVE = (
+    "--ideas-per-node", "5", "--max-depth", "1", "--max-total-idea-evals", "5",
+    "--sweep-config-limit", "8", "--until-done",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "workers"), [("beam", 1), ("beam", 2), ("mcts", 1)])
+def test_a_sweep_that_stops_working_amid_others_pauses_the_run(
+    toy: ToyRepository, tmp_path: Path, policy: str, workers: int
+):
+    """Two were swept, then the data was gone. The rest, with the best of all ideas, had failed."""
+    left = tmp_path / "left"
+    left.write_text("xx")
+    take = f"test -s '{left}' || exit 4\ncase $TREEWRIGHT_RESULTS_CSV in\n"
+    take += f"*/preflight/*) ;; *) truncate -s -1 '{left}' ;; esac\n"
+    toy.write("sweep.sh", take + (toy.path / "sweep.sh").read_text())
+    toy.commit()
+    flags = ("--policy", policy, "--max-parallel-evals", str(workers), *FIVE)
+    paused = run_search(toy, *flags, code=1)
+    assert "sweep_failed" in one_line(paused.err)
+    failed = [e for e in evaluations(toy).values() if e["status"] == "failed"]
+    assert len(failed) < workers
+    left.write_text("x" * 99)
+    run_search(toy, *flags)
+    found = evaluations(toy)
+    assert sum(e["status"] == "completed" for e in found.values()) == 5 - len(failed)
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_one_look_at_the_root_answers_for_many_that_failed(toy: ToyRepository, tmp_path: Path):
+    """Each looked for itself, one after the other: with many workers, and a sweep that hangs until
+    its time is up, a run was paused after days."""
+    looks = tmp_path / "looks"
+    toy.write("tests.sh", f"echo x >> '{looks}'\nexit 1\n")
+    toy.commit()
+    problem = EvalError("tests_failed", "the test command exited with code 1")
+    with pytest.raises(Paused, match="5 evaluations could not be made"):
+        search(
+            toy.path, "run", dataclasses.replace(TWO_IDEAS, ideas_per_node=5),
+            make_executor=lambda work: Down(work, problem, capacity=4), policy=POLICY,
+        )  # fmt: skip
+    assert looks.read_text() == "x\n"

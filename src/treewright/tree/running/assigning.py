@@ -18,6 +18,9 @@ class Assigner(Protocol):
     has_barrier: bool
     """Whether all that was handed out is waited for: whose failure it was can be judged then."""
 
+    works_here: bool
+    """Whether evaluations are made on this machine, where a look at the root tells of them."""
+
     def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest: ...
 
     def heldout_request(self, evaluation: Evaluation, attempt: int) -> HeldoutRequest: ...
@@ -41,7 +44,7 @@ class Assigner(Protocol):
         ...
 
     def sweep_works(self) -> bool:
-        """Asked before a failed sweep is put down to a candidate without peers."""
+        """Asked before a failed sweep is put down to a candidate, unless others' sweeps work."""
         ...
 
     def tests_work(self) -> bool:

@@ -58,9 +58,6 @@ class DepthCoordinator(Coordinator):
     def where(self) -> str:
         return f"at depth {self.manifest.current_depth + 1}"
 
-    def _period(self) -> object:
-        return self.manifest.current_depth
-
     def _expand(self, depth: int) -> None:
         """Chooses ideas for the frontier, for several nodes at a time; no more than the budget
         lets be tried."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,8 @@ from treewright.tree.running.metering import Meter, caps_of
 from treewright.tree.running.requesting import Requests
 
 _PAUSE_TICK = 0.3
+_LOOK_IS_GOOD_FOR = 10
+"""So many times as long as it took to look at the root: the share of the time that looks cost."""
 _log = logging.getLogger("treewright")
 
 
@@ -61,6 +64,7 @@ class Coordinator(ABC):
     make_executor: ExecutorFactory = InlineExecutor
     meter: Meter = field(default_factory=Meter)
     workers: int = 1
+    works_here: bool = True
     has_barrier: bool = field(default=False, init=False)
     _expected: list[int] = field(init=False)
     _worktrees: Worktrees = field(init=False)
@@ -70,7 +74,7 @@ class Coordinator(ABC):
     _deciding: DecidingFiles = field(init=False)
     _known: KnownResults = field(init=False)
     _requests: Requests = field(init=False)
-    _worked_at: dict[str, object] = field(default_factory=dict, init=False)
+    _looks: dict[str, tuple[float, bool]] = field(default_factory=dict, init=False)
     _owner: str = field(default="", init=False)
     _inbox: Inbox = field(init=False)
     _capacity: int = field(default=1, init=False)
@@ -252,10 +256,6 @@ class Coordinator(ABC):
     @abstractmethod
     def measured(self, eval_id: str, outcome: HeldoutOutcome) -> None: ...
 
-    @abstractmethod
-    def _period(self) -> object:
-        """The part of the search for which one look at the sweep is enough."""
-
     def more(self, room: int) -> Sequence[str]:
         return ()
 
@@ -280,17 +280,24 @@ class Coordinator(ABC):
         return self._works("tests", lambda preflight: preflight.check_tests(root))
 
     def _works(self, what: str, look: Callable[[Preflight], object]) -> bool:
-        """Tried on the root, within an evaluation's time; once a period if it does."""
-        if self.manifest.dry_run or self._worked_at.get(what) == self._period():
+        """Tried on the root, within an evaluation's time. Either answer is good for a while, so
+        that no row of failures is one of sweeps as well."""
+        if self.manifest.dry_run:
             return True
+        began = time.monotonic()
+        until, works = self._looks.get(what, (began, True))
+        if began < until:
+            return works
         limit = Deadline(self._fence, self.failure_rules.timeout_seconds)
         try:
             look(Preflight(self.config, self._worktrees, self.owner, limit))
+            works = True
         except SweepError as error:
             _log.warning("%s", error)
-            return False
-        self._worked_at[what] = self._period()
-        return True
+            works = False
+        ended = time.monotonic()
+        self._looks[what] = (ended + _LOOK_IS_GOOD_FOR * (ended - began), works)
+        return works
 
     def request(self, evaluation: Evaluation, attempt: int) -> EvalRequest:
         return self._requests.evaluation(

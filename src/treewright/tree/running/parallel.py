@@ -46,6 +46,12 @@ class Parallelism:
                 "leave out --max-parallel-evals"
             )
 
+    @property
+    def is_here(self) -> bool:
+        """Whether all of it is on this machine; a plug-in knows where else."""
+        own_workers = self.backend == _DASK and self.cluster is None
+        return own_workers or not registry.find(self.backend).travels
+
 
 @contextlib.contextmanager
 def executors(

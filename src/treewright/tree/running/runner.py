@@ -146,6 +146,7 @@ def open_run(
                 ),
                 Meter(request.max_hours, prior_of(config)),
                 request.parallelism.max_evals,
+                request.parallelism.is_here,
             )
             coordinator.recover()
             owned.snapshot()  # that of a killed owner was behind

@@ -17,7 +17,7 @@ from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
-from treewright.tree.records.model import UNSET, EvalError, EvalOutcome
+from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Unset
 from treewright.tree.records.store import RunStore
 from treewright.tree.running import faults
 from treewright.tree.running.assigning import Assigner
@@ -50,6 +50,8 @@ class Settling:
     _held: dict[str, tuple[EvalRequest, EvalOutcome, Worker | None]] = field(default_factory=dict)
     _unmeasured: dict[str, str] = field(default_factory=dict)
     _outages: int = 0
+    _unlucky: int = 0
+    """Sweeps and tests that failed since those of some candidate last worked."""
     _failures: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
@@ -104,6 +106,8 @@ class Settling:
             self.assigner.held(eval_id, outcome)
             return self._strictly(eval_id, error)
         self._outages = 0
+        if error is None and isinstance(outcome.results_from, Unset):
+            self._unlucky = 0
         self._record(request, outcome, done.worker)
         return self._strictly(eval_id, error) if error is not None else None
 
@@ -165,12 +169,21 @@ class Settling:
     def _may_be_outage(self, error: EvalError) -> bool:
         """Asked once it will not be tried again by itself."""
         if error.code in OF_THE_SWEEP | OF_THE_TESTS:
-            return not (self._others_got_through() or self._works(error.code))
+            self._unlucky += 1
+            return not (self._others_were_swept() or self._works(error.code))
         if error.code in OUTAGES:
             return True
         if error.code not in UNCLEAR:
             return False
         return self.assigner.has_barrier or not self._others_got_through()
+
+    def _others_were_swept(self) -> bool:
+        """Whether that says enough of the sweep and the tests: of late, unless they may be wanting
+        on this machine anyway. A patch that does not apply says nothing of them."""
+        if not self.assigner.works_here:
+            return self._others_got_through()
+        is_late = self._unlucky < self.executor.capacity
+        return is_late and any(e.status == "completed" for e in self.assigner.peers())
 
     def _works(self, code: str) -> bool:
         """Whether what failed there does what it did when the run began."""

@@ -259,6 +259,3 @@ class SteadyCoordinator(Coordinator):
 
     def where(self) -> str:
         return f"after {self._steady.settled} of {len(self.manifest.evaluations)} evaluations"
-
-    def _period(self) -> object:
-        return self._steady.settled // _RECENT
