@@ -25,7 +25,6 @@ from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
-from treewright.tree.repository.git import GitKilled
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
@@ -240,28 +239,56 @@ def test_sweeps_that_hang_for_everybody_pause_the_run_and_one_that_hangs_does_no
     assert found.current_depth == 1
 
 
-@pytest.mark.parametrize("times", [2, 99])
-def test_a_git_that_is_killed_says_nothing_about_a_candidate(
-    toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
-):
-    """As on a machine without memory. The patch was said not to apply, and the search was over."""
-    real, left = shutil.which("git"), tmp_path / "left"
-    left.write_text("x" * times)
-    (tmp_path / "bin").mkdir()
-    git = tmp_path / "bin" / "git"
+def mortal_git(directory: Path, when: str) -> Path:
+    """A git that is killed as long as a file has something in it, in the midst of commands for
+    which a condition of the shell holds. The directory is for `PATH`."""
+    real, left = shutil.which("git"), directory / "left"
+    (directory / "bin").mkdir()
+    git = directory / "bin" / "git"
     git.write_text(
-        f'#!/bin/sh\ncase " $* " in *" apply "*) if [ -s \'{left}\' ]; then\n'
-        f"  truncate -s -1 '{left}'; kill -9 $$\nfi;; esac\nexec '{real}' \"$@\"\n"
+        f"#!/bin/sh\nif {when} && [ -s '{left}' ]; then truncate -s -1 '{left}'; kill -9 $$; fi\n"
+        f"exec '{real}' \"$@\"\n"
     )
     git.chmod(0o755)
+    return left
+
+
+@pytest.mark.parametrize("times", [2, 99])
+@pytest.mark.parametrize("command", ["apply", "add --all"])
+def test_a_git_that_is_killed_says_nothing_about_a_candidate(
+    toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, command: str
+):
+    """As on a machine without memory. The patch was said not to apply, or the worktree to be
+    damaged, and the search was over."""
+    left = mortal_git(tmp_path, f"echo \" $* \" | grep -q ' {command} '")
+    left.write_text("x" * times)
     expected = decisions(search(toy.path, "run", TWO_IDEAS, policy=POLICY))
     toy.run_dir("run").rename(tmp_path / "undisturbed")
     toy.git("worktree", "prune")
-    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
-    with pytest.raises(GitKilled) if times > 9 else contextlib.nullcontext():
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    with pytest.raises(Paused, match="machine_busy") if times > 9 else contextlib.nullcontext():
         search(toy.path, "run", TWO_IDEAS, policy=POLICY)
     left.write_text("")
     assert decisions(search(toy.path, "run", TWO_IDEAS, policy=POLICY)) == expected
+
+
+def test_a_candidate_with_which_git_is_killed_each_time_has_failed_in_the_end(
+    toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """With a file that takes all memory to be added. The run ended there each time, for ever."""
+    toy.write("ideas/00_help.md", idea("Huge", new_file("huge", "x")))
+    toy.commit()
+    mortal_git(tmp_path, "[ -e huge ]").write_text("x" * 999)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    for _ in range(2):
+        with pytest.raises(Paused, match="1 evaluation could not be made"):
+            search(toy.path, "run", TWO_IDEAS, policy=POLICY)
+    found = store.load(search(toy.path, "run", TWO_IDEAS, policy=POLICY))
+    error = found.evaluations["e000001"].error
+    assert error is not None
+    assert error.code == "machine_busy"
+    assert found.evaluations["e000002"].status == "completed"
+    assert validate(toy.run_dir("run"), toy.path) == []
 
 
 BROKEN = "exit 3\n"

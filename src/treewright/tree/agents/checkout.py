@@ -22,6 +22,7 @@ from treewright.tree.repository.git import (
     durable,
     environment,
     git,
+    require_alive,
     require_space,
     try_git,
 )
@@ -191,6 +192,7 @@ def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
         raise AgentFailure(
             "worktree_damaged", f"the worktree was taken away by an agent: {error.strerror}"
         ) from None
+    require_alive(done.returncode, arguments[0], worktree)
     if done.returncode != 0:
         words = done.stderr.decode("utf-8", "replace")
         require_space(words, worktree)

@@ -95,6 +95,12 @@ def durable() -> dict[str, str]:
     return env
 
 
+def require_alive(returncode: int, name: str, cwd: Path) -> None:
+    """What a command that was killed leaves says nothing about a candidate either."""
+    if -returncode in _ENDING:
+        raise GitKilled(f"git {name} was ended by signal {-returncode} in {cwd}")
+
+
 def require_space(stderr: str, cwd: Path) -> None:
     """A full disk says nothing about a candidate; it is not to be recorded as if it did."""
     if any(words in stderr for words in _NO_SPACE):
@@ -163,8 +169,7 @@ def try_git(
         raise GitError(f"git {args[0]}: no directory {cwd}") from None
     except PermissionError as error:
         raise GitError(f"git {args[0]} cannot run in {cwd}: {error.strerror}") from None
-    if -done.returncode in _ENDING:
-        raise GitKilled(f"git {args[0]} was ended by signal {-done.returncode} in {cwd}")
+    require_alive(done.returncode, args[0], cwd)
     # Not as a text stream, which makes \n of each \r: the name of a file may have one.
     out, err = (said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     if done.returncode != 0:

@@ -19,6 +19,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Unset
 from treewright.tree.records.store import RunStore
+from treewright.tree.repository.git import GitKilled
 from treewright.tree.running import faults
 from treewright.tree.running.assigning import Assigner
 from treewright.tree.running.failure_rules import FORGIVEN, TIMES_FORGIVEN, FailureRules
@@ -98,7 +99,7 @@ class Settling:
                 self._requeue(request, error.code, outcome)
                 self.queue.delay(eval_id, self.failure_rules.backoff(failures))
                 return None
-        if isinstance(done.error, TreewrightError):
+        if isinstance(done.error, TreewrightError) and not isinstance(done.error, GitKilled):
             raise done.error
         if error is not None and self._may_be_outage(error):
             self._outages += error.code in OUTAGES | OF_THE_SWEEP | OF_THE_TESTS
@@ -127,7 +128,7 @@ class Settling:
                 seconds = self.failure_rules.backoff(failures)
                 self.queue.delay(eval_id, seconds, is_measurement=True)
                 return
-        if isinstance(error, TreewrightError):
+        if isinstance(error, TreewrightError) and not isinstance(error, GitKilled):
             raise error
         nobodys = problem is not None and problem.code in OUTAGES
         broken = problem is not None and problem.code in OF_THE_SWEEP
