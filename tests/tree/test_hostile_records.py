@@ -19,6 +19,7 @@ from treewright.tree.agents.checkout import Checkout
 from treewright.tree.records import store
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import git
+from treewright.tree.validation import validate
 
 DAMAGES = (
     "echo 'ref: refs/heads/main' > HEAD",
@@ -130,3 +131,30 @@ def test_a_worktree_that_was_shut_is_opened_again(toy: ToyRepository, script: st
     command = [sys.executable, "-c", IN_PRIVATE, str(path), script]
     done = subprocess.run(bound_by_permissions(command), check=True, capture_output=True, text=True)
     assert done.stdout == before
+
+
+@pytest.mark.parametrize("instead", ["", "mkfifo", "touch", "ln -s /nowhere"])
+def test_the_directory_of_the_artifacts_is_made_again(toy: ToyRepository, instead: str) -> None:
+    """The files in it could not be put back, so that the run ended there, each time anew."""
+    toy.write("code.sh", "# nothing\n# keep\n")
+    toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
+    evil = "rm -rf ../../artifacts" + (f"; {instead} ../../artifacts" if instead else "")
+    toy.write("ideas/00.md", idea("Evil", diff_of_line("code.sh", "# nothing", evil, 1)))
+    toy.commit("it runs code")
+    run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=2, max_depth=1)
+    first, second = store.load(run_dir).evaluations.values()
+    assert first.error is not None
+    assert first.error.code == "deciding_file_changed"
+    assert second.status == "completed"
+    assert validate(run_dir, toy.path) == []
+
+
+def test_who_made_a_link_of_a_place_is_told_that_it_is_gone(
+    toy: ToyRepository, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
+    (run_dir / "artifacts").rename(tmp_path / "moved")
+    (run_dir / "artifacts").symlink_to(tmp_path / "moved")
+    search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
+    assert f"was a link to '{tmp_path / 'moved'}'" in caplog.text
+    assert (tmp_path / "moved" / "root_baseline.csv").exists()

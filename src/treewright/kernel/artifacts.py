@@ -39,7 +39,6 @@ def sha256_text(text: str) -> str:
 def keep(data: bytes, run_dir: Path, name: str, provenance: str) -> Artifact:
     """Durably writes `artifacts/<name>`."""
     target = run_dir / DIRECTORY / name
-    atomic.make_directory(target.parent)
     write(target, data)
     return Artifact(
         path=target.relative_to(run_dir).as_posix(),
@@ -50,7 +49,9 @@ def keep(data: bytes, run_dir: Path, name: str, provenance: str) -> Artifact:
 
 
 def write(target: Path, data: bytes) -> None:
-    """Puts `data` there, whatever is there now; nobody has a reason to write to it again."""
+    """Puts `data` there, whatever is there now, and makes the directory if that was removed;
+    nobody has a reason to write to it again."""
+    atomic.make_directory(target.parent)
     if target.is_dir() and not target.is_symlink():
         untrusted.remove_tree(target)
     atomic.write_bytes(target, data, mode=0o444)

@@ -8,6 +8,8 @@ is opened. Nothing is made here: whoever writes makes the directory it writes to
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from pathlib import Path
 
 from treewright.kernel import untrusted
@@ -20,6 +22,8 @@ _DIRECTORIES = (
 _RECORDS = (layout.LEASE, layout.STEERING, layout.EVENTS, layout.MANIFEST)
 _DERIVED = (layout.MANIFEST, layout.REPORT, layout.VALIDATION)
 """What is written anew from the journal."""
+
+_log = logging.getLogger("treewright")
 
 
 def unlock(run_dir: Path) -> None:
@@ -35,8 +39,21 @@ def take_back(run_dir: Path, *below: Path) -> None:
     untrusted.unlock(run_dir)
     unlock(run_dir)
     for name in _DIRECTORIES:
+        _mention_link(run_dir / name)
         untrusted.take_back_directory(run_dir / name)
     for directory in below:
         untrusted.take_back_directory(directory)
     for name in _DERIVED:
         untrusted.remove_unless_file(run_dir / name)
+
+
+def _mention_link(path: Path) -> None:
+    """Who moved a directory to another disk and left a link is told where its files are."""
+    with contextlib.suppress(OSError):
+        if path.is_symlink():
+            _log.warning(
+                "%s was a link to %r, which a place of a run must not be; it was removed, and what "
+                "it leads to was left as it is",
+                path,
+                str(path.readlink()),
+            )
