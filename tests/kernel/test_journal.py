@@ -203,3 +203,11 @@ def test_the_last_epoch_is_found_at_the_tail(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(line("late", 2) + b"\n" + b'{"type": "torn')
     assert journal.last_epoch(path) == 4
+
+
+def test_a_pipe_in_its_place_is_an_error_and_nothing_to_wait_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "events.jsonl")
+    with pytest.raises(StorageError, match="not a file any more"):
+        list(journal.read(tmp_path / "events.jsonl"))
+    with pytest.raises(StorageError, match="not a file any more"):
+        journal.last_epoch(tmp_path / "events.jsonl")

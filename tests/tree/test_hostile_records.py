@@ -3,6 +3,7 @@ most: neither the user's branches and worktrees, nor the run."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -158,3 +159,12 @@ def test_who_made_a_link_of_a_place_is_told_that_it_is_gone(
     search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
     assert f"was a link to '{tmp_path / 'moved'}'" in caplog.text
     assert (tmp_path / "moved" / "root_baseline.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "events.jsonl"])
+def test_a_pipe_in_the_place_of_a_record_is_a_finding(toy: ToyRepository, name: str) -> None:
+    """Left by code that ended the search. Whoever checked the run waited for ever."""
+    run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
+    (run_dir / name).unlink()
+    os.mkfifo(run_dir / name)
+    assert validate(run_dir, toy.path)[0].code in ("manifest_unreadable", "events_unreadable")

@@ -16,6 +16,7 @@ The file is never truncated and never rewritten.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +52,18 @@ class Line:
 def read(path: Path, offset: int = 0, epoch: int = 0) -> Iterator[Line]:
     """The valid lines from `offset` on, given that `epoch` had been reached there."""
     try:
+        _require_file(path)
         with path.open("rb") as file:
             file.seek(offset)
             yield from _valid_lines(file.read(), path, offset, epoch)
     except FileNotFoundError:
         return
+
+
+def _require_file(path: Path) -> None:
+    """Whoever opens a pipe in its place would wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StorageError(f"{path}: not a file any more; restore it from a backup")
 
 
 def _valid_lines(data: bytes, path: Path, offset: int, epoch: int) -> Iterator[Line]:
@@ -93,6 +101,7 @@ def _parse(raw: bytes) -> _Head | None:
 def last_epoch(path: Path) -> int:
     """The latest epoch near the end of the file; 0 if there is none."""
     try:
+        _require_file(path)
         size = path.stat().st_size
     except FileNotFoundError:
         return 0

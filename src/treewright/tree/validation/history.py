@@ -7,12 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal, jsontext
+from treewright.kernel import journal, jsontext, untrusted
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, state, store
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 from treewright.tree.validation.findings import Finding
+
+_LARGEST = 1 << 31  # as for whoever goes on with it
 
 _events = jsontext.decoder(ev.Event)
 
@@ -46,7 +48,7 @@ def read_history(run_dir: Path) -> History:
 
 def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
     try:
-        data = path.read_bytes()
+        data = untrusted.read(path, _LARGEST)
     except FileNotFoundError:
         return None, [Finding("manifest_missing", path.name, "there is no such file")]
     except OSError as error:
