@@ -274,6 +274,16 @@ def test_the_error_of_a_sum_is_no_gain(metric: MetricConfig, after: list[float])
     assert old.metrics[0].verdict != "unchanged", "a run keeps its rule"
 
 
+@pytest.mark.parametrize("others", [7, 19, 999])
+def test_a_gain_in_one_small_config_is_one(others: int) -> None:
+    """It is twice as good there; that the others are large, and many, is no error of that. By the
+    mean size of all it was."""
+    large, small = [1e8] * others, 5e-4
+    better = compare(EXACT, ([*large, small], [*large, 2 * small]))
+    worse = compare(EXACT, ([*large, 2 * small], [*large, small]))
+    assert (better.metrics[0].verdict, worse.metrics[0].verdict) == ("improved", "regressed")
+
+
 def test_repeats_that_scatter_more_than_they_gain_are_noise() -> None:
     clear = compare(REPEATED, *[([2.0], [2.1]), ([2.05], [2.15]), ([2.1], [2.21]), ([2.0], [2.1])])
     assert clear.recommendation.grade == "strong"

@@ -48,10 +48,10 @@ def compare_metric(
         bounds = paired.interval(sample, seed, by_pow=rule < EXACT_SQUARES)
         low, high = bounds if bounds is not None else (None, None)
     if rule >= ROUNDED_MEANS:
-        largest = max(size(side) for both in values for side in both)
-        gain = beyond_resolution(gain, largest)
+        changed = _size_of_changes(values, gains)
+        gain = beyond_resolution(gain, changed)
         low, high = (
-            None if bound is None else beyond_resolution(bound, largest) for bound in (low, high)
+            None if bound is None else beyond_resolution(bound, changed) for bound in (low, high)
         )
     return MetricComparison(
         name=metric.name,
@@ -93,6 +93,20 @@ def _gains(
     if rule < PRIMARY_ONLY:
         return gains
     return beyond_rounding(gains, before, after, size(before))
+
+
+def _size_of_changes(
+    values: Sequence[tuple[list[float], ...]], gains: Sequence[Sequence[float]]
+) -> float:
+    """How large the numbers are on average whose gains make up the mean; those that are the same
+    on both sides add nothing to it, and no error."""
+    return paired.mean(
+        [
+            max(abs(a), abs(b)) if gain else 0.0
+            for (before, after), found in zip(values, gains, strict=True)
+            for a, b, gain in zip(before, after, found, strict=True)
+        ]
+    )
 
 
 def _verdict(
