@@ -168,3 +168,18 @@ def test_a_pipe_in_the_place_of_a_record_is_a_finding(toy: ToyRepository, name: 
     (run_dir / name).unlink()
     os.mkfifo(run_dir / name)
     assert validate(run_dir, toy.path)[0].code in ("manifest_unreadable", "events_unreadable")
+
+
+@pytest.mark.parametrize("link", ["refs/heads/treewright", "refs/heads/treewright/run"])
+def test_locks_are_not_removed_through_a_link(
+    toy: ToyRepository, tmp_path: Path, link: str
+) -> None:
+    """Code put one there and ended the search; what ends in .lock need not be git's."""
+    mine = tmp_path / "project/run/deep/poetry.lock"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine\n")
+    place = toy.path / ".git" / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(tmp_path / "project")
+    refs.forget_locks(toy.path, "refs/heads/treewright/run/")
+    assert mine.read_text() == "mine\n"

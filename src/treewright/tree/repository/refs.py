@@ -112,9 +112,14 @@ def forget_locks(worktree: Path, prefix: str) -> None:
     """Removes what git commands that were killed have left beside the refs that they were about to
     change. Only for refs that nobody else changes: no name of a ref ends like that."""
     _, common = directories(worktree)
+    top = common / prefix
+    if Path(os.path.realpath(top)) != Path(os.path.realpath(common)) / prefix:
+        return  # through a link, where locks may be the user's: of packages, for one
     with contextlib.suppress(OSError):
-        for lock in sorted((common / prefix).rglob("*.lock")):
-            lock.unlink()
+        for directory, _, names in os.walk(top):
+            for name in names:
+                if name.endswith(".lock"):
+                    (Path(directory) / name).unlink()
 
 
 def is_free(worktree: Path, branch: str) -> bool:
