@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel import untrusted
@@ -32,6 +33,7 @@ class Preflight:
     worktrees: Worktrees
     owner: str = ""
     cancel: threading.Event | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, commit: str, config_id: int, *, with_tests: bool = False) -> Results:
         """What the sweep gives for `config_id`; a SweepError says why that is no sound row, or
@@ -65,9 +67,10 @@ class Preflight:
         still_ours = True
         try:
             worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
-            yield sweep.root_context(
+            context = sweep.root_context(
                 self.config, self.worktrees, worktree, commit, log_dir, self.owner, self.cancel
             )
+            yield dataclasses.replace(context, variables=self.variables)
         except LeaseLost:
             still_ours = False  # the next owner may be trying its sweep in the same place
             raise

@@ -43,11 +43,12 @@ class Assigner(Protocol):
         """Those with which a failure is compared: did others get through?"""
         ...
 
-    def sweep_works(self) -> bool:
-        """Asked before a failed sweep is put down to a candidate, unless others' sweeps work."""
+    def sweep_works(self, slot: int | None = None) -> bool:
+        """Asked before a failed sweep is put down to a candidate. In the given place for
+        evaluations, if any."""
         ...
 
-    def tests_work(self) -> bool:
+    def tests_work(self, slot: int | None = None) -> bool:
         """Likewise, of failed tests."""
         ...
 

@@ -25,7 +25,7 @@ from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.sweep import SweepError
+from treewright.tree.evaluating.sweep import SweepError, slot_variables
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
 from treewright.tree.records import usage_log
@@ -269,17 +269,17 @@ class Coordinator(ABC):
     def over(self, eval_id: str) -> None:
         self._known.over(eval_id)
 
-    def sweep_works(self) -> bool:
+    def sweep_works(self, slot: int | None = None) -> bool:
         """Whether the sweep still does what it did when the run began."""
         root, first = self.manifest.root_commit, self._expected[0]
-        return self._works("sweep", lambda preflight: preflight.check(root, first))
+        return self._works("sweep", slot, lambda preflight: preflight.check(root, first))
 
-    def tests_work(self) -> bool:
+    def tests_work(self, slot: int | None = None) -> bool:
         """Likewise of the tests."""
         root = self.manifest.root_commit
-        return self._works("tests", lambda preflight: preflight.check_tests(root))
+        return self._works("tests", slot, lambda preflight: preflight.check_tests(root))
 
-    def _works(self, what: str, look: Callable[[Preflight], object]) -> bool:
+    def _works(self, what: str, slot: int | None, look: Callable[[Preflight], object]) -> bool:
         """Tried on the root, within an evaluation's time. Either answer is good for a while, so
         that no row of failures is one of sweeps as well."""
         if self.manifest.dry_run:
@@ -289,8 +289,9 @@ class Coordinator(ABC):
         if began < until:
             return works
         limit = Deadline(self._fence, self.failure_rules.timeout_seconds)
+        variables = slot_variables(self.config, slot)
         try:
-            look(Preflight(self.config, self._worktrees, self.owner, limit))
+            look(Preflight(self.config, self._worktrees, self.owner, limit, variables))
             works = True
         except SweepError as error:
             _log.warning("%s", error)

@@ -17,7 +17,7 @@ from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
-from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Unset
+from treewright.tree.records.model import UNSET, EvalError, EvalOutcome
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.git import GitKilled
 from treewright.tree.running import faults
@@ -51,8 +51,6 @@ class Settling:
     _held: dict[str, tuple[EvalRequest, EvalOutcome, Worker | None]] = field(default_factory=dict)
     _unmeasured: dict[str, str] = field(default_factory=dict)
     _outages: int = 0
-    _unlucky: int = 0
-    """Sweeps and tests that failed since those of some candidate last worked."""
     _failures: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
@@ -101,14 +99,12 @@ class Settling:
                 return None
         if isinstance(done.error, TreewrightError) and not isinstance(done.error, GitKilled):
             raise done.error
-        if error is not None and self._may_be_outage(error):
+        if error is not None and self._may_be_outage(error, request):
             self._outages += error.code in OUTAGES | OF_THE_SWEEP | OF_THE_TESTS
             self._held[eval_id] = (request, outcome, done.worker)
             self.assigner.held(eval_id, outcome)
             return self._strictly(eval_id, error)
         self._outages = 0
-        if error is None and isinstance(outcome.results_from, Unset):
-            self._unlucky = 0
         self._record(request, outcome, done.worker)
         return self._strictly(eval_id, error) if error is not None else None
 
@@ -167,30 +163,25 @@ class Settling:
         """Whether some evaluation of this time has an outcome that is its own."""
         return any(map(faults.got_through, self.assigner.peers()))
 
-    def _may_be_outage(self, error: EvalError) -> bool:
+    def _may_be_outage(self, error: EvalError, request: EvalRequest) -> bool:
         """Asked once it will not be tried again by itself."""
         if error.code in OF_THE_SWEEP | OF_THE_TESTS:
-            self._unlucky += 1
-            return not (self._others_were_swept() or self._works(error.code))
+            # Others that got through say nothing of an outage that came later. Elsewhere they have
+            # to do: what a sweep needs may be wanting on this machine anyway.
+            is_clear = not self.assigner.works_here and self._others_got_through()
+            return not (is_clear or self._works(error.code, request.slot))
         if error.code in OUTAGES:
             return True
         if error.code not in UNCLEAR:
             return False
         return self.assigner.has_barrier or not self._others_got_through()
 
-    def _others_were_swept(self) -> bool:
-        """Whether that says enough of the sweep and the tests: of late, unless they may be wanting
-        on this machine anyway. A patch that does not apply says nothing of them."""
-        if not self.assigner.works_here:
-            return self._others_got_through()
-        is_late = self._unlucky < self.executor.capacity
-        return is_late and any(e.status == "completed" for e in self.assigner.peers())
-
-    def _works(self, code: str) -> bool:
-        """Whether what failed there does what it did when the run began."""
-        if code in OF_THE_SWEEP and not self.assigner.sweep_works():
+    def _works(self, code: str, slot: int | None) -> bool:
+        """Whether what failed there does what it did when the run began. The place of what failed
+        is free for that."""
+        if code in OF_THE_SWEEP and not self.assigner.sweep_works(slot):
             return False
-        return code not in OF_THE_TESTS or self.assigner.tests_work()
+        return code not in OF_THE_TESTS or self.assigner.tests_work(slot)
 
     def held(self) -> str | None:
         """Decides about what was held once all others are through: a verdict, or a pause."""
