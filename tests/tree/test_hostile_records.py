@@ -15,6 +15,7 @@ from tests.readonly import bound_by_permissions
 from tests.toy import ToyRepository, diff_of_line, idea
 from tests.tree.runs import RUN_ID, search
 from tests.tree.test_users_repository import worktrees_of
+from treewright.kernel import untrusted
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.records import store
@@ -168,6 +169,33 @@ def test_a_pipe_in_the_place_of_a_record_is_a_finding(toy: ToyRepository, name: 
     (run_dir / name).unlink()
     os.mkfifo(run_dir / name)
     assert validate(run_dir, toy.path)[0].code in ("manifest_unreadable", "events_unreadable")
+
+
+def test_a_place_that_another_worker_makes_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two begin at once. One finds no such place, the other makes it and its worktree in it; then
+    the first one removed all of that, as what is no directory."""
+    place, real, made = tmp_path / "cand", Path.is_dir, list[Path]()
+
+    def seen_before_it_is_made(path: Path) -> bool:
+        before = real(path)
+        if path == place and not made:
+            (place / "e000001").mkdir(parents=True)
+            made.append(path)
+        return before
+
+    def looked_at_before_it_is_made(path: Path) -> os.stat_result:
+        try:
+            return os.lstat(path)
+        finally:
+            seen_before_it_is_made(path)
+
+    monkeypatch.setattr(Path, "is_dir", seen_before_it_is_made)
+    monkeypatch.setattr(Path, "lstat", looked_at_before_it_is_made)
+    untrusted.take_back_directory(place)
+    assert made
+    assert (place / "e000001").exists()
 
 
 @pytest.mark.parametrize("link", ["refs/heads/treewright", "refs/heads/treewright/run"])

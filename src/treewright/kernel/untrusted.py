@@ -153,11 +153,13 @@ def unlock(path: Path) -> None:
 
 
 def take_back_directory(path: Path) -> None:
-    """What is there and no directory is removed, a link too; a directory is unlocked."""
-    if path.is_dir() and not path.is_symlink():
-        unlock(path)
-    else:
-        remove_tree(path)
+    """What is there and no directory is removed, a link too; a directory is unlocked. Never one
+    removed: where nothing was a moment ago, somebody beside us may have made it by now."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            unlock(path)
+        else:
+            path.unlink()
 
 
 def remove_unless_file(path: Path) -> None:
