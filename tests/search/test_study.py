@@ -194,6 +194,14 @@ def test_what_only_rounding_made_larger_does_not_pass_the_gate(
     assert treewright.validate_search(tmp_path) == []
 
 
+def test_a_gain_in_one_small_config_is_no_rounding(tmp_path: Path) -> None:
+    """That the others, which are the same, are large is no error of it."""
+    large, small = {str(n): 1e8 for n in range(7)}, 5e-4
+    with treewright.open_search(tmp_path, root_score={**large, "s": small}) as search:
+        node = search.tell(search.ask(), {**large, "s": 2 * small})
+        assert search.compare(node, search.root).gain == pytest.approx(small / 8)
+
+
 @pytest.mark.parametrize(("parent", "child"), SAME_BUT_ROUNDED)
 def test_a_search_of_an_earlier_version_keeps_its_gate(tmp_path: Path, parent, child) -> None:
     """What passed then was grown, and its choices are in the journal."""

@@ -31,6 +31,17 @@ def beyond_rounding(
     ]
 
 
+def sizes_of_changes(
+    gains: Sequence[float], before: Sequence[float], after: Sequence[float]
+) -> list[float]:
+    """How large the numbers are that a mean of gains is made of: those that are the same on both
+    sides add nothing to it, and no error."""
+    return [
+        max(abs(a), abs(b)) if gain else 0.0
+        for gain, a, b in zip(gains, before, after, strict=True)
+    ]
+
+
 def beyond_resolution(x: float, size: float) -> float:
     """A mean of gains, or a bound of it, of numbers that are so large on average: gains and losses
     that cancel out leave the error of their sum, which is no gain."""

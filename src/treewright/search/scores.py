@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Literal
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rounding import beyond_resolution, beyond_rounding
+from treewright.kernel.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
 from treewright.kernel.student import student_quantile
 from treewright.search.tree import LARGEST_VALUE, Node
 
@@ -80,7 +80,7 @@ def compare(node: Node, other: Node, direction: Direction, rule: int = RULE) -> 
     reach = student_quantile(0.5 + _CONFIDENCE / 2, len(deltas) - 1) * spread
     low, high = mean - reach, mean + reach
     if rule >= _WITHOUT_ROUNDING:
-        size = max(_size(before), _size(after))
+        size = _size(sizes_of_changes(deltas, before, after))
         mean, low, high = (beyond_resolution(number, size) for number in (mean, low, high))
     return Comparison(mean, low, high, len(deltas))
 

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from treewright.kernel.rounding import beyond_resolution, beyond_rounding
+from treewright.kernel.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import paired
 from treewright.tree.deciding.results import Results
@@ -48,7 +48,10 @@ def compare_metric(
         bounds = paired.interval(sample, seed, by_pow=rule < EXACT_SQUARES)
         low, high = bounds if bounds is not None else (None, None)
     if rule >= ROUNDED_MEANS:
-        changed = _size_of_changes(values, gains)
+        changes = zip(gains, values, strict=True)
+        changed = paired.mean(
+            [x for found, both in changes for x in sizes_of_changes(found, *both)]
+        )
         gain = beyond_resolution(gain, changed)
         low, high = (
             None if bound is None else beyond_resolution(bound, changed) for bound in (low, high)
@@ -93,20 +96,6 @@ def _gains(
     if rule < PRIMARY_ONLY:
         return gains
     return beyond_rounding(gains, before, after, size(before))
-
-
-def _size_of_changes(
-    values: Sequence[tuple[list[float], ...]], gains: Sequence[Sequence[float]]
-) -> float:
-    """How large the numbers are on average whose gains make up the mean; those that are the same
-    on both sides add nothing to it, and no error."""
-    return paired.mean(
-        [
-            max(abs(a), abs(b)) if gain else 0.0
-            for (before, after), found in zip(values, gains, strict=True)
-            for a, b, gain in zip(before, after, found, strict=True)
-        ]
-    )
 
 
 def _verdict(
