@@ -16,7 +16,7 @@ from tests.waiting import until
 from treewright.kernel.budget import Spending
 from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
-from treewright.tree.records import state, store, usage_log
+from treewright.tree.records import layout, state, store, usage_log
 from treewright.tree.validation import validate
 
 FLAGS = ("--ideas-per-node", "2", "--max-depth", "2", "--sweep-config-limit", "8")
@@ -159,7 +159,7 @@ def test_an_outcome_that_claims_what_cannot_be_true_is_recorded_without_it() -> 
 
 def test_a_usage_file_that_was_tampered_with_is_read_as_far_as_it_goes(tmp_path) -> None:
     usage_log.add(tmp_path, Usage(3, 4, 0.5))
-    with (tmp_path / usage_log.NAME).open("ab") as file:
+    with (tmp_path / layout.USAGE).open("ab") as file:
         file.write(b'nonsense\n{"prompt_tokens":-9}\n{"cost_usd":1e400}\n\xff\n')
     usage_log.add(tmp_path, Usage(1, 1, 0.25))
     assert usage_log.total(tmp_path) == Usage(4, 5, 0.75)

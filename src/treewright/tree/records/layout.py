@@ -33,6 +33,7 @@ CLUSTER = "cluster"
 STEERING = "steering"
 
 SUMMARY = "summary.json"
+USAGE = "usage.jsonl"
 SWEEP_LOG = "sweep.log"
 TESTS_LOG = "tests.log"
 ROOT_BASELINE = "root_baseline"

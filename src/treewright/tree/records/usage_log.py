@@ -17,12 +17,10 @@ from pathlib import Path
 from treewright.kernel import untrusted
 from treewright.llm.usage import Usage
 from treewright.llm.usage_log import Answer, append, read, summed
+from treewright.tree.records.layout import USAGE
 
-__all__ = [
-    "NAME", "Answer", "add", "expansions", "of_expansion", "spent", "summed", "telling", "total",
-]  # fmt: skip
+__all__ = ["Answer", "add", "expansions", "of_expansion", "spent", "summed", "telling", "total"]
 
-NAME = "usage.jsonl"
 _EXPANSION = re.compile(r"usage_([0-9]+)\.jsonl")
 _also: ContextVar[Callable[[Answer], None] | None] = ContextVar("_also", default=None)
 
@@ -37,7 +35,7 @@ def telling(listener: Callable[[Answer], None]) -> Iterator[None]:
         _also.reset(before)
 
 
-def add(directory: Path, usage: Usage, name: str = NAME, *, role: str = "") -> None:
+def add(directory: Path, usage: Usage, name: str = USAGE, *, role: str = "") -> None:
     """Appends one answer's usage, if there is any."""
     if usage == Usage():
         return
@@ -59,14 +57,14 @@ def expansions(directory: Path) -> list[int]:
     return sorted(int(match[1]) for match in found if match is not None)
 
 
-def total(directory: Path, name: str = NAME) -> Usage:
+def total(directory: Path, name: str = USAGE) -> Usage:
     """The sum of what is written there."""
     return summed(_answers(directory, name))[0]
 
 
 def spent(directory: Path) -> tuple[Usage, dict[str, Usage]]:
     """The sum, and the part of each role."""
-    return summed(_answers(directory, NAME))
+    return summed(_answers(directory, USAGE))
 
 
 def _answers(directory: Path, name: str) -> Iterator[Answer]:
