@@ -35,13 +35,14 @@ def completion(text: str, finish: str = "stop", **extra: Any) -> dict[str, Any]:
 
 @dataclass
 class Step:
-    """One answer of the stand-in. `delay` comes before it."""
+    """One answer of the stand-in. `delay` comes before it; `asked` is called when it begins."""
 
     status: int = 200
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
     drop: bool = False
+    asked: Callable[[], object] = lambda: None
 
 
 @dataclass
@@ -80,6 +81,7 @@ def stand_in(*steps: Step, meeting: int = 1) -> Iterator[StandIn]:
                 if seen.most_under_way >= meeting:
                     met.set()
             met.wait()
+            step.asked()
             stopping.wait(step.delay)
             with counting:
                 seen.under_way -= 1

@@ -16,6 +16,7 @@ import pytest
 from tests.decisions import decisions, events
 from tests.faults.running import Search, evaluations, one_line
 from tests.faults.running import search as run_search
+from tests.llm.endpoints import Step, completion, stand_in
 from tests.parallel.harness import Shuffled, search
 from tests.parallel.test_failures import ONE_DEPTH, Failing
 from tests.toy import CONFIG, ToyRepository, idea
@@ -27,7 +28,7 @@ from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Paused
+from treewright.tree.running.faults import MOST_PAUSES, Paused
 from treewright.tree.validation import validate
 
 DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)
@@ -204,6 +205,26 @@ def test_a_model_that_does_not_answer_in_an_evaluations_time_is_an_outage(
     found = store.load(toy.run_dir("run"))
     assert found.stop_reason is None
     assert {e.status for e in found.evaluations.values()} == {"pending"}
+
+
+EDIT = "params.txt\n<<<<<<< SEARCH\nA 1.0\n=======\nA 2.0\n>>>>>>> REPLACE\n"
+
+
+def test_a_candidate_that_asks_a_model_again_and_again_pauses_nobody_elses_run(
+    toy: ToyRepository, time_is_up: Path
+):
+    """Its time was up in the second question; the other candidate's first one was answered."""
+    useless, slow = Step(body=completion("Well.")), Step(delay=600, asked=time_is_up.touch)
+    with stand_in(useless, slow, Step(body=completion(EDIT))) as endpoint:
+        where = f'{{ base_url = "{endpoint.url}", model = "m" }}'
+        coder = f'[agents.coder]\nbackend = "openai"\nendpoint = {where}\n'
+        toy.write("treewright.toml", f"{CONFIG}\n{coder}")
+        toy.commit()
+        found = store.load(search(toy.path, "run", TWO_IDEAS, policy=LIMITED)).evaluations
+    assert [e.status for e in found.values()] == ["failed", "completed"]
+    error = found["e000001"].error
+    assert error is not None
+    assert error.code == "agent_timeout"
 
 
 def test_an_agent_that_does_not_end_in_an_evaluations_time_may_be_an_outage(
@@ -390,6 +411,42 @@ def test_a_sweep_that_stops_working_amid_others_pauses_the_run(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
+COUNT = """\
+case $TREEWRIGHT_RESULTS_CSV in */preflight/*) kind=look ;; *) kind=sweep ;; esac
+echo $kind >> '{log}'
+number=$(grep -c $kind '{log}')
+"""
+
+
+@pytest.mark.parametrize("policy", ["beam", "mcts"])
+def test_what_was_wrong_for_a_minute_ends_no_night(toy: ToyRepository, tmp_path: Path, policy: str):
+    """The third sweep failed, and so did the look at the root behind it; then all was well."""
+    blip = "case $kind$number in sweep3 | look2) exit 4 ;; esac\n"
+    count = COUNT.format(log=tmp_path / "log")
+    toy.write("sweep.sh", count + blip + (toy.path / "sweep.sh").read_text())
+    toy.commit()
+    run_search(toy, "--policy", policy, *FIVE)
+    found = evaluations(toy)
+    assert [e["status"] for e in found.values()] == ["completed"] * 5
+    assert [e["pauses"] for e in found.values() if e["attempt"] > 1] == [1]
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_a_candidate_that_fails_beside_a_root_that_does_now_and_then_has_failed(
+    toy: ToyRepository, tmp_path: Path
+):
+    """It is alone, so that nobody else shows whose failure it was, and every other look fails."""
+    unsure = "[ $kind$((number % 2)) != look0 ] || exit 4\n[ $kind != sweep ] || exit 3\n"
+    count = COUNT.format(log=tmp_path / "log")
+    toy.write("sweep.sh", count + unsure + (toy.path / "sweep.sh").read_text())
+    toy.commit()
+    run_search(toy, "--ideas-per-node", "1", "--max-depth", "1", "--until-done")
+    (only,) = evaluations(toy).values()
+    assert (only["status"], only["error"]["code"]) == ("failed", "sweep_failed")
+    assert 1 <= only["pauses"] < MOST_PAUSES
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
 def test_one_look_at_the_root_answers_for_many_that_failed(toy: ToyRepository, tmp_path: Path):
     """Each looked for itself, one after the other: with many workers, and a sweep that hangs until
     its time is up, a run was paused after days."""
@@ -403,4 +460,4 @@ def test_one_look_at_the_root_answers_for_many_that_failed(toy: ToyRepository, t
             toy.path, "run", dataclasses.replace(TWO_IDEAS, ideas_per_node=5),
             make_executor=lambda work: Down(work, problem, capacity=4), policy=POLICY,
         )  # fmt: skip
-    assert looks.read_text() == "x7\n"
+    assert looks.read_text() == "x7\n" * 2, "for all of them, and before the run is paused"

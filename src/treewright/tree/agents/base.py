@@ -42,7 +42,7 @@ class AgentFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """One call of one role."""
+    """One call of one role. `answered`: a model has answered in this evaluation already."""
 
     role: Role
     round: int
@@ -55,6 +55,7 @@ class RoleRequest:
     cancel: threading.Event | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     isolation: Isolation | None = None
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ class _Loop:
         self._checkout = Checkout.of(worktree)
         self._usage = Usage()
         self._staged: Staged | None = None
+        self._answered = False
         self._roles: dict[str, Usage] = {}
         self._largest: dict[str, Usage] = {}
         self.allowance: Allowance | None = None
@@ -199,6 +200,7 @@ class _Loop:
             cancel=self._cancel,
             variables=self.variables,
             isolation=self.isolation,
+            answered=self._answered,
         )
         moved = False
         try:
@@ -217,6 +219,7 @@ class _Loop:
                 self._checkout.take_back_head()
             raise
         check(self._cancel)
+        self._answered = self._answered or isinstance(config, OpenaiBackend)
         reply = replace(reply, usage=sane_usage(reply.usage))
         self._usage += reply.usage
         self._count(role, reply.usage)

@@ -39,7 +39,7 @@ class ChatAgent:
         """Asks until the reply can be used; `messages` and `spent` grow with each answer."""
         repairs_left = _REPAIRS
         while True:
-            answer = self._ask(messages, request)
+            answer = self._ask(messages, request, is_first=not (spent or request.answered))
             spent.append(answer.usage)
             usage_log.add(request.log_dir, answer.usage, role=request.role)
             messages.append(Message("assistant", answer.text))
@@ -54,19 +54,17 @@ class ChatAgent:
                 repairs_left -= 1
                 messages.append(Message("user", _please_repair(failure)))
 
-    def _ask(self, messages: list[Message], request: RoleRequest) -> Answer:
+    def _ask(self, messages: list[Message], request: RoleRequest, is_first: bool) -> Answer:
         try:
             return self._client.ask(
                 Request(messages, seed=request.seed), unwanted=once_set(request.cancel)
             )
         except ChatError as error:
             code, message = error.code, error.message
-            if (
-                code == "cancelled"
-                and isinstance(request.cancel, Deadline)
-                and request.cancel.passed
-            ):
-                # Nobody cancelled: the time was up before the endpoint had answered.
+            out_of_time = isinstance(request.cancel, Deadline) and request.cancel.passed
+            if code == "cancelled" and out_of_time and is_first:
+                # Nobody cancelled: the time was up before the endpoint had answered once. Where it
+                # has, the time may have gone into rounds that only this candidate needs.
                 code, message = "llm_timeout", f"the evaluation's time limit: {message}"
             raise AgentFailure(code, message, retryable=error.retryable) from None
 

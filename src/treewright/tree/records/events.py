@@ -89,7 +89,7 @@ class Requeued(_Event, tag="requeued"):
     """The evaluation goes back to the queue; `reason` is `interrupted`, `lost` (with its
     coordinator), or the code of the failure that is tried again. `usage` is what the
     attempt had cost. `company`: how many others ran when the coordinator died. `paused`: an
-    outage that ends the invocation."""
+    outage, which ends the invocation unless it has passed by then."""
 
     eval_id: str
     attempt: int

@@ -43,12 +43,12 @@ class Assigner(Protocol):
         """Those with which a failure is compared: did others get through?"""
         ...
 
-    def sweep_works(self, slot: int | None = None) -> bool:
+    def sweep_works(self, slot: int | None = None, *, anew: bool = False) -> bool:
         """Asked before a failed sweep is put down to a candidate. In the given place for
-        evaluations, if any."""
+        evaluations, if any. `anew`: an answer of a while ago will not do."""
         ...
 
-    def tests_work(self, slot: int | None = None) -> bool:
+    def tests_work(self, slot: int | None = None, *, anew: bool = False) -> bool:
         """Likewise, of failed tests."""
         ...
 

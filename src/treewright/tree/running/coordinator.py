@@ -269,24 +269,26 @@ class Coordinator(ABC):
     def over(self, eval_id: str) -> None:
         self._known.over(eval_id)
 
-    def sweep_works(self, slot: int | None = None) -> bool:
+    def sweep_works(self, slot: int | None = None, *, anew: bool = False) -> bool:
         """Whether the sweep still does what it did when the run began."""
         root, first = self.manifest.root_commit, self._expected[0]
-        return self._works("sweep", slot, lambda preflight: preflight.check(root, first))
+        return self._works("sweep", slot, anew, lambda preflight: preflight.check(root, first))
 
-    def tests_work(self, slot: int | None = None) -> bool:
+    def tests_work(self, slot: int | None = None, *, anew: bool = False) -> bool:
         """Likewise of the tests."""
         root = self.manifest.root_commit
-        return self._works("tests", slot, lambda preflight: preflight.check_tests(root))
+        return self._works("tests", slot, anew, lambda preflight: preflight.check_tests(root))
 
-    def _works(self, what: str, slot: int | None, look: Callable[[Preflight], object]) -> bool:
+    def _works(
+        self, what: str, slot: int | None, anew: bool, look: Callable[[Preflight], object]
+    ) -> bool:
         """Tried on the root, within an evaluation's time. Either answer is good for a while, so
         that no row of failures is one of sweeps as well."""
         if self.manifest.dry_run:
             return True
         began = time.monotonic()
         until, works = self._looks.get(what, (began, True))
-        if began < until:
+        if began < until and not anew:
             return works
         limit = Deadline(self._fence, self.failure_rules.timeout_seconds)
         variables = slot_variables(self.config, slot)

@@ -79,16 +79,16 @@ class Dispatcher:
         failed = pause = None
         while True:
             word = self.assigner.word()
-            stopping = self.cancel.is_set() or failed is not None or self._settling.is_outage
-            stopping = stopping or word == "end"
+            told = self.cancel.is_set() or failed is not None or word == "end"
+            stopping = told or self._settling.is_outage
             if not stopping and word == "go":
                 self._dispatch()
             is_done = word == "go" and not self._is_work_left()
             if not self._in_flight and (stopping or is_done):
                 if not self._settling.has_held:
                     break
-                pause = self._settling.held()
-                if stopping or pause is not None:
+                pause = self._settling.held(goes_on=not told)
+                if told or pause is not None:
                     break
                 continue
             done = self.executor.next_done(self._patience() if word != "wait" else _PAUSE_TICK)

@@ -5,6 +5,7 @@ A fault is not a verdict. What may be an outage is held until it is known how ot
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""
 _OUTAGES_THAT_ARE_ENOUGH = 2
 """After so many in a row, each on every worker, the next one would fail as they did."""
+_log = logging.getLogger("treewright")
 
 
 @dataclass(slots=True)
@@ -176,30 +178,40 @@ class Settling:
             return False
         return self.assigner.has_barrier or not self._others_got_through()
 
-    def _works(self, code: str, slot: int | None) -> bool:
+    def _works(self, code: str, slot: int | None, *, anew: bool = False) -> bool:
         """Whether what failed there does what it did when the run began. The place of what failed
         is free for that."""
-        if code in OF_THE_SWEEP and not self.assigner.sweep_works(slot):
+        if code in OF_THE_SWEEP and not self.assigner.sweep_works(slot, anew=anew):
             return False
-        return code not in OF_THE_TESTS or self.assigner.tests_work(slot)
+        return code not in OF_THE_TESTS or self.assigner.tests_work(slot, anew=anew)
 
-    def held(self) -> str | None:
-        """Decides about what was held once all others are through: a verdict, or a pause."""
+    def held(self, *, goes_on: bool) -> str | None:
+        """Decides about what was held once all others are through: a verdict, another try, or a
+        pause, whose reason is returned. Nothing is tried again where the run does not go on."""
         reasons: dict[str, list[str]] = {}
         examples: dict[str, str] = {}
         through = self._others_got_through()
         held, self._held = self._held, {}
+        works_again: dict[str, bool] = {}
         for eval_id, (request, outcome, worker) in sorted(held.items()):
             assert outcome.error is not None
             code = outcome.error.code
-            pauses = self.store.manifest.evaluations[eval_id].pauses
-            if through and (code in UNCLEAR or pauses + 1 >= MOST_PAUSES):
+            if goes_on and code in OF_THE_SWEEP | OF_THE_TESTS and code not in works_again:
+                works_again[code] = self._works(code, request.slot, anew=True)
+            passed = works_again.get(code, False)
+            last = self.store.manifest.evaluations[eval_id].pauses + 1 >= MOST_PAUSES
+            if (through and code in UNCLEAR) or (last and (through or passed)):
                 self._record(request, outcome, worker)
                 continue
             self._requeue(request, code, outcome, paused=True)
+            if passed:  # a night is not to end for what was wrong for a minute
+                _log.info("  %s  %s: what failed works again, so it is tried again", eval_id, code)
+                self.queue.add(eval_id)
+                continue
             reasons.setdefault(code, []).append(eval_id)
             examples.setdefault(code, outcome.error.message)
         if not reasons:
+            self._outages = 0
             return None
         return faults.explain_pause(self.assigner.where(), reasons, examples)
 
