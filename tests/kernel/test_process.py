@@ -316,3 +316,19 @@ def test_a_fence_is_asked_as_soon_as_the_command_has_ended(tmp_path: Path, owner
     with pytest.raises(LeaseLost):
         run("sleep 600 & echo done", tmp_path, cancel=fence, owner=owner)
     assert proctree.marked(owner, prefix=True) == []
+
+
+def test_a_death_right_after_the_start_leaves_no_child(tmp_path: Path) -> None:
+    """The child runs, and its group has not been told to the watchdog yet."""
+    script = f"""
+import os, pathlib, signal
+from treewright.kernel import process, watchdog
+def die(*given):
+    os.kill(os.getpid(), signal.SIGKILL)
+watchdog.Watchdog.guarding = die
+place = pathlib.Path({str(tmp_path)!r})
+process.run("sleep 600", cwd=place, log_path=place / "log", owner={tmp_path.name!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    until(lambda: not proctree.marked(tmp_path.name, prefix=True), what="the watchdog ends it")

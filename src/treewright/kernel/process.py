@@ -99,6 +99,7 @@ def run(
         if not _can_start(argv[0], cwd, environment):
             return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
         container = stack.enter_context(contain(limits))
+        stack.enter_context(watchdog.expecting(marker))
         try:
             child = subprocess.Popen(
                 container.wrap([*around, *argv]),

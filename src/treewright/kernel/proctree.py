@@ -6,8 +6,9 @@ whatever session they move to; on Linux they are found through /proc. Elsewhere
 only the process group is reached.
 
 Run as a script this file is the watchdog: it reads `+group marker cgroup` and `-group`
-lines from stdin and, when stdin ends because its parent was killed, ends what is
-still registered. It imports only the standard library so that it starts at once.
+lines from stdin, and before a process is started `?marker`, later `!marker`. When stdin ends
+because its parent was killed, it ends what is still registered. It imports only the standard
+library so that it starts at once.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def end(
     kill(group, marker)
 
 
-def kill(group: int, marker: str) -> None:
+def kill(group: int | None, marker: str) -> None:
     """SIGKILL until nothing is left: a process may fork between the look and the signal."""
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while True:
@@ -158,10 +159,11 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
     return sorted(set(killed))
 
 
-def _signal(group: int, marker: str, number: signal.Signals) -> list[int]:
+def _signal(group: int | None, marker: str, number: signal.Signals) -> list[int]:
     """Returns whom it found by the marker."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+    if group is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
     found = marked(marker)
     for pid in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -174,7 +176,11 @@ def _watch() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     registered: dict[int, tuple[str, str]] = {}
+    expected: set[str] = set()
     for line in sys.stdin:
+        if line[0] in "?!":
+            (expected.add if line[0] == "?" else expected.discard)(line[1:].rstrip("\n"))
+            continue
         group, marker, cgroup = (*line[1:].rstrip("\n").split(" ", 2), "", "")[:3]
         if line[0] == "+":
             registered[int(group)] = (marker, cgroup)
@@ -188,6 +194,8 @@ def _watch() -> None:
         if cgroup:
             with contextlib.suppress(OSError):
                 Path(cgroup).rmdir()
+    for marker in expected:
+        kill(None, marker)
 
 
 if __name__ == "__main__":

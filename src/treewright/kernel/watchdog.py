@@ -20,6 +20,16 @@ class Watchdog:
         self._process: subprocess.Popen[bytes] | None = None
 
     @contextlib.contextmanager
+    def expecting(self, marker: str) -> Iterator[None]:
+        """The same for what will have that marker: a child runs before its group is known here."""
+        self._tell(f"?{marker}\n")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                self._tell(f"!{marker}\n")
+
+    @contextlib.contextmanager
     def guarding(self, group: int, marker: str, cgroup: Path | None = None) -> Iterator[None]:
         """While the block runs, our death is the death of that group, marker and cgroup."""
         self._tell(f"+{group} {marker} {cgroup or ''}\n")
