@@ -24,7 +24,7 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts.environment import LeanEnvironment
+from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.learning import Lesson, together, worth_keeping
 from treewright.mcts.weighing import Learned, learned
 

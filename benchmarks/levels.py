@@ -28,8 +28,8 @@ from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
 from treewright.mcts import extraction
-from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
+from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.learning import Lesson, shape_of, together
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate

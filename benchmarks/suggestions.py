@@ -13,7 +13,7 @@ from tests.mcts.bank import bank
 from treewright.lean.host_session import HostSession
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts.environment import views
+from treewright.mcts.goal_views import views
 from treewright.mcts.sources.naming import introduced
 from treewright.orchestrator.workers.meter import cpu_seconds
 

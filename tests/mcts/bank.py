@@ -15,8 +15,8 @@ from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
 from treewright.mcts import extraction
 from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
+from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.search import Runner
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate

@@ -9,11 +9,12 @@ a count, in the trace line by line. Whether a script holds, only the replay chec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from treewright.lean.knowledge import Knowledge
+from treewright.mcts.phases import PhaseSink, phase_recording
 from treewright.mcts.recording import Recording
 from treewright.mcts.records import (
     AgainOpened,
@@ -21,7 +22,6 @@ from treewright.mcts.records import (
     Candidate,
     GoalOpened,
     GoalView,
-    Iteration,
     TraceLine,
 )
 from treewright.mcts.search import Limits, Sink
@@ -119,37 +119,16 @@ def again_opened(goal: int, lines: Iterable[TraceLine]) -> AgainOpened | None:
 
 def again_recording(goal: int, lines: Iterable[TraceLine]) -> Recording:
     """What a trace knows of the search once more for a goal."""
-    return Recording(goal, _unwrapped(lines))
+    return phase_recording(goal, lines, AgainOpened, AgainTurn)
 
 
-def _unwrapped(lines: Iterable[TraceLine]) -> Iterator[TraceLine]:
-    for line in lines:
-        if isinstance(line, AgainTurn):
-            yield line.turn
-        elif isinstance(line, AgainOpened):
-            yield GoalOpened(line.epoch, line.at, line.goal, line.name, line.statement, line.root)
-
-
-class AgainSink:
+def again_sink(sink: Sink, simulations: int, without: tuple[str, ...]) -> PhaseSink:
     """Writes the lines of a search as those of a search once more."""
 
-    def __init__(self, sink: Sink, simulations: int, without: tuple[str, ...]) -> None:
-        self._sink = sink
-        self._simulations = simulations
-        self._without = without
-
-    @property
-    def epoch(self) -> int:
-        return self._sink.epoch
-
-    def append(self, lines: list[TraceLine]) -> None:
-        self._sink.append([self._wrapped(line) for line in lines])
-
-    def _wrapped(self, line: TraceLine) -> TraceLine:
-        if isinstance(line, Iteration):
-            return AgainTurn(line.epoch, line.at, line.goal, line)
-        assert isinstance(line, GoalOpened)
+    def opened(line: GoalOpened) -> AgainOpened:
         return AgainOpened(
-            line.epoch, line.at, line.goal, line.name, line.statement, self._simulations,
-            self._without, line.root,
+            line.epoch, line.at, line.goal, line.name, line.statement, simulations, without,
+            line.root,
         )  # fmt: skip
+
+    return PhaseSink(sink, opened, AgainTurn)

@@ -13,13 +13,13 @@ from treewright.kernel.clock import timestamp
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
 from treewright.mcts import extraction
-from treewright.mcts.environment import GoalError, LeanEnvironment
 from treewright.mcts.judging import Judge, Judgement
+from treewright.mcts.lean_environment import GoalError, LeanEnvironment
 from treewright.mcts.once_more import (
-    AgainSink,
     again_limits,
     again_opened,
     again_recording,
+    again_sink,
     named_in,
     words_of,
 )
@@ -27,7 +27,7 @@ from treewright.mcts.partial import best_partial
 from treewright.mcts.presentation import present
 from treewright.mcts.recording import FedEnvironment
 from treewright.mcts.records import VerdictReached
-from treewright.mcts.refutation import NegationSink, negation_limits, negation_recording
+from treewright.mcts.refutation import negation_limits, negation_recording, negation_sink
 from treewright.mcts.run import ProofRun
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Runner, Search, Stop
@@ -133,7 +133,7 @@ class Pursuit:
             spec.name,
             spec.statement,
             limits,
-            AgainSink(self.run.writer, limits.simulations, without),
+            again_sink(self.run.writer, limits.simulations, without),
             again_recording(spec.number, self.run.lines),
             stop_asked=self.stop_asked,
         )
@@ -220,7 +220,7 @@ class Pursuit:
             spec.name,
             spec.negation.statement,
             limits,
-            NegationSink(self.run.writer, limits.simulations),
+            negation_sink(self.run.writer, limits.simulations),
             negation_recording(spec.number, self.run.lines),
             stop_asked=self.stop_asked,
         )

@@ -7,16 +7,11 @@ replayed like the search for a proof. Only a replayed proof of the negation coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
+from treewright.mcts.phases import PhaseSink, phase_recording
 from treewright.mcts.recording import Recording
-from treewright.mcts.records import (
-    GoalOpened,
-    Iteration,
-    NegationOpened,
-    NegationTurn,
-    TraceLine,
-)
+from treewright.mcts.records import GoalOpened, NegationOpened, NegationTurn, TraceLine
 from treewright.mcts.search import Limits, Sink
 from treewright.mcts.settings import Settings
 
@@ -30,35 +25,15 @@ def negation_limits(settings: Settings) -> Limits:
 
 def negation_recording(goal: int, lines: Iterable[TraceLine]) -> Recording:
     """What a trace knows of the search for a goal's negation."""
-    return Recording(goal, _unwrapped(lines))
+    return phase_recording(goal, lines, NegationOpened, NegationTurn)
 
 
-def _unwrapped(lines: Iterable[TraceLine]) -> Iterator[TraceLine]:
-    for line in lines:
-        if isinstance(line, NegationTurn):
-            yield line.turn
-        elif isinstance(line, NegationOpened):
-            yield GoalOpened(line.epoch, line.at, line.goal, line.name, line.statement, line.root)
-
-
-class NegationSink:
+def negation_sink(sink: Sink, simulations: int) -> PhaseSink:
     """Writes the lines of a search as those of a search for a negation."""
 
-    def __init__(self, sink: Sink, simulations: int) -> None:
-        self._sink = sink
-        self._simulations = simulations
-
-    @property
-    def epoch(self) -> int:
-        return self._sink.epoch
-
-    def append(self, lines: list[TraceLine]) -> None:
-        self._sink.append([self._wrapped(line) for line in lines])
-
-    def _wrapped(self, line: TraceLine) -> TraceLine:
-        if isinstance(line, Iteration):
-            return NegationTurn(line.epoch, line.at, line.goal, line)
-        assert isinstance(line, GoalOpened)
+    def opened(line: GoalOpened) -> NegationOpened:
         return NegationOpened(
-            line.epoch, line.at, line.goal, line.name, line.statement, self._simulations, line.root
+            line.epoch, line.at, line.goal, line.name, line.statement, simulations, line.root
         )
+
+    return PhaseSink(sink, opened, NegationTurn)

@@ -15,7 +15,8 @@ from pathlib import Path
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.mcts import layout
-from treewright.mcts.environment import Environment, LeanEnvironment
+from treewright.mcts.environment import Environment
+from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.once_more import again_opened, again_recording
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError

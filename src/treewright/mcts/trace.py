@@ -41,9 +41,7 @@ def read_trace(path: Path) -> list[TraceLine]:
 
 def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
     """Whether a turn was written by an owner who had lost the run, and then taken again."""
-    if isinstance(earlier, NegationTurn) and isinstance(line, NegationTurn):
-        return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
-    if isinstance(earlier, AgainTurn) and isinstance(line, AgainTurn):
+    if isinstance(earlier, NegationTurn | AgainTurn) and isinstance(line, type(earlier)):
         return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
     return (
         isinstance(earlier, Iteration)

@@ -7,7 +7,7 @@ import pytest
 from treewright.lean.escapes import find_escapes
 from treewright.lean.host_session import HostSession
 from treewright.lean.types import Hypothesis, ProofState
-from treewright.mcts.environment import views
+from treewright.mcts.goal_views import views
 from treewright.mcts.records import GoalView
 from treewright.mcts.sources.core import CoreTactics
 

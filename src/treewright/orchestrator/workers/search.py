@@ -11,8 +11,8 @@ from treewright.lean.async_session import AsyncLeanSession
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import CheckResult, ProofState
 from treewright.mcts import extraction
-from treewright.mcts.environment import LeanEnvironment
 from treewright.mcts.expansion import Expander
+from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.once_more import named_in
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import step_until_finished

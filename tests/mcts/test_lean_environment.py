@@ -13,7 +13,8 @@ from treewright.lean.knowledge import NOTHING_KNOWN
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import SessionLost, StepResult
 from treewright.lean.wasm.home import LeanHome
-from treewright.mcts.environment import GoalError, LeanEnvironment, stable
+from treewright.mcts.goal_views import stable
+from treewright.mcts.lean_environment import GoalError, LeanEnvironment
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
