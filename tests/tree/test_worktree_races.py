@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 
 from tests.toy import ToyRepository
 from tests.waiting import until
 from treewright.kernel import untrusted
+from treewright.tree.repository.git import GitError
 from treewright.tree.repository.worktrees import Worktrees
 
 SLOW_FILTER = "touch {here}/writing; until test -e {here}/go; do sleep 0.01; done; cat"
@@ -119,3 +124,45 @@ def test_a_candidate_that_is_written_anew_is_nothing_to_prune(
     assert len(others) > 3  # in the place of every file, and of all
     assert (path / "params.txt").read_text() == (toy.path / "params.txt").read_text()
     assert (toy.path / ".git" / "worktrees" / "e1").stat().st_ino == record, "it was made again"
+
+
+# What git says when a record goes between its two looks. That moment cannot be had for the asking:
+# this git says it so many times and is the real one after that.
+RECORD_GONE = """#!/bin/sh
+if test "$(wc -l < {here}/said)" -lt {times}; then
+    echo >> {here}/said
+    echo "fatal: Invalid path '{repo}/.git/worktrees/theirs': No such file or directory" >&2
+    exit 128
+fi
+exec {git} "$@"
+"""
+
+
+def put_first(directory, script: str, monkeypatch) -> None:
+    directory.mkdir()
+    (directory / "git").write_text(script)
+    (directory / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_a_worktree_that_the_user_removes_meanwhile_fails_nothing(
+    toy: ToyRepository, tmp_path, monkeypatch
+) -> None:
+    commit = toy.git("rev-parse", "HEAD").strip()
+    (tmp_path / "said").touch()
+    git = shutil.which("git")
+    script = RECORD_GONE.format(here=tmp_path, times=5, repo=toy.path, git=git)
+    put_first(tmp_path / "bin", script, monkeypatch)
+    trees = Worktrees(toy.path, tmp_path / "run", "run")
+    trees.add_node("n0000", commit)
+    assert (tmp_path / "said").read_text().count("\n") == 5
+    assert (trees.node_path("n0000") / "params.txt").exists()
+
+
+def test_a_record_that_is_always_gone_is_said(toy: ToyRepository, tmp_path, monkeypatch) -> None:
+    commit = toy.git("rev-parse", "HEAD").strip()
+    (tmp_path / "said").touch()
+    script = RECORD_GONE.format(here=tmp_path, times=10_000, repo=toy.path, git="false")
+    put_first(tmp_path / "bin", script, monkeypatch)
+    with pytest.raises(GitError, match="Invalid path"):
+        Worktrees(toy.path, tmp_path / "run", "run").add_node("n0000", commit)

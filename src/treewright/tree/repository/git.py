@@ -7,6 +7,7 @@ dates are given, and the user's hooks, filters of the moment and environment are
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -36,6 +37,8 @@ _SETTINGS = (
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
 _ENDING = (signal.SIGKILL, signal.SIGTERM)
 _NO_COMMIT = "{} has no commit yet; commit the code to be improved first"
+_RECORD_GONE = re.compile(r"^fatal: Invalid path '.*/worktrees/.*': No such file", re.MULTILINE)
+_MORE_TRIES = 9
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For a repository that somebody else could configure: what is missing there is not fetched, since
@@ -150,26 +153,42 @@ def try_git(
     """
     own = {**_own(date, None if look_above else cwd), **(env or {})}
     encoded: dict[Any, Any] = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
+    surroundings = {**_inherited(), **encoded}
+    given = None if stdin is None else stdin.encode("utf-8", "surrogateescape")
+    full = command(*args, user_ignores=user_ignores)
+    done = _answer(cwd, args[0], full, surroundings, given)
+    for _ in range(_MORE_TRIES):
+        # Git lists the records of worktrees, then looks at each. Where the user removes one in
+        # between, it ends before it has done a thing.
+        if done.returncode == 0 or not _RECORD_GONE.search(done.stderr):
+            break
+        done = _answer(cwd, args[0], full, surroundings, given)
+    return done
+
+
+def _answer(
+    cwd: Path, name: str, full: list[str], env: dict[Any, Any], given: bytes | None
+) -> subprocess.CompletedProcess[str]:
     try:
         done = subprocess.run(
-            command(*args, user_ignores=user_ignores),
+            full,
             cwd=cwd,
-            env={**_inherited(), **encoded},
-            input=None if stdin is None else stdin.encode("utf-8", "surrogateescape"),
-            stdin=subprocess.DEVNULL if stdin is None else None,
+            env=env,
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
             capture_output=True,
             check=False,
             start_new_session=True,
         )
     except FileNotFoundError:
         if not cwd.is_dir():
-            raise GitError(f"git {args[0]}: no directory {cwd}") from None
+            raise GitError(f"git {name}: no directory {cwd}") from None
         raise UsageError("git is not installed or not on PATH; install git 2.20 or newer") from None
     except NotADirectoryError:
-        raise GitError(f"git {args[0]}: no directory {cwd}") from None
+        raise GitError(f"git {name}: no directory {cwd}") from None
     except PermissionError as error:
-        raise GitError(f"git {args[0]} cannot run in {cwd}: {error.strerror}") from None
-    require_alive(done.returncode, args[0], cwd)
+        raise GitError(f"git {name} cannot run in {cwd}: {error.strerror}") from None
+    require_alive(done.returncode, name, cwd)
     # Not as a text stream, which makes \n of each \r: the name of a file may have one.
     out, err = (said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     if done.returncode != 0:
