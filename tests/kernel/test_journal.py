@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.readonly import bound_by_permissions
 from treewright.kernel import journal
 from treewright.kernel.errors import LeaseLost, StorageError
 from treewright.kernel.journal import Journal
+from treewright.kernel.lease import Lease
 
 _names = itertools.count()
 
@@ -211,3 +216,88 @@ def test_a_pipe_in_its_place_is_an_error_and_nothing_to_wait_for(tmp_path: Path)
         list(journal.read(tmp_path / "events.jsonl"))
     with pytest.raises(StorageError, match="not a file any more"):
         journal.last_epoch(tmp_path / "events.jsonl")
+
+
+INSTEAD = {
+    "nothing": lambda path: None,
+    "a pipe": os.mkfifo,
+    "a link to nowhere": lambda path: path.symlink_to("nowhere"),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "another file": lambda path: path.write_bytes(line("forged", 1) + b"\n"),
+}
+
+
+@pytest.mark.parametrize("what", INSTEAD)
+def test_what_is_removed_while_it_is_written_is_put_back(
+    tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All that came after that went with the process that wrote it."""
+    path, lease = tmp_path / "events.jsonl", Lease.acquire(tmp_path / "lease")
+    writer = Journal(path, lease.epoch, lease.check, lease.is_in_place)
+    writer.append([line(journal.LEASE, 1)])
+    for number in range(3):
+        writer.append([line(f"kind {number}", 1)])
+        path.unlink()
+        INSTEAD[what](path)
+    writer.append([line("last", 1)])
+    end = writer.end
+    writer.close()
+    lease.release()
+    expected = [journal.LEASE, "kind 0", "kind 1", "kind 2", "last"]
+    assert kinds(path) == [(kind, 1) for kind in expected]
+    assert end == path.stat().st_size
+    assert caplog.text.count("it was put back") == 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["events.jsonl", "lease"]
+
+
+def test_a_directory_in_its_place_is_an_error(tmp_path: Path) -> None:
+    path, lease = tmp_path / "events.jsonl", Lease.acquire(tmp_path / "lease")
+    writer = Journal(path, lease.epoch, lease.check, lease.is_in_place)
+    path.unlink()
+    path.mkdir()
+    for _ in range(2):
+        with pytest.raises(StorageError, match="cannot write"):
+            writer.append([line("kind", 1)])
+    writer.close()
+    lease.release()
+
+
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_who_removes_a_whole_run_has_ended_it(tmp_path: Path, begun_again: bool) -> None:
+    """Another may have begun one in its place, which is not to be overwritten."""
+    run_dir = tmp_path / "run"
+    lease = Lease.acquire(run_dir / "lease")
+    writer = Journal(run_dir / "events.jsonl", lease.epoch, lease.check, lease.is_in_place)
+    writer.append([line("kind", 1)])
+    shutil.rmtree(run_dir)
+    if begun_again:
+        other = Lease.acquire(run_dir / "lease")
+        write(run_dir / "events.jsonl", other.epoch, line("theirs", 1))
+    with pytest.raises(StorageError, match="stops here"):
+        writer.append([line("kind", 1)])
+    writer.close()
+    if begun_again:
+        other.release()
+        assert kinds(run_dir / "events.jsonl") == [(journal.LEASE, 1), ("theirs", 1)]
+    else:
+        assert not run_dir.exists()
+
+
+SHUT = """
+import sys
+from pathlib import Path
+from treewright.kernel.journal import Journal
+run_dir = Path(sys.argv[1])
+writer = Journal(run_dir / "events.jsonl", 1, lambda: None)
+run_dir.chmod(0)
+writer.append([b'{"type":"kind","epoch":1}'])
+run_dir.chmod(0o755)
+"""
+
+
+def test_a_directory_that_is_shut_stops_no_writer(tmp_path: Path) -> None:
+    """Code beside it may do that for a while; the file is open."""
+    tmp_path.chmod(0o777)
+    command = bound_by_permissions([sys.executable, "-c", SHUT, str(tmp_path)])
+    subprocess.run(command, check=True)
+    assert kinds(tmp_path / "events.jsonl") == [("kind", 1)]

@@ -111,6 +111,22 @@ def test_code_that_removes_its_logs_is_rejected_like_any(toy: ToyRepository) -> 
     assert evaluation.decision.fate == "gate_failed"
 
 
+def test_code_that_removes_the_journal_takes_nothing_away(toy: ToyRepository) -> None:
+    """The run went on into a file without a name, said that all was well, and was lost."""
+    toy.write("code.sh", "# nothing\n# keep\n")
+    toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
+    evil = "rm -f ../../events.jsonl ../../manifest.json"
+    toy.write("ideas/00.md", idea("Evil", diff_of_line("code.sh", "# nothing", evil, 1)))
+    toy.commit("it runs code")
+    shape = {"sweep_config_limit": 8, "ideas_per_node": 2}
+    run_dir = search(toy.path, **shape, max_depth=1)
+    before = store.load(run_dir)
+    assert len(before.evaluations) == 2
+    assert validate(run_dir, toy.path) == []
+    (run_dir / "manifest.json").unlink()
+    assert store.load(run_dir).evaluations == before.evaluations
+
+
 IN_PRIVATE = """
 import sys, subprocess
 from pathlib import Path

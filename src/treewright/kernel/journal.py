@@ -10,11 +10,14 @@ things can go wrong with the tail, and both are read the same way by everybody:
   lost its lease; it is ignored (this is what makes takeover safe).
 
 Anything else that does not parse means a damaged file, reported with its line number.
-The file is never truncated and never rewritten.
+The file is never truncated and never rewritten. Should somebody remove it while it is written, or
+put another in its place, its writer puts it back with all that was in it.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -24,11 +27,20 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel import jsontext
-from treewright.kernel.atomic import describe, fsync_directory, storage_errors, write_all
+from treewright.kernel.atomic import (
+    describe,
+    fsync_directory,
+    storage_errors,
+    write_all,
+    write_bytes,
+)
 from treewright.kernel.errors import StorageError
 
 LEASE = "lease"
 _TAIL_BYTES = 1 << 16
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+_log = logging.getLogger("treewright")
 
 
 class _Head(msgspec.Struct):
@@ -120,15 +132,24 @@ def last_epoch(path: Path) -> int:
 class Journal:
     """The writing end. One a run, held by the owner of its lease."""
 
-    def __init__(self, path: Path, epoch: int, guard: Callable[[], None]) -> None:
-        """`guard` is called before every append and raises when the lease is lost."""
+    def __init__(
+        self,
+        path: Path,
+        epoch: int,
+        guard: Callable[[], None],
+        is_ours: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`guard` is called before every append and raises when the lease is lost. `is_ours` is
+        asked before the file is put back: nobody else can have begun a run there."""
         self.path = path
         self.epoch = epoch
+        self._name = str(path)
         self._guard = guard
+        self._is_ours = is_ours
         self._failed: StorageError | None = None
         with storage_errors(path):
             is_new = not path.exists()
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._fd = self._open(os.O_CREAT)
             if is_new:
                 fsync_directory(path.parent)
             self._end = os.fstat(self._fd).st_size
@@ -149,6 +170,8 @@ class Journal:
         if self._failed is not None:
             raise self._failed
         self._guard()
+        if not self._is_in_place():
+            self._put_back()
         data = b"".join(line + b"\n" for line in lines)
         if self._needs_newline:
             data = b"\n" + data
@@ -161,6 +184,28 @@ class Journal:
             raise self._failed from error
         self._needs_newline = False
         self._end = os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    def _open(self, flags: int = 0) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_APPEND | flags, 0o644)
+
+    def _is_in_place(self) -> bool:
+        """Else what is appended goes with this process. A directory that is shut says nothing."""
+        try:
+            return os.path.samestat(os.stat(self._name), os.fstat(self._fd))  # noqa: PTH116 - often
+        except OSError as error:
+            return error.errno not in _NOT_THERE
+
+    def _put_back(self) -> None:
+        if not self._is_ours():
+            raise StorageError(
+                f"{self.path} was removed while it was written, and the rest of the run with it; "
+                "this process stops here"
+            )
+        with storage_errors(self.path):
+            write_bytes(self.path, os.pread(self._fd, os.fstat(self._fd).st_size, 0))
+            os.close(self._fd)
+            self._fd = self._open()
+        _log.warning("%s was removed or replaced while it was written; it was put back", self.path)
 
     def close(self) -> None:
         if self._fd >= 0:

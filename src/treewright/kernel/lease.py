@@ -104,6 +104,14 @@ class Lease:
         if os.path.exists(self._next_name):  # noqa: PTH110 - asked before each line of a journal
             raise _lost(self.epoch)
 
+    def is_in_place(self) -> bool:
+        """Whether its file is still the one that it made: who finds that there waits for us."""
+        path = _path(self._directory, self.epoch)
+        try:
+            return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(self._fd))
+        except OSError:
+            return False
+
     def release(self) -> None:
         """Gives the run up, so that the next owner need not wait. Once given up it stays so."""
         if self._stop.is_set():

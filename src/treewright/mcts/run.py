@@ -187,7 +187,7 @@ def opened(
         after=journal.last_epoch(trace),
     )
     try:
-        writer = TraceWriter(trace, lease.epoch, lease.check)
+        writer = TraceWriter(trace, lease.epoch, lease.check, lease.is_in_place)
         try:
             spent = UsageLog(directory / layout.USAGE)
             yield ProofRun(directory, record, read_trace(trace), writer, spent)

@@ -54,10 +54,17 @@ def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
 class TraceWriter:
     """Appends lines; they survive the end of the process at once, a power cut within a second."""
 
-    def __init__(self, path: Path, epoch: int, guard: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        epoch: int,
+        guard: Callable[[], None],
+        is_ours: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """See journal.Journal."""
         self.epoch = epoch
         _cut_torn_tail(path)
-        self._journal = journal.Journal(path, epoch, guard)
+        self._journal = journal.Journal(path, epoch, guard, is_ours)
         self._synced = time.monotonic()
 
     def append(self, lines: Sequence[TraceLine], *, sync: bool = False) -> None:

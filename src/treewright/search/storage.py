@@ -38,7 +38,7 @@ class Storage:
     def __init__(self, path: Path, lease: Lease) -> None:
         self._lease = lease
         self._owner = os.getpid()
-        self._journal = Journal(path / EVENTS, lease.epoch, lease.check)
+        self._journal = Journal(path / EVENTS, lease.epoch, lease.check, lease.is_in_place)
         self._lines = _read(path)
         self.settings = _settings(path, self._lines)  # before anything is written to it
         self.append(records.LeaseTaken(owner=lease.owner), sync=True)

@@ -93,7 +93,7 @@ class RunStore:
         self.run_dir = run_dir
         self.lease = lease
         self._observer = observer
-        self._journal = Journal(run_dir / EVENTS, lease.epoch, lease.check)
+        self._journal = Journal(run_dir / EVENTS, lease.epoch, lease.check, lease.is_in_place)
         self._append(ev.LeaseTaken(owner=lease.owner))
         loaded = _load(run_dir, lease.epoch)
         self._manifest = loaded.manifest if loaded is not None else None
