@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import HeldClock, gone, said, until
-from treewright.kernel import process, proctree
+from treewright.kernel import containment, process, proctree
 from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.errors import LeaseLost
 
@@ -329,6 +330,110 @@ watchdog.Watchdog.guarding = die
 place = pathlib.Path({str(tmp_path)!r})
 process.run("sleep 600", cwd=place, log_path=place / "log", owner={tmp_path.name!r})
 """
-    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
-    assert done.returncode == -signal.SIGKILL
+    child = subprocess.Popen([sys.executable, "-c", script])
+    assert child.wait(timeout=120) == -signal.SIGKILL
     until(lambda: not proctree.marked(tmp_path.name, prefix=True), what="the watchdog ends it")
+    if (parent := containment.writable_parent()) is not None:
+        left = f"treewright-{child.pid}-*"
+        until(lambda: not list(parent.glob(left)), seconds=30, what="its cgroup is gone as well")
+
+
+def test_a_process_is_found_while_it_becomes_its_program(
+    owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no environment for a moment, and a watchdog may look in that one."""
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    missed = 0
+    for _ in range(100):
+        pid = os.posix_spawn(sleep, ["sleep", "600"], {proctree.MARKER: f"{owner}:a"})
+        try:
+            with monkeypatch.context() as only:
+                only.setattr(os, "listdir", lambda _, pid=pid: [str(pid)])
+                missed += proctree.marked(f"{owner}:a") != [pid]
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    assert missed == 0
+
+
+def test_a_process_without_an_environment_is_none_of_ours(owner: str) -> None:
+    child = subprocess.Popen(["sleep", "600"], env={})
+    try:
+        until(lambda: Path(f"/proc/{child.pid}/comm").read_text() == "sleep\n")
+        assert proctree.marked(owner, prefix=True) == []
+    finally:
+        child.kill()
+        child.wait()
+
+
+UNCONTAINED = """
+import os, pathlib, signal, sys, threading
+from treewright.kernel import containment, process
+from treewright.kernel.watchdog import watchdog
+containment.writable_parent = lambda: None
+place, owner = pathlib.Path(sys.argv[1]), sys.argv[2]
+def run(name):
+    os.mkfifo(place / name)
+    command = f"echo up > {name}; exec sleep 600"
+    given = dict(cwd=place, log_path=place / f"{name}.log", owner=owner)
+    threading.Thread(target=process.run, args=(command,), kwargs=given, daemon=True).start()
+    (place / name).read_text()
+"""
+"""Starts commands where the kernel lends no cgroup; each runs when `run` returns."""
+
+
+def uncontained(script: str, place: Path, owner: str) -> list[str]:
+    return [sys.executable, "-c", UNCONTAINED + script, str(place), owner]
+
+
+def test_a_command_in_a_command_is_ended_with_it(
+    tmp_path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep may search itself: its owner and its watchdog are killed at once there."""
+    monkeypatch.setattr("treewright.kernel.containment.writable_parent", lambda: None)
+    script = 'run("inner")\nprint("up", flush=True)\nsignal.pause()'
+    (tmp_path / "inside").mkdir()
+    limited_once(lambda: said(tmp_path / "log"), monkeypatch)
+    inner = f"{owner}-inner"
+    done = process.run(
+        uncontained(script, tmp_path / "inside", inner), cwd=tmp_path, owner=owner,
+        log_path=tmp_path / "log", timeout=0.3, grace_seconds=0,
+    )  # fmt: skip
+    assert done.timed_out
+    assert proctree.marked(inner, prefix=True) == []
+
+
+def test_a_watchdog_that_died_is_replaced_by_one_that_knows_all(tmp_path: Path, owner: str) -> None:
+    script = """
+run("first")
+watchdog._process.kill()
+watchdog._process.wait()
+run("second")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = uncontained(script, tmp_path, owner)
+    assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
+    until(lambda: not proctree.marked(owner, prefix=True), what="both are ended")
+
+
+def test_a_fork_of_ours_does_not_keep_the_watchdog_waiting(tmp_path: Path, owner: str) -> None:
+    """It has the watchdog's pipe too; and what it lets go of is not its own."""
+    script = """
+run("only")
+forked = os.fork()
+if not forked:
+    signal.pause()
+print(forked, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = uncontained(script, tmp_path, owner)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        forked = int(parent.stdout.readline())
+        try:
+            assert parent.wait(timeout=120) == -signal.SIGKILL
+            until(lambda: not proctree.marked(owner, prefix=True), what="it is ended")
+            assert not gone(forked)
+        finally:
+            os.kill(forked, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 from tests.lean.conftest import state
 from tests.lean.endless import SLOW
 from tests.waiting import cpu_seconds, until
+from treewright.kernel import proctree
 from treewright.lean import backend
 from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanError, LeanSession, MissingModule
@@ -451,3 +453,29 @@ theorem rests : 3 + 4 = 0 := (Nat.add_comm 3 4).trans (magic (4 + 3))
     assert isinstance(done, CheckResult)
     (said,) = done.diagnostics
     assert said.text.startswith("'rests' depends on axioms: [magic] and on those of the library's")
+
+
+def test_a_death_right_after_the_start_leaves_no_lean() -> None:
+    """It runs, and its group has not been told to the watchdog yet. One that loads its library
+    then does not see that nobody will ask."""
+    script = """
+import os, signal
+from treewright.kernel import watchdog
+from treewright.lean import process
+from treewright.lean.host import Launch
+class Loading:
+    def launch(self):
+        return Launch(["sleep", "600"], "/", {"PATH": os.environ["PATH"]})
+def die(self, group, marker, *more):
+    print(marker, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+watchdog.Watchdog.guarding = die
+process.LeanProcess(Loading())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False, timeout=120
+    )
+    assert done.returncode == -signal.SIGKILL
+    marker = done.stdout.strip()
+    assert marker.startswith("lean:")
+    until(lambda: not proctree.marked(marker), seconds=30, what="the watchdog ends it")

@@ -90,7 +90,7 @@ def run(
     process or memory left for the command raises: that says nothing about the command.
     """
     marker = f"{owner}:{secrets.token_hex(8)}"
-    environment = {**(os.environ if env is None else env), proctree.MARKER: marker}
+    environment = proctree.with_marker(os.environ if env is None else env, marker)
     started = time.monotonic()
     with untrusted.create(log_path) as log_file, contextlib.ExitStack() as stack:
         log = CappedLog(_written_at_once(log_file), log_bytes)
@@ -99,7 +99,7 @@ def run(
         if not _can_start(argv[0], cwd, environment):
             return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
         container = stack.enter_context(contain(limits))
-        stack.enter_context(watchdog.expecting(marker))
+        stack.enter_context(watchdog.expecting(marker, container.cgroup))
         try:
             child = subprocess.Popen(
                 container.wrap([*around, *argv]),

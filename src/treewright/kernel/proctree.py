@@ -3,10 +3,11 @@
 A process group is not enough: a grandchild may call setsid, or ignore SIGTERM.
 So every child gets a marker in its environment, which its descendants inherit
 whatever session they move to; on Linux they are found through /proc. Elsewhere
-only the process group is reached.
+only the process group is reached. Where we run in a command of another Treewright, its markers
+stand before ours: whoever ends that command ends ours too.
 
-Run as a script this file is the watchdog: it reads `+group marker cgroup` and `-group`
-lines from stdin, and before a process is started `?marker`, later `!marker`. When stdin ends
+Run as a script this file is the watchdog: it reads `+group marker cgroup` and `-group` lines from
+stdin, and before a process is started `?marker cgroup`, later `!marker`. When stdin ends
 because its parent was killed, it ends what is still registered. It imports only the standard
 library so that it starts at once.
 """
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 MARKER = "TREEWRIGHT_PROCESS"
@@ -26,6 +28,9 @@ _PROC = Path("/proc")
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
 _KILL_PATIENCE_SECONDS = 5.0
+_EXEC_PATIENCE_SECONDS = 1.0
+_MEMORY, _ENV_END = 20, 48
+"""Fields of /proc/PID/stat, counted from the one behind the name."""
 
 
 def start_time(pid: int) -> str:
@@ -68,33 +73,67 @@ def _state(pid: int) -> str:
     return stat.rpartition(")")[2].split()[0]
 
 
+def with_marker(environment: Mapping[str, str], marker: str) -> dict[str, str]:
+    """An environment for a process that is to be found by this marker, and by those of the
+    commands that we run in ourselves."""
+    outer = os.environ.get(MARKER, "")
+    return {**environment, MARKER: f"{outer} {marker}" if outer else marker}
+
+
+def without_marker() -> dict[str, str]:
+    """Our environment for one that outlives us, because it ends what we leave."""
+    return {name: value for name, value in os.environ.items() if name != MARKER}
+
+
 def marked(marker: str, *, prefix: bool = False) -> list[int]:
     """Living processes of this user whose environment carries the marker."""
     if not _PROC.is_dir():
         return []
-    needle = f"\0{MARKER}={marker}".encode() + (b"" if prefix else b"\0")
+    wanted = marker.encode()
+    end = b"" if prefix else rb"(?=[ \0]|\Z)"
+    name = MARKER.encode()
+    carries = re.compile(rb"(?:\A|\0)%b=(?:[^\0]* )?%b%b" % (name, re.escape(wanted), end))
     found = []
     for pid, environment in _of_all("environ"):
-        if needle in b"\0" + environment + b"\0" and _state(pid) not in ("Z", "X", ""):
+        said = environment or _late_environment(pid)
+        if wanted in said and carries.search(said) and _state(pid) not in ("Z", "X", ""):
             found.append(pid)
     return sorted(set(found) - {os.getpid()})
 
 
+def _late_environment(pid: int) -> bytes:
+    """Of a process that seems to have none: one that is just becoming its program has not got it
+    yet, and the pipe of the watchdog is closed before that."""
+    deadline = time.monotonic() + _EXEC_PATIENCE_SECONDS
+    while _is_becoming_its_program(pid) and time.monotonic() < deadline:
+        os.sched_yield()
+    return _read(pid, "environ") or b""
+
+
+def _is_becoming_its_program(pid: int) -> bool:
+    """Whether it has memory, and no place for an environment in it."""
+    fields = (_read(pid, "stat") or b"").rpartition(b")")[2].split()
+    return len(fields) > _ENV_END and fields[_ENV_END] == b"0" != fields[_MEMORY]
+
+
 def _of_all(name: str) -> Iterator[tuple[int, bytes]]:
-    """What the system says of every process that may be looked into. Asked for whenever a command
-    has ended, and so without `Path` and files, which take longer than the system."""
+    """What the system says of every process that may be looked into."""
     for process in os.listdir(_PROC):  # noqa: PTH208
-        if not process.isdecimal():
-            continue
+        if process.isdecimal() and (said := _read(int(process), name)) is not None:
+            yield int(process), said
+
+
+def _read(pid: int, name: str) -> bytes | None:
+    """Asked for whenever a command has ended, of all processes, and so without `Path` and files,
+    which take longer than the system."""
+    try:
+        fd = os.open(f"{_PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fd = os.open(f"{_PROC}/{process}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                said = b"".join(iter(lambda fd=fd: os.read(fd, _CHUNK), b""))
-            finally:
-                os.close(fd)
-        except OSError:
-            continue
-        yield int(process), said
+            return b"".join(iter(lambda: os.read(fd, _CHUNK), b""))
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
 
 
 def group_is_alive(group: int) -> bool:
@@ -176,10 +215,14 @@ def _watch() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     registered: dict[int, tuple[str, str]] = {}
-    expected: set[str] = set()
+    expected: dict[str, str] = {}
     for line in sys.stdin:
         if line[0] in "?!":
-            (expected.add if line[0] == "?" else expected.discard)(line[1:].rstrip("\n"))
+            marker, cgroup = (*line[1:].rstrip("\n").split(" ", 1), "")[:2]
+            if line[0] == "?":
+                expected[marker] = cgroup
+            else:
+                expected.pop(marker, None)
             continue
         group, marker, cgroup = (*line[1:].rstrip("\n").split(" ", 2), "", "")[:3]
         if line[0] == "+":
@@ -187,15 +230,20 @@ def _watch() -> None:
         else:
             registered.pop(int(group), None)
     for group, (marker, cgroup) in registered.items():
-        if cgroup:
-            with contextlib.suppress(OSError):
-                (Path(cgroup) / "cgroup.kill").write_text("1")
-        kill(group, marker)
-        if cgroup:
-            with contextlib.suppress(OSError):
-                Path(cgroup).rmdir()
-    for marker in expected:
-        kill(None, marker)
+        _end_left(group, marker, cgroup)
+    for marker, cgroup in expected.items():
+        _end_left(None, marker, cgroup)
+
+
+def _end_left(group: int | None, marker: str, cgroup: str) -> None:
+    """Ends what a dead owner left of one command."""
+    if cgroup:
+        with contextlib.suppress(OSError):
+            (Path(cgroup) / "cgroup.kill").write_text("1")
+    kill(group, marker)
+    if cgroup:
+        with contextlib.suppress(OSError):
+            Path(cgroup).rmdir()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -18,27 +19,20 @@ class Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._told: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def expecting(self, marker: str) -> Iterator[None]:
+    def expecting(self, marker: str, cgroup: Path | None = None) -> Iterator[None]:
         """The same for what will have that marker: a child runs before its group is known here."""
-        self._tell(f"?{marker}\n")
-        try:
+        with self._holding(marker, f"?{marker} {cgroup or ''}\n", f"!{marker}\n"):
             yield
-        finally:
-            with contextlib.suppress(OSError):
-                self._tell(f"!{marker}\n")
 
     @contextlib.contextmanager
     def guarding(self, group: int, marker: str, cgroup: Path | None = None) -> Iterator[None]:
         """While the block runs, our death is the death of that group, marker and cgroup."""
-        self._tell(f"+{group} {marker} {cgroup or ''}\n")
-        try:
+        name = str(group)
+        with self._holding(name, f"+{group} {marker} {cgroup or ''}\n", f"-{group}\n"):
             yield
-        finally:
-            # A helper that died meanwhile guards nothing; a new one need not be told of this.
-            with contextlib.suppress(OSError):
-                self._tell(f"-{group}\n")
 
     def close(self) -> None:
         """Ends the helper; for tests that count processes."""
@@ -48,19 +42,61 @@ class Watchdog:
                 self._process.wait()
             self._process = None
 
+    @contextlib.contextmanager
+    def _holding(self, name: str, begins: str, ends: str) -> Iterator[None]:
+        self._tell(begins)
+        with self._lock:
+            self._told[name] = begins
+        try:
+            yield
+        finally:
+            with self._lock:
+                still_held = self._told.pop(name, None) is not None  # not so in a fork
+            if still_held:
+                with contextlib.suppress(OSError):
+                    self._tell(ends)
+
     def _tell(self, line: str) -> None:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", proctree.__file__],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            assert self._process.stdin is not None
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+                self._start()
+            try:
+                self._write(line)
+            except BrokenPipeError:  # it has died since we looked
+                self._start()
+                self._write(line)
+
+    def _start(self) -> None:
+        """One that died guards nothing any more, so the next is told all that still runs."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", proctree.__file__],
+            bufsize=0,
+            env=proctree.without_marker(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        if self._told:
+            self._write("".join(self._told.values()))
+
+    def _write(self, lines: str) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        data = memoryview(lines.encode())
+        while data:
+            data = data[self._process.stdin.write(data) :]
+
+    def forget(self) -> None:
+        """In a fork: what was told is our parent's, and so is the helper, which waits until
+        nobody holds its pipe any more."""
+        self._lock = threading.Lock()
+        self._told = {}
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.returncode = 0  # not our child
+        self._process = None
 
 
 watchdog = Watchdog()
+os.register_at_fork(after_in_child=watchdog.forget)

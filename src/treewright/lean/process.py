@@ -86,16 +86,17 @@ class LeanProcess:
         self._replies, replies_write = os.pipe()
         self._stack.callback(os.close, self._replies)
         self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        environment = {
+            **launch.environment,
+            "TREEWRIGHT_CANCEL_FD": str(cancel_read),
+            "TREEWRIGHT_REPLY_FD": str(replies_write),
+        }
         try:
+            self._stack.enter_context(watchdog.expecting(self._marker))
             child = self._child = subprocess.Popen(
                 launch.command,
                 cwd=launch.directory,
-                env={
-                    **launch.environment,
-                    "TREEWRIGHT_CANCEL_FD": str(cancel_read),
-                    "TREEWRIGHT_REPLY_FD": str(replies_write),
-                    proctree.MARKER: self._marker,
-                },
+                env=proctree.with_marker(environment, self._marker),
                 stdin=subprocess.PIPE,
                 stdout=self._stderr,
                 stderr=self._stderr,
