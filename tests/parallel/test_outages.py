@@ -29,6 +29,7 @@ from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import MOST_PAUSES, Paused
+from treewright.tree.running.runner import RunRequest, open_run
 from treewright.tree.validation import validate
 
 DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)
@@ -461,3 +462,82 @@ def test_one_look_at_the_root_answers_for_many_that_failed(toy: ToyRepository, t
             make_executor=lambda work: Down(work, problem, capacity=4), policy=POLICY,
         )  # fmt: skip
     assert looks.read_text() == "x7\n" * 2, "for all of them, and before the run is paused"
+
+
+SOURCE_X = "[ ! -f x.sh ] || . ./x.sh\n"
+THREE = ("--ideas-per-node", "3", "--max-depth", "1", "--sweep-config-limit", "8", "--until-done")
+
+
+def hostile(toy: ToyRepository, does: str) -> None:
+    """The first idea's sweep does that and fails; `$RUN` and `$GIT` are what it may reach for."""
+    known = f"RUN='{toy.run_dir('run')}'\nGIT='{toy.path / '.git'}'\n"
+    toy.write("sweep.sh", SOURCE_X + (toy.path / "sweep.sh").read_text())
+    toy.write("ideas/00_help.md", idea("Hide", new_file("x.sh", f"{known}{does}\nexit 3")))
+    toy.commit()
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        'touch "$RUN/eval/preflight"',
+        'mkfifo "$RUN/eval/preflight"',
+        'ln -s "$GIT/../../elsewhere" "$RUN/eval/preflight"',
+        'ln -s "$GIT/../../nowhere" "$RUN/eval/preflight"',
+    ],
+    ids=["file", "pipe", "link", "dangling"],
+)
+def test_a_candidate_that_takes_the_place_of_the_look_at_the_root_has_failed(
+    toy: ToyRepository, does: str
+):
+    """The run ended there, each time it was continued; or its logs were written elsewhere."""
+    elsewhere = toy.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    hostile(toy, does)
+    run_search(toy, *THREE)
+    assert [e["status"] for e in evaluations(toy).values()] == ["failed", "completed", "completed"]
+    assert list(elsewhere.iterdir()) == []
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_a_candidate_that_prevents_the_look_at_the_root_has_failed_in_the_end(toy: ToyRepository):
+    """By a lock that it leaves among git's refs: no run was ever continued past that."""
+    hostile(toy, ': > "$GIT/refs/heads/treewright/run/cand/preflight.lock"')
+    for _ in range(MOST_PAUSES - 1):
+        paused = run_search(toy, *THREE, code=1)
+        assert "paused at depth 1: 1 evaluation could not be made" in paused.err
+    run_search(toy, *THREE)
+    assert [e["status"] for e in evaluations(toy).values()] == ["failed", "completed", "completed"]
+
+
+def test_a_root_whose_results_cannot_be_trusted_is_one_that_does_not_work(
+    toy: ToyRepository, tmp_path: Path
+):
+    """The first sweep failed, and the look behind it left code in the sweep's own checkout."""
+    blip = "case $kind$number in sweep1) exit 4 ;; look2) touch added.py ;; esac\n"
+    count = COUNT.format(log=tmp_path / "log")
+    toy.write("sweep.sh", count + blip + (toy.path / "sweep.sh").read_text())
+    toy.write("treewright.toml", CONFIG.replace("[sweep]\n", '[sweep]\ncheckout = "root"\n'))
+    toy.commit()
+    run_search(toy, *THREE)
+    found = evaluations(toy)
+    assert [(e["status"], e["pauses"]) for e in found.values()] == [
+        ("completed", 1), ("completed", 0), ("completed", 0),
+    ]  # fmt: skip
+
+
+def test_elsewhere_those_that_got_through_tell_whose_failure_the_first_one_was(
+    toy: ToyRepository, tmp_path: Path
+):
+    """The coordinator's machine has not got what the sweep needs, and nobody was through before."""
+    lacking = "case $TREEWRIGHT_RESULTS_CSV in */preflight/*) exit 4 ;; esac\n"
+    toy.write("sweep.sh", lacking + (toy.path / "sweep.sh").read_text())
+    hostile(toy, "true")
+    shape = dataclasses.replace(TWO_IDEAS, ideas_per_node=3)
+    request = RunRequest(toy.path, "run", shape=shape, preflight=False, failure_rules=POLICY)
+    with open_run(request, lambda _: None) as coordinator:
+        coordinator.works_here = False
+        coordinator.finish()
+    found = store.load(toy.run_dir("run")).evaluations
+    assert [(e.status, e.pauses) for e in found.values()] == [
+        ("failed", 0), ("completed", 0), ("completed", 0),
+    ]  # fmt: skip

@@ -17,9 +17,10 @@ from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
 from treewright.tree.evaluating.wording import end_of, explain_end, last_line
-from treewright.tree.records import layout
+from treewright.tree.records import layout, places
 from treewright.tree.repository.worktrees import Worktrees
 
 _NO_TEST = re.compile(rb"^Ran 0 tests\b", re.MULTILINE)
@@ -40,7 +41,10 @@ class Preflight:
         that the tests fail."""
         with self._checkout(commit) as context:
             one = ConfigRange(config_id, config_id + 1)
-            done, results = sweep.run_sweep(self.config.sweep, context, one)
+            try:
+                done, results = sweep.run_sweep(self.config.sweep, context, one)
+            except Distrusted as problem:
+                raise SweepError(f"the sweep of the root commit: {problem}") from None
             if done.cancelled and not self._is_out_of_time():
                 raise KeyboardInterrupt
             if not done.ok:
@@ -63,9 +67,12 @@ class Preflight:
     @contextmanager
     def _checkout(self, commit: str) -> Iterator[CommandContext]:
         log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.PREFLIGHT)
-        log_dir.mkdir(parents=True, exist_ok=True)
         still_ours = True
         try:
+            # A candidate's code may have been here: a link would have us write elsewhere.
+            places.take_back(self.worktrees.run_dir)
+            untrusted.remove_tree(log_dir)
+            log_dir.mkdir(parents=True)
             worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
             context = sweep.root_context(
                 self.config, self.worktrees, worktree, commit, log_dir, self.owner, self.cancel

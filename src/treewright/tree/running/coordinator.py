@@ -32,6 +32,7 @@ from treewright.tree.records import usage_log
 from treewright.tree.records.model import EvalOutcome, Evaluation, Manifest, Node, Unset
 from treewright.tree.records.steering import applied, is_paused
 from treewright.tree.records.store import RunStore
+from treewright.tree.repository.git import GitError, GitKilled
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running import extending, faults, housekeeping, steering
 from treewright.tree.running.assigning import Word
@@ -283,7 +284,8 @@ class Coordinator(ABC):
         self, what: str, slot: int | None, anew: bool, look: Callable[[Preflight], object]
     ) -> bool:
         """Tried on the root, within an evaluation's time. Either answer is good for a while, so
-        that no row of failures is one of sweeps as well."""
+        that no row of failures is one of sweeps as well. A look that could not be had is no better
+        than one that failed: candidates' code may see to either."""
         if self.manifest.dry_run:
             return True
         began = time.monotonic()
@@ -295,7 +297,9 @@ class Coordinator(ABC):
         try:
             look(Preflight(self.config, self._worktrees, self.owner, limit, variables))
             works = True
-        except SweepError as error:
+        except (SweepError, GitError, GitKilled, OSError) as error:
+            if faults.is_full_disk(error):
+                raise
             _log.warning("%s", error)
             works = False
         ended = time.monotonic()

@@ -196,8 +196,12 @@ class Settling:
         for eval_id, (request, outcome, worker) in sorted(held.items()):
             assert outcome.error is not None
             code = outcome.error.code
-            if goes_on and code in OF_THE_SWEEP | OF_THE_TESTS and code not in works_again:
-                works_again[code] = self._works(code, request.slot, anew=True)
+            if code in OF_THE_SWEEP | OF_THE_TESTS:
+                if not self.assigner.works_here and through:  # it was only the first to be through
+                    self._record(request, outcome, worker)
+                    continue
+                if goes_on and code not in works_again:
+                    works_again[code] = self._works(code, request.slot, anew=True)
             passed = works_again.get(code, False)
             last = self.store.manifest.evaluations[eval_id].pauses + 1 >= MOST_PAUSES
             if (through and code in UNCLEAR) or (last and (through or passed)):
