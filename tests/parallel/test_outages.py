@@ -541,3 +541,22 @@ def test_elsewhere_those_that_got_through_tell_whose_failure_the_first_one_was(
     assert [(e.status, e.pauses) for e in found.values()] == [
         ("failed", 0), ("completed", 0), ("completed", 0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("look", [2, 3], ids=["first", "second"])
+def test_a_death_in_a_look_at_the_root_leaves_nothing_of_it(
+    toy: ToyRepository, tmp_path: Path, look: int
+):
+    dies = f'case $kind$number in look{look}) kill -9 "$COORDINATOR" ;; esac\n'
+    blip = f"{dies}case $kind$number in sweep1 | look2) exit 4 ;; esac\n"
+    count = COUNT.format(log=tmp_path / "log")
+    toy.write("sweep.sh", count + blip + (toy.path / "sweep.sh").read_text())
+    toy.commit()
+    script = (
+        "import os, sys; os.environ['COORDINATOR'] = str(os.getpid())\n"
+        "from treewright.cli.main import main\nmain()"
+    )
+    assert Search(toy, *THREE, script=script).end() == -signal.SIGKILL
+    run_search(toy, *THREE)
+    assert [e["status"] for e in evaluations(toy).values()] == ["completed"] * 3
+    assert validate(toy.run_dir("run"), toy.path) == []

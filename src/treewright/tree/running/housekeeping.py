@@ -60,6 +60,7 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
         if e.status in ("completed", "failed")
         and (e.decision is None or (_kept_then(manifest, e) and not _promoted(e)))
     ]
+    untrusted.remove_tree(run_dir / layout.sweep_directory(layout.PREFLIGHT))
     if not manifest.dry_run:
         trees.repair({node.node_id: node.commit for node in manifest.nodes.values()}, needed)
     if not retention.failed_artifacts:
