@@ -560,3 +560,41 @@ def test_a_death_in_a_look_at_the_root_leaves_nothing_of_it(
     run_search(toy, *THREE)
     assert [e["status"] for e in evaluations(toy).values()] == ["completed"] * 3
     assert validate(toy.run_dir("run"), toy.path) == []
+
+
+class InterruptedThen(Shuffled):
+    """One fails by its sweep; somebody presses Ctrl-C when the next one is through."""
+
+    def __init__(self, work, cancel: threading.Event) -> None:
+        super().__init__(work, seed=0, capacity=1, faults=0.0)
+        self._cancel = cancel
+        self._given = 0
+
+    def next_done(self, timeout: float | None = None) -> Done | None:
+        if not self._waiting:
+            return None
+        self._given += 1
+        request = self._waiting.pop(0)
+        if self._given == 1:
+            return Done(request, EvalOutcome(error=EvalError("sweep_failed", "exited with code 4")))
+        done = Done(request, self._work(request))
+        self._cancel.set()
+        return done
+
+
+def test_who_presses_ctrl_c_has_not_seen_an_outage(toy: ToyRepository):
+    """Each counted as a pause of the run, and after the third the candidate had failed."""
+    broken = "case $TREEWRIGHT_RESULTS_CSV in */preflight/*) exit 4 ;; esac\n"
+    toy.write("sweep.sh", broken + (toy.path / "sweep.sh").read_text())
+    toy.commit()
+    shape = dataclasses.replace(TWO_IDEAS, ideas_per_node=MOST_PAUSES + 1)
+    request = RunRequest(toy.path, "run", shape=shape, preflight=False, failure_rules=POLICY)
+    for _ in range(MOST_PAUSES):
+        with open_run(request, lambda _: None) as coordinator:
+            cancel = coordinator.cancel
+            coordinator.make_executor = lambda work, cancel=cancel: InterruptedThen(work, cancel)
+            with pytest.raises(KeyboardInterrupt):
+                coordinator.finish()
+    found = store.load(toy.run_dir("run")).evaluations
+    states = [(e.status, e.pauses, e.attempt) for e in found.values()]
+    assert states == [("pending", 0, MOST_PAUSES), *[("completed", 0, 1)] * MOST_PAUSES]

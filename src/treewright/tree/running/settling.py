@@ -204,7 +204,13 @@ class Settling:
                     works_again[code] = self._works(code, request.slot, anew=True)
             passed = works_again.get(code, False)
             last = self.store.manifest.evaluations[eval_id].pauses + 1 >= MOST_PAUSES
-            if (through and code in UNCLEAR) or (last and (through or passed)):
+            if through and code in UNCLEAR:
+                self._record(request, outcome, worker)
+                continue
+            if self.cancel.is_set():  # nobody was asked a second time, and no outage stopped it
+                self._requeue(request, code, outcome)
+                continue
+            if last and (through or passed):
                 self._record(request, outcome, worker)
                 continue
             self._requeue(request, code, outcome, paused=True)
