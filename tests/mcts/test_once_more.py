@@ -210,6 +210,22 @@ def test_a_verdict_that_claims_another_end_is_noticed(prove: Proving, tmp_path: 
         assert replay_offline(directory, build_source(ONE)).difference, wrong
 
 
+def test_a_search_once_more_for_another_goal_is_noticed(prove: Proving, tmp_path: Path) -> None:
+    """What it found is said to prove the goal; offline nobody else would see that it does not."""
+    _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), ONE)
+    trace = directory / "trace.jsonl"
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    (opened,) = [line for line in lines if line["type"] == "again"]
+    (view,) = opened["root"]["goals"]
+    edits = [(opened, "statement", "True"), (view, "target", "True"), (opened["root"], "key", "x")]
+    for place, name, value in [*edits, (opened, "without", [])]:
+        kept, place[name] = place[name], value
+        trace.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        said = replay_offline(directory, build_source(ONE)).difference
+        assert said.startswith("goal 0, once more: "), name
+        place[name] = kept
+
+
 @pytest.mark.parametrize(
     ("script", "named"),
     [

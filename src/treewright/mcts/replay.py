@@ -20,7 +20,7 @@ from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.once_more import again_opened, again_recording
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
-from treewright.mcts.records import Iteration, TraceLine
+from treewright.mcts.records import GoalOpened, Iteration, TraceLine
 from treewright.mcts.refutation import negation_recording
 from treewright.mcts.run import read_result, verdicts
 from treewright.mcts.runners import make_expander, make_runner
@@ -167,10 +167,11 @@ class _Replay:
     def searches(self, environment: _Environments) -> None:
         reached = verdicts(self.lines)
         for goal in self.goals:
-            proof = self._search(goal, Recording(goal, self.lines), environment, False)
+            first = Recording(goal, self.lines)
+            proof = self._search(goal, first, environment, False)
             recording = negation_recording(goal, self.lines)
             negation = self._search(goal, recording, environment, True)
-            again = self._search_again(goal, environment)
+            again = self._search_again(goal, first.opened, environment)
             if goal not in reached:
                 continue
             evidence = Evidence(self.run, proof, negation, again)
@@ -184,10 +185,16 @@ class _Replay:
         if result is not None and (problem := stale(result, verdicts(self.lines))):
             raise _Differs(problem)
 
-    def _search_again(self, goal: int, environment: _Environments) -> Searched | None:
+    def _search_again(
+        self, goal: int, first: GoalOpened | None, environment: _Environments
+    ) -> Searched | None:
         opened = again_opened(goal, self.lines)
         if opened is None:
             return None
+        if first is None or (opened.statement, opened.root) != (first.statement, first.root):
+            raise _Differs(f"goal {goal}, once more: it is another one than was searched first")
+        if not opened.without:
+            raise _Differs(f"goal {goal}, once more: there is nothing that it was searched without")
         recording = again_recording(goal, self.lines)
         return self._search(goal, recording, environment, False, opened.without)
 
