@@ -338,6 +338,26 @@ process.run("sleep 600", cwd=place, log_path=place / "log", owner={tmp_path.name
         until(lambda: not list(parent.glob(left)), seconds=30, what="its cgroup is gone as well")
 
 
+@pytest.mark.skipif(containment.writable_parent() is None, reason="the kernel lends no cgroup")
+@pytest.mark.parametrize("where", ["_remove", "Container"], ids=["at its end", "at its start"])
+def test_a_death_beside_a_command_leaves_no_cgroup(tmp_path: Path, where: str) -> None:
+    script = f"""
+import os, pathlib, signal
+from treewright.kernel import containment, process
+def die(*given):
+    os.kill(os.getpid(), signal.SIGKILL)
+containment.{where} = die
+place = pathlib.Path({str(tmp_path)!r})
+process.run("true", cwd=place, log_path=place / "log")
+"""
+    child = subprocess.Popen([sys.executable, "-c", script])
+    assert child.wait(timeout=120) == -signal.SIGKILL
+    parent = containment.writable_parent()
+    assert parent is not None
+    left = f"treewright-{child.pid}-*"
+    until(lambda: not list(parent.glob(left)), seconds=30, what="the watchdog removes it")
+
+
 def test_a_process_is_found_while_it_becomes_its_program(
     owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,17 +65,21 @@ class Container:
         return self.cgroup is not None and (self.cgroup / "memory.max").exists()
 
 
-@contextlib.contextmanager
-def contain(limits: Limits) -> Iterator[Container]:
-    """A container for one command; nothing in it survives the block."""
+def planned() -> Path | None:
+    """A cgroup for one command, which is not there yet; None where the kernel lends none."""
     parent = writable_parent()
-    if parent is None:
-        yield Container(None, limits)
-        return
-    cgroup = parent / f"treewright-{os.getpid()}-{secrets.token_hex(6)}"
+    return parent and parent / f"treewright-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+@contextlib.contextmanager
+def contain(limits: Limits, cgroup: Path | None) -> Iterator[Container]:
+    """A container for one command, in a cgroup as planned; nothing in it survives the block."""
     try:
-        cgroup.mkdir()
+        if cgroup is not None:
+            cgroup.mkdir()
     except OSError:
+        cgroup = None
+    if cgroup is None:
         yield Container(None, limits)
         return
     container = Container(cgroup, limits)

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from treewright.kernel import proctree, untrusted
 from treewright.kernel.capped_log import CappedLog
-from treewright.kernel.containment import NO_LIMITS, Container, Limits, contain
+from treewright.kernel.containment import NO_LIMITS, Container, Limits, contain, planned
 from treewright.kernel.deadline import check
 from treewright.kernel.watchdog import watchdog
 
@@ -98,8 +98,9 @@ def run(
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         if not _can_start(argv[0], cwd, environment):
             return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
-        container = stack.enter_context(contain(limits))
-        stack.enter_context(watchdog.expecting(marker, container.cgroup))
+        cgroup = planned()
+        stack.enter_context(watchdog.expecting(marker, cgroup))
+        container = stack.enter_context(contain(limits, cgroup))
         try:
             child = subprocess.Popen(
                 container.wrap([*around, *argv]),

@@ -241,9 +241,12 @@ def _end_left(group: int | None, marker: str, cgroup: str) -> None:
         with contextlib.suppress(OSError):
             (Path(cgroup) / "cgroup.kill").write_text("1")
     kill(group, marker)
-    if cgroup:
-        with contextlib.suppress(OSError):
+    deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
+    while cgroup and Path(cgroup).is_dir() and time.monotonic() < deadline:
+        try:
             Path(cgroup).rmdir()
+        except OSError:  # the killed are still in it
+            time.sleep(_POLL_SECONDS)
 
 
 if __name__ == "__main__":
