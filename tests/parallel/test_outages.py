@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import os
 import shutil
 import signal
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +23,11 @@ from tests.parallel.harness import Shuffled, search
 from tests.parallel.test_failures import ONE_DEPTH, Failing
 from tests.toy import CONFIG, ToyRepository, idea
 from tests.tree.test_cheats import new_file
+from treewright.kernel import process
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
@@ -598,3 +601,20 @@ def test_who_presses_ctrl_c_has_not_seen_an_outage(toy: ToyRepository):
     found = store.load(toy.run_dir("run")).evaluations
     states = [(e.status, e.pauses, e.attempt) for e in found.values()]
     assert states == [("pending", 0, MOST_PAUSES), *[("completed", 0, 1)] * MOST_PAUSES]
+
+
+def test_a_machine_without_a_process_for_the_look_pauses_the_run(
+    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
+):
+    """A candidate's code may have taken them all."""
+    started = process.run
+
+    def run(command: str, *, log_path: Path, **given: Any) -> process.ProcessResult:
+        if log_path.parent.name == layout.PREFLIGHT:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return started(command, log_path=log_path, **given)
+
+    hostile(toy, "true")
+    monkeypatch.setattr(process, "run", run)
+    with pytest.raises(Paused, match="1 evaluation could not be made"):
+        search(toy.path, "run", TWO_IDEAS)
