@@ -6,8 +6,11 @@ import io
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from treewright.cli.output import Visible
 from treewright.kernel.rendering.terminal import visible
@@ -54,6 +57,17 @@ def test_commands_print_nothing_raw(
     refused = treewright("tickets", "show", "\x1b[2J", "--ledger", "l.db")
     assert refused.returncode == 2
     assert not STEERING.search(refused.stderr)
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2> /dev/full"])
+def test_nothing_ends_because_nobody_can_read_stderr(stderr: str) -> None:
+    script = (
+        "import sys; from treewright.cli import output; output.outlive_the_reader(); "
+        "sys.stderr.isatty(); output.echo('for people', err=True); output.echo('for programs')"
+    )
+    command = f'exec "{sys.executable}" -c "{script}" {stderr}'
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "for programs\n")
 
 
 def test_no_command_prints_past_the_one_function() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests import program
 from tests.decisions import decisions, repeated_evaluations
 from tests.faults.running import (
     RUN,
@@ -16,6 +20,7 @@ from tests.faults.running import (
     Gate,
     Search,
     add_gate,
+    arguments,
     copy_of,
     fingerprint,
     finish,
@@ -111,7 +116,7 @@ def test_a_stalled_owner_that_wakes_while_its_successor_works(
     assert repeated_evaluations(gated.run_dir(RUN)) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_stops_in_order_and_the_run_can_be_continued(
     gated: ToyRepository, tmp_path: Path, expected, number: signal.Signals
 ) -> None:
@@ -126,6 +131,65 @@ def test_one_signal_stops_in_order_and_the_run_can_be_continued(
     finish(gated)
     assert decisions(gated.run_dir(RUN)) == expected
     assert repeated_evaluations(gated.run_dir(RUN)) == []
+
+
+def test_a_terminal_that_is_closed_again_and_again_is_not_the_candidates_failure(
+    gated: ToyRepository, tmp_path: Path, expected
+) -> None:
+    """A shell and the system may both say so; neither is a person who asks twice."""
+    for name in ("first", "second"):
+        gate = Gate(tmp_path / name)
+        closed = Search(gated, *SHAPE, env=gate.environment)
+        gate.wait()
+        closed.signal(signal.SIGHUP)
+        closed.signal(signal.SIGHUP)
+        assert closed.end() == 130, closed.err
+    finish(gated)
+    assert decisions(gated.run_dir(RUN)) == expected
+
+
+def test_what_was_started_with_nohup_goes_on(
+    gated: ToyRepository, tmp_path: Path, expected
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    env = gate.environment
+    script = f"trap '' HUP; exec {sys.executable} -m treewright \"$@\""
+    command = ["sh", "-c", script, "sh", *arguments(gated, *SHAPE, "--until-done")]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as left:
+        gate.wait()
+        left.send_signal(signal.SIGHUP)
+        gate.open()
+        assert left.communicate(timeout=200)[1].count(b"stopping") == 0
+    assert left.returncode == 0
+    assert decisions(gated.run_dir(RUN)) == expected
+
+
+@pytest.mark.parametrize("kind", ["pipe", "terminal"])
+def test_a_search_does_not_end_with_those_who_watched_it(
+    gated: ToyRepository, tmp_path: Path, expected, kind: str
+) -> None:
+    """`| tee` that was killed, a terminal that is gone: nobody reads stderr, and nobody has to."""
+    gate = Gate(tmp_path / "gate")
+    ours, theirs = os.openpty() if kind == "terminal" else os.pipe()
+    flags = arguments(gated, *SHAPE, "--until-done")
+    searching = program.start(
+        flags, env=gate.environment, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    os.set_blocking(ours, False)
+
+    def watched() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            os.read(ours, 1 << 16)
+        return (gate.path / "swept").exists()
+
+    until(watched, what="a sweep at the gate")
+    os.close(ours)
+    gate.open()
+    out, _ = searching.communicate(timeout=200)
+    assert searching.returncode == 0
+    assert json.loads(out)["stop_reason"] == "max_depth_reached"
+    assert decisions(gated.run_dir(RUN)) == expected
 
 
 def test_two_signals_stop_at_once(gated: ToyRepository, tmp_path: Path, expected) -> None:

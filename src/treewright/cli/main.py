@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import treewright
-from treewright.cli.output import echo
+from treewright.cli.output import echo, outlive_the_reader
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def _one_line(error: click.ClickException) -> str:
 
 def main() -> None:
     """Entry point of the console script. Exit codes are documented in docs/cli.md."""
+    outlive_the_reader()
     try:
         sys.exit(cli.main(prog_name="treewright", standalone_mode=False))
     except click.exceptions.Exit as stop:

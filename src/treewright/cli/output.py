@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from treewright.kernel.rendering.terminal import visible
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -29,3 +36,31 @@ class Visible:
         # A line of CSV ends in CR and LF; elsewhere a CR would overwrite the line.
         line, end, rest = text.rpartition("\r\n")
         return self._stream.write(visible(line) + end + visible(rest))
+
+
+class _Unread(io.FileIO):
+    """A file descriptor that people read, or not: what cannot be written is left out."""
+
+    def write(self, b: Buffer, /) -> int:
+        try:
+            return super().write(b)
+        except OSError:
+            return memoryview(b).nbytes
+
+
+def outlive_the_reader() -> None:
+    """From now on nothing ends because stderr is gone: a terminal that was closed, a `tee` that
+    was killed, a log on a full disk. Stdout, which programs read, is as it was."""
+    if sys.stderr is None:  # closed from the beginning: `2>&-`
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+        return
+    try:
+        number = sys.stderr.fileno()
+    except (OSError, ValueError):  # somebody's own stream, in this process
+        return
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Unread(number, "w", closefd=False)),
+        encoding=sys.stderr.encoding,
+        errors=sys.stderr.errors,
+        line_buffering=True,
+    )

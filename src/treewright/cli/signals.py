@@ -1,4 +1,8 @@
-"""Ctrl-C once: end in order, everything resumable. Twice: end now, still resumable."""
+"""Ctrl-C once: end in order, everything resumable. Twice: end now, still resumable.
+
+A terminal that is closed ends it in order too, however often that is said (a shell and the system
+both do): nobody asks for haste, and what is under way must not look as if it had killed the search.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,23 @@ from treewright.kernel import process
 
 @contextlib.contextmanager
 def cancel_on_signals() -> Iterator[threading.Event]:
-    """Yields an event that the first SIGINT or SIGTERM sets; the second one interrupts."""
+    """Yields an event that the first SIGINT, SIGTERM or SIGHUP sets; a second one of the former
+    two interrupts. A SIGHUP that is ignored (`nohup`) stays so."""
     cancel = threading.Event()
 
-    def handle(_number: int, _frame: object) -> None:
+    def handle(number: int, _frame: object) -> None:
         if cancel.is_set():
+            if number == signal.SIGHUP:
+                return
             process.no_grace.set()
             raise KeyboardInterrupt
         cancel.set()
         echo("stopping; once more to stop at once", err=True)
 
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield cancel
     finally:

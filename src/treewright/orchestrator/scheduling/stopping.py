@@ -10,28 +10,32 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ASKED = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def stopping_on_signals(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """SIGINT and SIGTERM stop in order, a second one ends the process; yields whether one came."""
+    """SIGINT and SIGTERM stop in order, a second one ends the process; so does a terminal that is
+    closed (SIGHUP, unless it is ignored), however often. Yields whether one came."""
     loop = asyncio.get_running_loop()
     came: list[bool] = []
+    heard = [*_ASKED]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heard.append(signal.SIGHUP)
 
     def handle() -> None:
         came.append(True)
         stop()
-        for number in _SIGNALS:
+        for number in _ASKED:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
 
-    for number in _SIGNALS:
+    for number in heard:
         loop.add_signal_handler(number, handle)
     try:
         yield lambda: bool(came)
     finally:
-        for number in _SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)
 
 
