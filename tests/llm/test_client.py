@@ -56,6 +56,20 @@ def test_passing_errors_are_retried(status: int):
     assert answer.usage == Usage(100, 10, 0.0, 110), "no price is known"
 
 
+def test_an_endpoint_that_stays_away_is_told_once(caplog, monkeypatch):
+    """Who gave a wrong address would otherwise see nothing for the ten minutes of a time limit."""
+    monkeypatch.setattr("treewright.llm.client._FIRST_DELAY_SECONDS", 0.001)
+    away = [Step(503, {"error": {"message": "busy"}})] * 5
+    with stand_in(*away, Step(body=completion("hi"))) as it:
+        assert client(it.url).ask(HELLO).attempts == 6
+        (said,) = [record.getMessage() for record in caplog.records if record.name == "treewright"]
+    assert "answered 503: busy; trying again for up to " in said
+    caplog.clear()
+    with stand_in(*away) as it, pytest.raises(ChatError):
+        client(it.url).ask(Request(HELLO.messages, tries=4))
+    assert not caplog.records, "who asks only a few times says so himself"
+
+
 def test_a_dropped_connection_is_retried():
     with stand_in(Step(drop=True), Step(body=completion("hi"))) as it:
         assert client(it.url).ask(HELLO).attempts == 2

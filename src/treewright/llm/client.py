@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import random
 import time
@@ -28,6 +29,9 @@ from treewright.llm.wire import Answer, Request
 
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
+_SAID_AFTER_TRIES = 3
+_log = logging.getLogger("treewright")
+
 Waiting = Callable[[], AbstractContextManager[Any]]
 """Surrounds the time in which a question only waits for its turn."""
 
@@ -115,6 +119,9 @@ class ChatClient:
                 out_of_tries = request.tries is not None and attempt >= request.tries
                 if out_of_tries or time.monotonic() + delay >= deadline:
                     raise passing.error from None
+                if request.tries is None and attempt == _SAID_AFTER_TRIES:
+                    left = deadline - time.monotonic()
+                    _log.warning("%s; trying again for up to %.0f s", last.message, left)
             try:
                 await http_client.within(asyncio.sleep(delay), math.inf, unwanted)
             except http_client.Cancelled:
