@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,17 @@ def test_reading_modes_refuse_flags_that_mean_nothing_there(toy, mode: str, flag
 def test_not_a_repository(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith(f"2: {tmp_path} is not inside a git repository")
     assert refused(tmp_path / "none").startswith("2: ")
+
+
+def test_somebody_elses_repository_is_not_called_none(toy: ToyRepository, monkeypatch) -> None:
+    """Git does not open it, as in a container where the checkout is mounted."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    said = refused(toy)
+    assert said.startswith(f"2: {toy.path} belongs to another user, and git does not open it")
+    assert f"git config --global --add safe.directory {shlex.quote(str(toy.path))}" in said
+    monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
+    inside = refused(toy.path / ".git")
+    assert inside.startswith(f"2: git finds no working tree at {toy.path / '.git'}: this operation")
 
 
 def test_a_repository_without_commit(tmp_path: Path) -> None:

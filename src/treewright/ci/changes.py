@@ -13,7 +13,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.workspace.discovery import find_root
-from treewright.tree.repository.git import git, try_git
+from treewright.tree.repository.git import git, top_of, try_git
 
 _LAKE = ".lake"
 
@@ -55,10 +55,7 @@ def changed_since(directory: Path, base: str) -> Change:
     """
     if not directory.is_dir():
         raise UsageError(f"there is no directory {directory}")
-    found = try_git(directory, "rev-parse", "--show-toplevel", look_above=True)
-    if found.returncode != 0:
-        raise UsageError(f"{directory} is not inside a git repository")
-    repository, here = Path(found.stdout.rstrip("\n")).resolve(), directory.resolve()
+    repository, here = top_of(directory).resolve(), directory.resolve()
     commit = _commit(repository, base)
     common = try_git(repository, "merge-base", commit, "HEAD")
     start = common.stdout.strip() if common.returncode == 0 else commit

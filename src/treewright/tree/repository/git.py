@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -204,10 +205,24 @@ def find_repository(path: Path) -> Path:
         # GIT_CEILING_DIRECTORIES, which keeps git inside a candidate, cannot name it.
         raise UsageError(f"{path.resolve()} has a {os.pathsep!r} in its path; rename a directory")
     _require_text(path.resolve())
+    return top_of(path, "; give one with --repo")
+
+
+def top_of(path: Path, hint: str = "") -> Path:
+    """What git says is the root around `path`; `hint` is what to do where there is none."""
     done = try_git(path, "rev-parse", "--show-toplevel", look_above=True)
-    if done.returncode != 0:
-        raise UsageError(f"{path} is not inside a git repository; give one with --repo")
-    return Path(done.stdout.rstrip("\n"))
+    if done.returncode == 0:
+        return Path(done.stdout.rstrip("\n"))
+    said = done.stderr.partition("\n")[0].removeprefix("fatal: ")
+    if "dubious ownership" in said:
+        where = said.partition("'")[2].rpartition("'")[0] or path.resolve()
+        raise UsageError(
+            f"{where} belongs to another user, and git does not open it; if you trust it: "
+            f"git config --global --add safe.directory {shlex.quote(str(where))}"
+        )
+    if said and "not a git repository" not in said:
+        raise UsageError(f"git finds no working tree at {path}: {said}{hint}")
+    raise UsageError(f"{path} is not inside a git repository{hint}")
 
 
 def _require_text(path: Path) -> None:
