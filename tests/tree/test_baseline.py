@@ -27,11 +27,28 @@ def without_baseline(toy: ToyRepository) -> None:
 def test_a_baseline_of_older_code_is_called_stale_in_log_and_report(toy, treewright) -> None:
     toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
     toy.commit("better code, old baseline")
-    done = search(toy, treewright)
+    done = search(toy, treewright, "--no-preflight")
     assert done.returncode == 0, done.stderr
     assert "params.txt changed since" in done.stderr
     assert "params.txt" in manifest(toy)["baseline_doubt"]
     assert "Stale baseline" in (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
+
+
+def test_a_stale_baseline_that_the_root_contradicts_is_refused(toy, treewright) -> None:
+    """Every candidate would be better or worse by what the code has changed since."""
+    toy.write("helper.py", "")
+    toy.commit("code that changes no number")
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    assert "helper.py changed since" in done.stderr
+    toy.write("params.txt", PARAMS.replace("A 1.0", "A 4.0"))
+    toy.commit("better code, old baseline")
+    done = treewright(*SEARCH[:2], "other", "--repo", str(toy.path))
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert "is not the root's: loss of config 0 is 16.5 there and 13.5 in a sweep" in line
+    assert line.endswith("run with --make-baseline to measure it again")
+    assert not toy.run_dir("other").exists()
 
 
 def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:

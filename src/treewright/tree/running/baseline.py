@@ -85,7 +85,7 @@ class RootBaseline:
         elif swept:
             self._try_tests(trees, root_commit, owner, cancel)
         elif not self.dry_run and self.preflight:
-            self._try_sweep(root_commit, data, owner, cancel, is_stale=stale is not None)
+            self._try_sweep(root_commit, data, owner, cancel, stale)
         kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if stale is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", stale)
@@ -113,10 +113,10 @@ class RootBaseline:
         baseline: bytes,
         owner: str,
         cancel: threading.Event | None,
-        *,
-        is_stale: bool,
+        stale: str | None,
     ) -> None:
-        """A sweep that does not work would fail every candidate; better to say it before."""
+        """A sweep that does not work would fail every candidate; better to say it before. So
+        would a baseline that is another commit's judge every one wrongly."""
         recorded = objectives.read(baseline, self.config.metrics)
         first = min(recorded.sound_ids)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
@@ -124,7 +124,13 @@ class RootBaseline:
         found = preflight.check(root_commit, first, with_tests=True)
         metric = self.config.primary
         before, now = recorded.values[metric.name][first], found.values[metric.name][first]
-        if metric.repeats is None and not is_stale and abs(now - before) > _SAME * abs(before):
+        if metric.repeats is None and abs(now - before) > _SAME * abs(before):
+            if stale is not None:
+                raise UsageError(
+                    f"{stale}; it is not the root's: {metric.name} of config {first} is "
+                    f"{before:.6g} there and {now:.6g} in a sweep of the root commit; run with "
+                    "--make-baseline to measure it again"
+                )
             _log.warning(
                 "%s of config %d was %.6g in %s and is %.6g now, of the same code: such a "
                 "difference can pass for a gain; set repeats = 3 for it if it depends on what "
