@@ -109,6 +109,19 @@ def test_a_variable_that_somebody_named_has_to_be_set(monkeypatch: pytest.Monkey
             keys.key_for(endpoint)
 
 
+@pytest.mark.parametrize("key", ["sk-live-1234", "gsk_1234abcd", "https://h/secret", "a b"])
+def test_a_key_in_the_place_of_its_variables_name_is_not_told(key: str) -> None:
+    with pytest.raises(ChatError, match="is not the name of one") as caught:
+        keys.key_for(at("https://other/v1", key))
+    assert key not in str(caught.value)
+    assert caught.value.code == "llm_no_key"
+
+
+def test_a_variable_may_have_any_name_if_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("my.key", "value")
+    assert keys.key_for(at("https://other/v1", "my.key")) == "value"
+
+
 def test_two_servers_get_each_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
     hello = Request([Message("user", "hi")])
     with stand_in(Step(body=completion("1"))) as one, stand_in(Step(body=completion("2"))) as two:

@@ -51,6 +51,18 @@ def test_a_stale_baseline_that_the_root_contradicts_is_refused(toy, treewright) 
     assert not toy.run_dir("other").exists()
 
 
+def test_a_baseline_may_lie_outside_of_the_repository(toy, treewright, tmp_path) -> None:
+    """Shared by several checkouts. Git was asked for its commit, and answered in its own words."""
+    (toy.path / "baseline.csv").rename(tmp_path / "shared.csv")
+    config = (toy.path / "treewright.toml").read_text()
+    toy.write("treewright.toml", config.replace('"baseline.csv"', f'"{tmp_path}/shared.csv"'))
+    toy.commit("a baseline elsewhere")
+    (tmp_path / "shared.csv").touch()
+    done = search(toy, treewright)
+    assert done.returncode == 0, done.stderr
+    assert "changed since" not in done.stderr
+
+
 def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
     """As where times were measured in another hour; not where they are measured in turns."""
     path = toy.path / "baseline.csv"

@@ -26,6 +26,7 @@ _POLICY = (
 def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
     from treewright.llm.endpoint import require_no_password
+    from treewright.llm.keys import not_set
     from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
 
     mode = flags.get("mode", "centralized")
@@ -38,7 +39,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     if key_env is not None and "llm_url" not in flags:
         raise UsageError("--llm-key-env is for --llm-url")
     if key_env is not None and not os.environ.get(key_env, "").strip():
-        raise UsageError(f"{key_env} is not set; it was to hold the key for --llm-url")
+        raise UsageError(f"--llm-url needs a key: {not_set(key_env)}")
     endpoint = None
     if "llm_url" in flags:
         require_no_password(flags["llm_url"])

@@ -23,6 +23,7 @@ KEYS_VARIABLE = "TREEWRIGHT_LLM_KEYS"
 _PUBLIC_ADDRESS = "https://api.openai.com"
 _PUBLIC_VARIABLE = "OPENAI_API_KEY"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_USUAL_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,23 @@ def key_for(endpoint: Endpoint) -> str | None:
             return None
         raise ChatError(
             "llm_no_key",
-            f"{describe(endpoint)} needs a key: the environment variable "
-            f"{variable.name} is not set",
+            f"{describe(endpoint)} needs a key: {not_set(variable.name)}",
         )
     if not (key.isascii() and key.isprintable()):
         # Checked here, because the libraries below would quote the key in their complaint.
         raise ChatError("llm_no_key", f"the key in {variable.name} has characters that no key has")
     return key
+
+
+def not_set(name: str) -> str:
+    """What is wrong with a variable that holds nothing. A name that does not look like one is not
+    quoted: somebody may have put the key itself there."""
+    if _USUAL_NAME.fullmatch(name):
+        return f"the environment variable {name} is not set"
+    return (
+        "what was given as the name of the environment variable with it is not the name of one "
+        "(it is not shown, in case that it is the key itself)"
+    )
 
 
 def name_for(endpoint: Endpoint) -> str | None:

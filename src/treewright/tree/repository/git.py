@@ -268,5 +268,6 @@ def require_clean(repo: Path, but_for: str = "") -> None:
     if changes:
         raise UsageError(
             f"Root working tree must be clean to start a run (first change: {changes[0]}). "
-            "Commit or stash local changes, then retry."
+            "Commit or stash local changes, then retry; what is no part of the code can be ignored "
+            "or lie elsewhere."
         )

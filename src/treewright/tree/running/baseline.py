@@ -202,12 +202,13 @@ class RootBaseline:
 
 
 def stale_because(repo: Path, root: Root, config: Config, config_path: Path) -> str | None:
-    """Why a committed baseline may not be the root's: code has changed since.
+    """Why a baseline may not be the root's: code has changed since.
 
     Prose, idea directories, the configuration and the baseline itself do not count.
     """
+    inside = (repo / config.baseline_csv).resolve().is_relative_to(repo.resolve())
     asked = ("rev-list", "--max-count=1", root.commit, "--", config.baseline_csv)
-    measured_at = git(repo, *asked).strip()
+    measured_at = git(repo, *asked).strip() if inside else ""
     if not measured_at:
         return _older_than(root, repo, config)
     if measured_at == root.commit:

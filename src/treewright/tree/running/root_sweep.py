@@ -63,5 +63,8 @@ class RootSweep:
                 f"the baseline sweep wrote results that cannot be read: {problem}"
             ) from None
         if data is None:
-            raise TreewrightError("the baseline sweep wrote no results to TREEWRIGHT_RESULTS_CSV")
+            raise TreewrightError(
+                "the baseline sweep wrote no results: it has to write one CSV row per config to "
+                "the path in TREEWRIGHT_RESULTS_CSV (docs/sweep-contract.md)"
+            )
         return data
