@@ -30,7 +30,7 @@ from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import EvalOutcome, Evaluation, Manifest, Node, Unset
-from treewright.tree.records.steering import applied, is_paused
+from treewright.tree.records.steering import Command, applied, is_paused
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.git import GitError, GitKilled
 from treewright.tree.repository.worktrees import Worktrees
@@ -170,7 +170,7 @@ class Coordinator(ABC):
             known = self.manifest.steering
             names = [] if isinstance(known, Unset) else [r.command.command_id for r in known]
             if letter.command.command_id not in names:
-                if letter.command.action in steering.OF_THE_TREE and not self._may_change_tree():
+                if not self._may_apply(letter.command):
                     continue
                 event = steering.apply(self.manifest, letter, self._expander)
                 self.store.record(event)
@@ -178,8 +178,9 @@ class Coordinator(ABC):
                     self._changed(event)
             self._inbox.remove(letter)
 
-    def _may_change_tree(self) -> bool:
-        return not extending.in_round(self.manifest)
+    def _may_apply(self, command: Command) -> bool:
+        """Whether this is the place for it."""
+        return command.action not in steering.OF_THE_TREE or not extending.in_round(self.manifest)
 
     def _changed(self, event: ev.Steered) -> None:
         """What is in memory follows what was changed. By depth, nothing is."""

@@ -35,12 +35,13 @@ from treewright.tree.records.model import (
     SteadySearch,
     Unset,
 )
-from treewright.tree.records.steering import applied, banned_ideas, injected
+from treewright.tree.records.steering import Command, applied, banned_ideas, injected
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE
 from treewright.tree.running.generating import Generation, depends
 from treewright.tree.running.planning import Planned, Plans
 from treewright.tree.running.requesting import queued
+from treewright.tree.running.steering import AT_ONCE
 
 _RECENT = 32
 QUICK_SECONDS = 0.05
@@ -90,10 +91,13 @@ class SteadyCoordinator(Coordinator):
         self.store.record(ev.Stopped(reason=stop_reason(self.manifest, self._steady)))
         self.store.snapshot()
 
-    def _may_change_tree(self) -> bool:
-        return not self._plans and not self._plans.is_generating
+    def _may_apply(self, command: Command) -> bool:
+        is_planning = self._plans or self._plans.is_generating
+        return command.action in AT_ONCE or not is_planning
 
     def _changed(self, event: ev.Steered) -> None:
+        if event.record.command.action in AT_ONCE:
+            return  # nor must it: a choice may be planned that knows more than what is recorded
         self._standing = rebuild(self.manifest, self._steady)
         self._turns.add(event.record)
 

@@ -1,8 +1,9 @@
 """Applying what somebody wants changed, at a place where nothing is half done.
 
-Each command becomes one event: what it did, or why it could not be done. Pausing, stopping and
-settings take effect wherever the owner looks; what changes the tree itself waits, by depth until
-the depth is decided, without a barrier until no ideas are being generated.
+Each command becomes one event: what it did, or why it could not be done. Pausing and stopping take
+effect wherever the owner looks. By depth, settings do too, and what changes the tree itself waits
+until the depth is decided. Without a barrier all others wait until no ideas are being generated:
+the choice that these are for was made before.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from treewright.tree.running import extending
 from treewright.tree.running.inbox import Letter
 
 OF_THE_TREE = ("inject", "ban", "boost", "reopen")
+AT_ONCE = ("pause", "resume", "stop")
 
 
 _Many = Annotated[int, msgspec.Meta(ge=1, le=10**9)]

@@ -1,0 +1,81 @@
+"""Commands that come while ideas are thought of: the choice that waits for them stays as it is."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toy import ToyRepository
+from tests.tree.steady.running import DRY, steady
+from treewright.tree.ideas.expansion import Expander
+from treewright.tree.records.steering import applied, new_command
+from treewright.tree.running import inbox
+from treewright.tree.running.coordinator import Coordinator
+from treewright.tree.running.inbox import Letter
+from treewright.tree.validation import validate
+
+COMMANDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
+    "a pause": [("pause", {}), ("resume", {})],
+    "a budget": [("budget", {"settings": {"max_total_idea_evals": 15}})],
+    "less budget": [("budget", {"settings": {"max_total_idea_evals": 9}})],
+    "a deeper tree": [("extend", {"settings": {"max_depth": 4}})],
+    "a boost": [("boost", {"node_id": "n0000"})],
+}
+
+
+class Slow:
+    """Ideas that come when whoever waits for them has looked twice for commands, which are there
+    since their source was asked."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, run_dir: Path, what: str, at: int) -> None:
+        self._expand, self._steer = Expander.expand, Coordinator._steer
+        self._run_dir, self._what, self._at = run_dir, what, at
+        self._asked = 0
+        self._looks = -1
+        self._enough = threading.Event()
+        slow = self
+
+        def expand(expander: Expander, *args: Any, **more: Any) -> Any:
+            return slow.expand(expander, *args, **more)
+
+        def steer(coordinator: Coordinator) -> None:
+            slow.steer(coordinator)
+
+        patch.setattr(Expander, "expand", expand)
+        patch.setattr(Coordinator, "_steer", steer)
+
+    def expand(self, expander: Expander, *args: Any, **more: Any) -> Any:
+        self._asked += 1
+        if self._asked == self._at:
+            for action, fields in COMMANDS[self._what]:
+                inbox.submit(self._run_dir, Letter(new_command(action, **fields)))
+            self._looks = 0
+            assert self._enough.wait(60)
+        return self._expand(expander, *args, **more)
+
+    def steer(self, coordinator: Coordinator) -> None:
+        self._steer(coordinator)
+        if self._looks >= 0:
+            self._looks += 1
+            if self._looks == 2:
+                self._enough.set()
+
+
+@pytest.mark.parametrize("order", ["fixed", "live"])
+@pytest.mark.parametrize("at", [2, 3, 4])
+@pytest.mark.parametrize("what", COMMANDS)
+def test_what_is_told_while_ideas_are_thought_of(
+    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, what: str, at: int, order: str
+) -> None:
+    """A pause made the tree anew from what was recorded, without what the choice that waited had
+    known: the search ended with a ValueError."""
+    Slow(monkeypatch, toy.run_dir("run"), what, at)
+    shape = replace(DRY, max_total_idea_evals=12)
+    manifest = steady(toy.path, "run", "best-first", shape, order=order)
+    assert [r.command.action for r in applied(manifest.steering)] == [a for a, _ in COMMANDS[what]]
+    assert len(manifest.evaluations) == manifest.max_total_idea_evals
+    assert validate(toy.run_dir("run"), toy.path) == []
