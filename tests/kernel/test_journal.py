@@ -301,3 +301,29 @@ def test_a_directory_that_is_shut_stops_no_writer(tmp_path: Path) -> None:
     command = bound_by_permissions([sys.executable, "-c", SHUT, str(tmp_path)])
     subprocess.run(command, check=True)
     assert kinds(tmp_path / "events.jsonl") == [("kind", 1)]
+
+
+@pytest.mark.parametrize("what", INSTEAD)
+def test_what_is_replaced_while_it_is_put_back(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was opened again by its name: code that ran beside it could have the journal written to
+    a file of its choice, and the rest was lost."""
+    path, lease = tmp_path / "events.jsonl", Lease.acquire(tmp_path / "lease")
+    (tmp_path / "nowhere").write_text("somebody's\n")
+    writer = Journal(path, lease.epoch, lease.check, lease.is_in_place)
+    writer.append([line("first", 1)])
+    path.unlink()
+    with monkeypatch.context() as only:
+
+        def replaced(_: Path) -> None:
+            path.unlink()
+            INSTEAD[what](path)
+
+        only.setattr("treewright.kernel.atomic.fsync_directory", replaced)
+        writer.append([line("second", 1)])
+    writer.append([line("third", 1)])
+    writer.close()
+    lease.release()
+    assert kinds(path) == [("first", 1), ("second", 1), ("third", 1)]
+    assert (tmp_path / "nowhere").read_text() == "somebody's\n"

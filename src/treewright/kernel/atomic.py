@@ -65,32 +65,39 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> Path:
+def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> tuple[Path, int]:
+    """Its path, and a descriptor for reading and appending."""
     temp = directory / f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    fd = os.open(temp, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, mode)
     try:
         write_all(fd, data)
         os.fsync(fd)
     except BaseException:
+        os.close(fd)
         with contextlib.suppress(OSError):
             temp.unlink()
         raise
-    finally:
-        os.close(fd)
-    return temp
+    return temp, fd
 
 
 def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Durably replaces `path` with `data`."""
+    os.close(write_and_keep_open(path, data, mode))
+
+
+def write_and_keep_open(path: Path, data: bytes, mode: int = 0o644) -> int:
+    """The same for who goes on appending: another could be found by that name a moment later."""
     with storage_errors(path):
-        temp = _write_temporary(path.parent, data, mode)
+        temp, fd = _write_temporary(path.parent, data, mode)
         try:
             temp.rename(path)
+            fsync_directory(path.parent)
         except BaseException:
+            os.close(fd)
             with contextlib.suppress(OSError):
                 temp.unlink()
             raise
-        fsync_directory(path.parent)
+        return fd
 
 
 def write_text(path: Path, text: str) -> None:
@@ -133,7 +140,8 @@ def write_many(directory: Path, files: Mapping[str, bytes]) -> None:
 def create_exclusive(path: Path, data: bytes, mode: int = 0o644) -> bool:
     """Durably creates `path` whole; False if somebody else was first."""
     with storage_errors(path):
-        temp = _write_temporary(path.parent, data, mode)
+        temp, fd = _write_temporary(path.parent, data, mode)
+        os.close(fd)
         try:
             os.link(temp, path)
         except (FileExistsError, FileNotFoundError):  # the winner may have swept our temp file

@@ -32,7 +32,7 @@ from treewright.kernel.atomic import (
     fsync_directory,
     storage_errors,
     write_all,
-    write_bytes,
+    write_and_keep_open,
 )
 from treewright.kernel.errors import StorageError
 
@@ -149,7 +149,7 @@ class Journal:
         self._failed: StorageError | None = None
         with storage_errors(path):
             is_new = not path.exists()
-            self._fd = self._open(os.O_CREAT)
+            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             if is_new:
                 fsync_directory(path.parent)
             self._end = os.fstat(self._fd).st_size
@@ -185,9 +185,6 @@ class Journal:
         self._needs_newline = False
         self._end = os.lseek(self._fd, 0, os.SEEK_CUR)
 
-    def _open(self, flags: int = 0) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_APPEND | flags, 0o644)
-
     def _is_in_place(self) -> bool:
         """Else what is appended goes with this process. A directory that is shut says nothing."""
         try:
@@ -202,9 +199,9 @@ class Journal:
                 "this process stops here"
             )
         with storage_errors(self.path):
-            write_bytes(self.path, os.pread(self._fd, os.fstat(self._fd).st_size, 0))
-            os.close(self._fd)
-            self._fd = self._open()
+            data = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+            left, self._fd = self._fd, write_and_keep_open(self.path, data)
+            os.close(left)
         _log.warning("%s was removed or replaced while it was written; it was put back", self.path)
 
     def close(self) -> None:
