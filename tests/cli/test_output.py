@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -68,6 +69,53 @@ def test_nothing_ends_because_nobody_can_read_stderr(stderr: str) -> None:
     command = f'exec "{sys.executable}" -c "{script}" {stderr}'
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "for programs\n")
+
+
+INTERRUPTED = """
+import signal
+from treewright.cli import output
+from treewright.cli.signals import cancel_on_signals
+output.outlive_the_reader()
+for number in range(200):
+    with cancel_on_signals() as cancel:
+        signal.signal(signal.SIGALRM, signal.getsignal(signal.SIGTERM))
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + number / 10**6)
+        while not cancel.is_set():
+            output.echo("for people", err=True)
+print("in order")
+"""
+
+
+def test_a_signal_inside_of_a_message_is_no_error() -> None:
+    """Its handler says so on the same stream: `reentrant call inside <_io.BufferedWriter>`."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"in order\n"), done.stderr[-1000:]
+    lines = done.stderr.splitlines()
+    assert lines.count(b"stopping; once more to stop at once") >= 1
+
+
+WOULD_WAIT = """
+import os, sys
+from treewright.cli import output
+output.outlive_the_reader()
+os.set_blocking(2, False)
+for _ in range(100):
+    output.echo("for people" * 1000, err=True)
+output.echo("for programs")
+"""
+
+
+def test_what_a_stream_has_no_room_for_is_left_out() -> None:
+    """A terminal that another program has set not to wait."""
+    ours, theirs = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", WOULD_WAIT], stdout=subprocess.PIPE, stderr=theirs, check=False
+        )
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert (done.returncode, done.stdout) == (0, b"for programs\n")
 
 
 def test_no_command_prints_past_the_one_function() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -42,10 +43,12 @@ class _Unread(io.FileIO):
     """A file descriptor that people read, or not: what cannot be written is left out."""
 
     def write(self, b: Buffer, /) -> int:
-        try:
-            return super().write(b)
-        except OSError:
-            return memoryview(b).nbytes
+        left = memoryview(b).cast("B")
+        size = left.nbytes
+        with contextlib.suppress(OSError):
+            while left and (written := super().write(left)):  # none where it would have to wait
+                left = left[written:]
+        return size
 
 
 def outlive_the_reader() -> None:
@@ -58,9 +61,10 @@ def outlive_the_reader() -> None:
         number = sys.stderr.fileno()
     except (OSError, ValueError):  # somebody's own stream, in this process
         return
+    # Without a buffer in between, which raises where a signal handler writes inside of a write.
     sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(_Unread(number, "w", closefd=False)),
+        _Unread(number, "w", closefd=False),
         encoding=sys.stderr.encoding,
         errors=sys.stderr.errors,
-        line_buffering=True,
+        write_through=True,
     )
