@@ -19,6 +19,7 @@ from tests.waiting import HeldClock, gone, said, until
 from treewright.kernel import containment, process, proctree
 from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.errors import LeaseLost
+from treewright.kernel.watchdog import Watchdog
 
 # Ignores SIGTERM, leaves its session and group, and stays.
 STUBBORN = """
@@ -457,3 +458,29 @@ os.kill(os.getpid(), signal.SIGKILL)
             assert not gone(forked)
         finally:
             os.kill(forked, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_who_is_interrupted_while_the_watchdog_is_told_leaves_no_word_there(
+    monkeypatch: pytest.MonkeyPatch, owner: str, when: str
+) -> None:
+    """It ended that group with this process, whoever has its number by then."""
+    told = Watchdog()
+    write = Watchdog._write
+
+    def interrupted(watchdog: Watchdog, lines: str) -> None:
+        monkeypatch.setattr(Watchdog, "_write", write)
+        if when == "after":
+            write(watchdog, lines)
+        raise KeyboardInterrupt
+
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        monkeypatch.setattr(Watchdog, "_write", interrupted)
+        with pytest.raises(KeyboardInterrupt), told.guarding(child.pid, f"{owner}:a"):
+            pass
+        told.close()
+        assert child.poll() is None
+    finally:
+        child.kill()
+        child.wait()

@@ -44,10 +44,11 @@ class Watchdog:
 
     @contextlib.contextmanager
     def _holding(self, name: str, begins: str, ends: str) -> Iterator[None]:
-        self._tell(begins)
-        with self._lock:
-            self._told[name] = begins
         try:
+            # Noted first: one that is started anew meanwhile, and who is interrupted, needs it.
+            with self._lock:
+                self._told[name] = begins
+            self._tell(begins)
             yield
         finally:
             with self._lock:
