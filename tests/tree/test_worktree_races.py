@@ -166,3 +166,27 @@ def test_a_record_that_is_always_gone_is_said(toy: ToyRepository, tmp_path, monk
     put_first(tmp_path / "bin", script, monkeypatch)
     with pytest.raises(GitError, match="Invalid path"):
         Worktrees(toy.path, tmp_path / "run", "run").add_node("n0000", commit)
+
+
+HALF_MADE = """#!/bin/sh
+echo >> {here}/said
+if test "$(wc -l < {here}/said)" -gt 5; then
+    echo ../.. > "{record}/commondir"
+fi
+exec {git} "$@"
+"""
+
+
+def test_a_worktree_that_the_user_makes_meanwhile_fails_nothing(
+    toy: ToyRepository, tmp_path, monkeypatch
+) -> None:
+    """Git makes the files of a record one after the other, and writes to each when it is there."""
+    commit = toy.git("rev-parse", "HEAD").strip()
+    toy.git("worktree", "add", "--detach", str(tmp_path / "theirs"))
+    record = toy.path / ".git" / "worktrees" / "theirs"
+    (record / "commondir").write_text("")
+    script = HALF_MADE.format(here=tmp_path, record=record, git=shutil.which("git"))
+    put_first(tmp_path / "bin", script, monkeypatch)
+    trees = Worktrees(toy.path, tmp_path / "run", "run")
+    trees.add_node("n0000", commit)
+    assert (trees.node_path("n0000") / "params.txt").exists()

@@ -38,7 +38,11 @@ _SETTINGS = (
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
 _ENDING = (signal.SIGKILL, signal.SIGTERM)
 _NO_COMMIT = "{} has no commit yet; commit the code to be improved first"
-_RECORD_GONE = re.compile(r"^fatal: Invalid path '.*/worktrees/.*': No such file", re.MULTILINE)
+_RECORD_GONE = re.compile(
+    r"^fatal: (?:Invalid path '.*/worktrees/.*': No such file"
+    r"|failed to read '?.*/worktrees/.*/(?:commondir|locked)'?: )",
+    re.MULTILINE,
+)
 _MORE_TRIES = 9
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
@@ -160,7 +164,7 @@ def try_git(
     done = _answer(cwd, args[0], full, surroundings, given)
     for _ in range(_MORE_TRIES):
         # Git lists the records of worktrees, then looks at each. Where the user removes one in
-        # between, it ends before it has done a thing.
+        # between, or has made half of it, it ends before it has done a thing.
         if done.returncode == 0 or not _RECORD_GONE.search(done.stderr):
             break
         done = _answer(cwd, args[0], full, surroundings, given)
