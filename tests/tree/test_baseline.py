@@ -47,7 +47,7 @@ def test_a_stale_baseline_that_the_root_contradicts_is_refused(toy, treewright) 
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert "is not the root's: loss of config 0 is 16.5 there and 13.5 in a sweep" in line
-    assert line.endswith("run with --make-baseline to measure it again")
+    assert "run with --make-baseline to measure it again (and set repeats = 3" in line
     assert not toy.run_dir("other").exists()
 
 

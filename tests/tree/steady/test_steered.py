@@ -79,3 +79,19 @@ def test_what_is_told_while_ideas_are_thought_of(
     assert [r.command.action for r in applied(manifest.steering)] == [a for a, _ in COMMANDS[what]]
     assert len(manifest.evaluations) == manifest.max_total_idea_evals
     assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_less_budget_in_a_pause_holds_when_the_run_goes_on(
+    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for the ideas of a choice that waits for the end of the pause: what was chosen in
+    between was beyond it, so that it was refused."""
+    told = [("pause", {}), ("budget", {"settings": {"max_total_idea_evals": 6}}), ("resume", {})]
+    monkeypatch.setitem(COMMANDS, "in a pause", told)
+    Slow(monkeypatch, toy.run_dir("run"), "in a pause", 3)
+    shape = replace(DRY, max_total_idea_evals=12, ideas_per_node=6)
+    manifest = steady(toy.path, "run", "mcts", shape)
+    actions = [r.command.action for r in applied(manifest.steering)]
+    assert sorted(actions) == ["budget", "pause", "resume"]
+    assert len(manifest.evaluations) == manifest.max_total_idea_evals == 6
+    assert validate(toy.run_dir("run"), toy.path) == []

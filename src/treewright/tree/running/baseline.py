@@ -129,7 +129,8 @@ class RootBaseline:
                 raise UsageError(
                     f"{stale}; it is not the root's: {metric.name} of config {first} is "
                     f"{before:.6g} there and {now:.6g} in a sweep of the root commit; run with "
-                    "--make-baseline to measure it again"
+                    "--make-baseline to measure it again (and set repeats = 3 for it if it depends "
+                    "on what else the machine does)"
                 )
             _log.warning(
                 "%s of config %d was %.6g in %s and is %.6g now, of the same code: such a "

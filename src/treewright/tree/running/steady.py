@@ -148,8 +148,6 @@ class SteadyCoordinator(Coordinator):
     def _generate(self, choice: Choice, node: Node) -> Planned | None:
         """Has ideas for a node thought of; None if that has to wait."""
         sequencer, under_way = self._standing.sequencer, self._plans.under_way()
-        if self._inbox.waiting():
-            return None  # what somebody wants changed comes before further ideas
         if len(under_way) >= self._generations_at_once() or self._plans.has_dropped:
             return None
         if depends(self.manifest, node, under_way):
@@ -181,7 +179,9 @@ class SteadyCoordinator(Coordinator):
         return event.eval_id
 
     def _may_choose(self) -> bool:
-        return not (self._no_ideas is not None or self.cancel.is_set() or self._budget_is_used_up())
+        """What somebody wants changed comes before further choices."""
+        stops = self._no_ideas is not None or self.cancel.is_set() or self._budget_is_used_up()
+        return not (stops or self._inbox.waiting())
 
     def is_preparing(self) -> bool:
         return self._plans.is_generating or bool(self._inbox.waiting())
