@@ -63,7 +63,8 @@ def test_commands_print_nothing_raw(
 @pytest.mark.parametrize("stderr", ["2>&-", "2> /dev/full"])
 def test_nothing_ends_because_nobody_can_read_stderr(stderr: str) -> None:
     script = (
-        "import sys; from treewright.cli import output; output.outlive_the_reader(); "
+        "import sys; from treewright.cli import output; "
+        "from treewright.kernel.standard_error import outlive_the_reader; outlive_the_reader(); "
         "sys.stderr.isatty(); output.echo('for people', err=True); output.echo('for programs')"
     )
     command = f'exec "{sys.executable}" -c "{script}" {stderr}'
@@ -75,7 +76,8 @@ INTERRUPTED = """
 import signal
 from treewright.cli import output
 from treewright.cli.signals import cancel_on_signals
-output.outlive_the_reader()
+from treewright.kernel.standard_error import outlive_the_reader
+outlive_the_reader()
 for number in range(200):
     with cancel_on_signals() as cancel:
         signal.signal(signal.SIGALRM, signal.getsignal(signal.SIGTERM))
@@ -97,7 +99,8 @@ def test_a_signal_inside_of_a_message_is_no_error() -> None:
 WOULD_WAIT = """
 import os, sys
 from treewright.cli import output
-output.outlive_the_reader()
+from treewright.kernel.standard_error import outlive_the_reader
+outlive_the_reader()
 os.set_blocking(2, False)
 for _ in range(100):
     output.echo("for people" * 1000, err=True)

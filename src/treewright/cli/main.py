@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 import treewright
-from treewright.cli.output import echo, outlive_the_reader
+from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
+from treewright.kernel.standard_error import outlive_the_reader
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
