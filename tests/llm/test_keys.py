@@ -109,9 +109,11 @@ def test_a_variable_that_somebody_named_has_to_be_set(monkeypatch: pytest.Monkey
             keys.key_for(endpoint)
 
 
-@pytest.mark.parametrize("key", ["sk-live-1234", "gsk_1234abcd", "https://h/secret", "a b"])
+@pytest.mark.parametrize(
+    "key", ["sk-live-1234", "my_key", "gsk_1234abcd", "https://h/secret", "a b"]
+)
 def test_a_key_in_the_place_of_its_variables_name_is_not_told(key: str) -> None:
-    with pytest.raises(ChatError, match="is not the name of one") as caught:
+    with pytest.raises(ChatError, match="of the name that was given holds it") as caught:
         keys.key_for(at("https://other/v1", key))
     assert key not in str(caught.value)
     assert caught.value.code == "llm_no_key"

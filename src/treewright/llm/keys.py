@@ -71,8 +71,8 @@ def not_set(name: str) -> str:
     if _USUAL_NAME.fullmatch(name):
         return f"the environment variable {name} is not set"
     return (
-        "what was given as the name of the environment variable with it is not the name of one "
-        "(it is not shown, in case that it is the key itself)"
+        "no environment variable of the name that was given holds it "
+        "(the name is not shown, in case that it is the key itself)"
     )
 
 
