@@ -192,7 +192,7 @@ def evaluator(task: Task) -> Callable[[EvalRequest], EvalOutcome]:
         kept = artifacts.keep(data, run_dir, layout.results(request.eval_id), "computed")
         parent, root = score_results(
             data, request.parent_baseline.data, request.root_baseline.data, request.expected_ids,
-            request.config, request.seed, request.scoring_rule,
+            request.config, request.seed,
         )  # fmt: skip
         outcome = EvalOutcome(
             candidate_commit=request.parent_commit,

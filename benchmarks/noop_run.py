@@ -16,7 +16,7 @@ from unittest import mock
 from tests.toy import ToyRepository
 
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.tree.deciding import sameness, scoring
+from treewright.tree.deciding.sameness import Known
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
@@ -72,9 +72,9 @@ def opened(
         dedupe_scope="none",
     )
     free = mock.patch.object(expansion, "rehearsed_source", return_value=FreeIdeas())
-    # All have the root's results, and by the present rule the same results count once.
-    before = mock.patch.object(scoring, "RULE", sameness.SAME_RESULTS - 1)
-    with free, before, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
+    # All have the root's results, and the same results count once.
+    all_new = mock.patch.object(Known, "twin", return_value=None)
+    with free, all_new, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
         coordinator.make_executor = _does_nothing
         yield coordinator
 

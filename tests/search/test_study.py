@@ -202,27 +202,6 @@ def test_a_gain_in_one_small_config_is_no_rounding(tmp_path: Path) -> None:
         assert search.compare(node, search.root).gain == pytest.approx(small / 8)
 
 
-@pytest.mark.parametrize(("parent", "child"), SAME_BUT_ROUNDED)
-def test_a_search_of_an_earlier_version_keeps_its_gate(tmp_path: Path, parent, child) -> None:
-    """What passed then was grown, and its choices are in the journal."""
-    with treewright.open_search(
-        tmp_path, policy="best-first", root_score=parent, gate="parent", lookahead=1
-    ) as search:
-        task = search.ask()
-        assert task is not None
-    journal_file = tmp_path / storage.EVENTS
-    as_it_was = journal_file.read_text().replace(',"scoring_rule":2', "")
-    assert "scoring_rule" not in as_it_was
-    journal_file.write_text(as_it_was)
-    with treewright.open_search(tmp_path) as search:
-        again = search.ask()
-        assert again is not None
-        node = search.tell(again, child)
-        assert search.compare(node, search.root).is_better
-    assert _grown_next(tmp_path) == 1
-    assert treewright.validate_search(tmp_path) == []
-
-
 def test_a_small_gain_that_is_one_passes_the_gate() -> None:
     for parent, child in (
         (1e-20, 2e-20),

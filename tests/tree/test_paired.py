@@ -144,13 +144,3 @@ def test_the_bits_are_the_same_on_every_machine() -> None:
         "-0x1.fffffffffffffp-4",
         "0x1.9111111111110p-2",
     ]
-
-
-def test_runs_of_earlier_rules_keep_their_squares() -> None:
-    """`pow` and a product differ in the last bit of some squares, and validation is exact."""
-    deltas = [math.sin(number) for number in range(2500)]
-    centre = paired.mean(deltas)
-    spread = math.sqrt(math.fsum((x - centre) ** 2 for x in deltas) / 2499) / math.sqrt(2500)
-    old = paired.interval(deltas, 0, by_pow=True)
-    assert old == (centre - 1.959963984540054 * spread, centre + 1.959963984540054 * spread)
-    assert paired.interval(deltas, 0) == pytest.approx(old, rel=1e-12)

@@ -25,7 +25,6 @@ from treewright.search import scores
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import gains, objectives, paired
 from treewright.tree.deciding.results import Part, Results
-from treewright.tree.deciding.scoring import RULE
 from treewright.tree.records.description import best_node
 
 
@@ -81,7 +80,7 @@ def _measured(
     pairs = sorted(set.intersection(*(r.sound_ids for both in rounds for r in both)))
     found: list[Difference] = []
     for metric in metrics:
-        compared = gains.compare_metric(metric, rounds, pairs, seed, RULE)
+        compared = gains.compare_metric(metric, rounds, pairs, seed)
         if compared.gain is None:
             continue
         low, high = compared.gain_low, compared.gain_high

@@ -158,9 +158,7 @@ class History:
         parent = node.parent
         if self.settings.gate == "none" or parent is None or parent.score is None:
             return True
-        return scores.compare(
-            node, parent, self.settings.direction, self.settings.scoring_rule
-        ).is_better
+        return scores.compare(node, parent, self.settings.direction).is_better
 
 
 def _root_node(settings: records.Settings) -> Node:

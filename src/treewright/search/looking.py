@@ -75,8 +75,7 @@ class Looking:
 
     def compare(self, node: Node, other: Node) -> Comparison:
         """How much better `node` is than `other`: pair by pair where scores are by config."""
-        settings = self.settings
-        return scores.compare(node, other, settings.direction, settings.scoring_rule)
+        return scores.compare(node, other, self.settings.direction)
 
     def columns(self) -> dict[str, list[Any]]:
         """Every task by column, in the order of choosing, for `pandas.DataFrame` and the like.

@@ -91,7 +91,7 @@ def open_search(
 
 
 def _new_settings(given: dict[str, Any]) -> records.Settings:
-    settings = {"policy": "ab-mcts", "options": {}, "scoring_rule": scores.RULE, **given}
+    settings = {"policy": "ab-mcts", "options": {}, **given}
     made = policies.make(settings["policy"], settings["options"])
     settings["options"] = policies.describe(made)
     settings.setdefault("branching", made.branching)

@@ -32,8 +32,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     gate: Gate = "none"
     root_score: float | dict[str, float] | None = None
     root_data: Any = None
-    scoring_rule: int = 1
-    """See `scores.RULE`; searches of earlier versions do not say it."""
 
 
 class _Line(msgspec.Struct, tag_field="type", kw_only=True, omit_defaults=True):

@@ -19,10 +19,6 @@ Gate = Literal["none", "parent"]
 Score = float | Mapping[str, float]
 
 _CONFIDENCE = 0.95
-_WITHOUT_ROUNDING = 2
-RULE = _WITHOUT_ROUNDING
-"""How scores of new searches are compared. A search keeps the rule it began with, since what passed
-its gate was grown. From 2 on a difference that rounding explains is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +55,20 @@ def value(score: float, direction: Direction) -> float:
     return score if direction == "maximize" else -score
 
 
-def compare(node: Node, other: Node, direction: Direction, rule: int = RULE) -> Comparison:
-    """`node` against `other`; both must have scores of the same kind."""
+def compare(node: Node, other: Node, direction: Direction) -> Comparison:
+    """`node` against `other`; both must have scores of the same kind. A difference that rounding
+    explains is none."""
     if node.score is None or other.score is None:
         raise UsageError("a node without a score cannot be compared")
     if (node.scores is None) != (other.scores is None):
         raise UsageError("one score is by config and the other is not")
     if node.scores is None or other.scores is None:
-        (gain,) = _gains([other.score], [node.score], direction, rule)
+        (gain,) = _gains([other.score], [node.score], direction)
         return Comparison(gain, None, None, 1)
     check_configs(node.scores, other.scores)
     before = list(other.scores.values())
     after = [node.scores[config] for config in other.scores]
-    deltas = _gains(before, after, direction, rule)
+    deltas = _gains(before, after, direction)
     mean = math.fsum(deltas) / len(deltas)
     if len(deltas) < 2:
         return Comparison(mean, None, None, 1)
@@ -79,19 +76,16 @@ def compare(node: Node, other: Node, direction: Direction, rule: int = RULE) -> 
     spread = math.sqrt(squares / (len(deltas) - 1) / len(deltas))
     reach = student_quantile(0.5 + _CONFIDENCE / 2, len(deltas) - 1) * spread
     low, high = mean - reach, mean + reach
-    if rule >= _WITHOUT_ROUNDING:
-        size = _size(sizes_of_changes(deltas, before, after))
-        mean, low, high = (beyond_resolution(number, size) for number in (mean, low, high))
+    size = _size(sizes_of_changes(deltas, before, after))
+    mean, low, high = (beyond_resolution(number, size) for number in (mean, low, high))
     return Comparison(mean, low, high, len(deltas))
 
 
 def _gains(
-    before: Sequence[float], after: Sequence[float], direction: Direction, rule: int
+    before: Sequence[float], after: Sequence[float], direction: Direction
 ) -> Sequence[float]:
     sign = 1.0 if direction == "maximize" else -1.0
     gains = [sign * (b - a) for a, b in zip(before, after, strict=True)]
-    if rule < _WITHOUT_ROUNDING:
-        return gains
     return beyond_rounding(gains, before, after, _size(before))
 
 

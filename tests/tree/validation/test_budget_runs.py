@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.toy import ToyRepository, set_parameter
-from treewright.tree.deciding import scoring
 from treewright.tree.records.model import Manifest
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.runner import RunRequest, open_run
@@ -53,23 +50,7 @@ def test_a_node_that_the_budget_left_out_keeps_its_place(toy: ToyRepository) -> 
     assert tried == ["n0001", "n0002"]
 
 
-def test_a_run_of_an_earlier_rule_goes_on_as_it_began(
-    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There such a node counts as one without ideas."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(scoring, "RULE", 4)
-        found = until_the_budget_ends(toy)
-    assert found.frontier == ["n0002", "n0000"]
-    found = run(toy, extend=True, max_total_idea_evals=4)
-    assert found.scoring_rule == 4
-    assert found.depths[2].frontier == ["n0002", "n0000"]
-
-
-@pytest.mark.parametrize("rule", [scoring.RULE, 5])
-def test_a_depth_that_the_budget_cut_short_is_not_an_unlucky_one(
-    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, rule: int
-) -> None:
+def test_a_depth_that_the_budget_cut_short_is_not_an_unlucky_one(toy: ToyRepository) -> None:
     """The root's second idea does not help, and the promoted node was never asked."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
@@ -77,14 +58,9 @@ def test_a_depth_that_the_budget_cut_short_is_not_an_unlucky_one(
         toy.write(f"ideas/{number}.md", set_parameter(*change))
     toy.commit("the second is worse")
     shape: dict[str, Any] = {"sweep_config_limit": 8, "ideas_per_node": 1, "elites": 2}
-    with monkeypatch.context() as earlier:
-        earlier.setattr(scoring, "RULE", rule)
-        found = run(toy, max_total_idea_evals=2, max_depth=3, **shape)
+    found = run(toy, max_total_idea_evals=2, max_depth=3, **shape)
     assert [each.promoted for each in found.depths] == [["n0001"], []]
     assert (found.stop_reason, found.depths[1].asked) == ("max_total_idea_evals", ["n0000"])
     found = run(toy, extend=True, max_total_idea_evals=4)
-    if rule == 5:
-        assert (found.stop_reason, found.spent.evals) == ("empty_frontier", 2)
-        return
     assert found.depths[2].asked == ["n0000", "n0001"]
     assert found.depths[2].promoted == ["n0002"]

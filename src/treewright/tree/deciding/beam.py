@@ -63,7 +63,7 @@ def select(
     promoted: list[str] = []
     seen = known.copy()
     missing: list[str] = []
-    passed_over = Known(results=None if known.results is None else {})
+    passed_over = Known()
     for evaluation in ranked:
         eval_id, twin = evaluation.eval_id, seen.twin(evaluation)
         if twin is not None:

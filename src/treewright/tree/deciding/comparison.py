@@ -19,9 +19,8 @@ def score_results(
     expected_ids: list[int],
     config: Config,
     seed: int,
-    rule: int,
 ) -> tuple[Comparison, Comparison]:
-    """Parent-relative and root-relative comparison of a results CSV, by a scoring rule.
+    """Parent-relative and root-relative comparison of a results CSV.
 
     Takes bytes, not paths: what is compared is what was hashed.
     """
@@ -44,7 +43,6 @@ def score_results(
             expected_ids,
             config.metrics,
             seed,
-            rule,
             list(zip(before[1:], measured[1:], strict=True)),
         )
         for before in baselines

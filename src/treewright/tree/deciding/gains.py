@@ -17,17 +17,12 @@ from treewright.tree.deciding import paired
 from treewright.tree.deciding.results import Results
 from treewright.tree.records.model import MetricComparison, Verdict
 
-PRIMARY_ONLY = 2
-EXACT_SQUARES = 3
-ROUNDED_MEANS = 7
-"""Scoring rules from which on something is so; see `scoring`."""
-
 Round = tuple[Results, Results]
 """Baseline and candidate, swept at about the same time."""
 
 
 def compare_metric(
-    metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[int], seed: int, rule: int
+    metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[int], seed: int
 ) -> MetricComparison:
     """Over the configs `pairs`, which are sound on both sides of every round."""
     if not pairs:
@@ -37,7 +32,7 @@ def compare_metric(
         )  # fmt: skip
     sign = 1.0 if metric.direction == "maximize" else -1.0
     values = [tuple([side.values[metric.name][i] for i in pairs] for side in r) for r in rounds]
-    gains = [_gains(before, after, sign, rule) for before, after in values]
+    gains = [_gains(before, after, sign) for before, after in values]
     by_config = gains[0] if len(gains) == 1 else [paired.mean(g) for g in zip(*gains, strict=True)]
     repeated = metric.repeats is not None and len(gains) > 1  # held-out configs are swept once
     sample = [paired.mean(g) for g in gains] if repeated else by_config
@@ -45,17 +40,14 @@ def compare_metric(
     if metric.deterministic:
         low, high = gain, gain
     else:
-        bounds = paired.interval(sample, seed, by_pow=rule < EXACT_SQUARES)
+        bounds = paired.interval(sample, seed)
         low, high = bounds if bounds is not None else (None, None)
-    if rule >= ROUNDED_MEANS:
-        changes = zip(gains, values, strict=True)
-        changed = paired.mean(
-            [x for found, both in changes for x in sizes_of_changes(found, *both)]
-        )
-        gain = beyond_resolution(gain, changed)
-        low, high = (
-            None if bound is None else beyond_resolution(bound, changed) for bound in (low, high)
-        )
+    changes = zip(gains, values, strict=True)
+    changed = paired.mean([x for found, both in changes for x in sizes_of_changes(found, *both)])
+    gain = beyond_resolution(gain, changed)
+    low, high = (
+        None if bound is None else beyond_resolution(bound, changed) for bound in (low, high)
+    )
     return MetricComparison(
         name=metric.name,
         direction=metric.direction,
@@ -88,13 +80,9 @@ def is_violated(metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[i
     )
 
 
-def _gains(
-    before: Sequence[float], after: Sequence[float], sign: float, rule: int
-) -> Sequence[float]:
+def _gains(before: Sequence[float], after: Sequence[float], sign: float) -> Sequence[float]:
     # Adding zero turns -0.0, which no reader understands, into 0.0.
     gains = [within(sign * (b - a)) + 0.0 for a, b in zip(before, after, strict=True)]
-    if rule < PRIMARY_ONLY:
-        return gains
     return beyond_rounding(gains, before, after, size(before))
 
 

@@ -36,20 +36,15 @@ def mean(values: Sequence[float]) -> float:
         return _unscale(math.fsum(math.ldexp(x, -room) for x in values) / len(values), room)
 
 
-def interval(
-    deltas: Sequence[float], seed: int, *, by_pow: bool = False
-) -> tuple[float, float] | None:
-    """The 95 % interval of the mean; None where fewer than two pairs say nothing of noise.
-
-    `by_pow`: squares by the C library's pow, whose last bit is its own; as it once was.
-    """
+def interval(deltas: Sequence[float], seed: int) -> tuple[float, float] | None:
+    """The 95 % interval of the mean; None where fewer than two pairs say nothing of noise."""
     if len(deltas) < 2:
         return None
     largest = max(abs(x) for x in deltas)
     if not largest or _SMALLEST < largest < _LARGEST:
-        return _interval(deltas, seed, by_pow)
+        return _interval(deltas, seed)
     exponent = math.frexp(largest)[1]  # squares would leave the range; powers of two are exact
-    low, high = _interval([math.ldexp(x, -exponent) for x in deltas], seed, by_pow)
+    low, high = _interval([math.ldexp(x, -exponent) for x in deltas], seed)
     return _unscale(low, exponent), _unscale(high, exponent)
 
 
@@ -60,11 +55,11 @@ def _unscale(x: float, exponent: int) -> float:
         return math.copysign(sys.float_info.max, x)
 
 
-def _interval(deltas: Sequence[float], seed: int, by_pow: bool) -> tuple[float, float]:
+def _interval(deltas: Sequence[float], seed: int) -> tuple[float, float]:
     n = len(deltas)
     centre = mean(deltas)
     off = [x - centre for x in deltas]
-    squares = math.fsum(x**2 for x in off) if by_pow else math.fsum(x * x for x in off)
+    squares = math.fsum(x * x for x in off)  # `x**2` has another last bit on some machines
     spread = math.sqrt(squares / (n - 1)) / math.sqrt(n)
     if n > _MANY_PAIRS:
         return centre - _NORMAL_QUANTILE * spread, centre + _NORMAL_QUANTILE * spread

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from treewright.tree.records.model import (
-    ASKED_ONLY,
-    CUT_SHORT,
     UNSET,
     DepthRecord,
     IdeaRecord,
@@ -121,10 +119,7 @@ def unlucky_after(
     limit = rules_of(manifest, record.depth).max_total_idea_evals
     asked = [] if record.asked is UNSET else record.asked
     is_cut_short = (
-        manifest.scoring_rule >= CUT_SHORT
-        and limit is not None
-        and evaluations >= limit
-        and not set(record.frontier) <= set(asked)
+        limit is not None and evaluations >= limit and not set(record.frontier) <= set(asked)
     )
     return before if is_cut_short else before + 1
 
@@ -205,13 +200,9 @@ _BRINGS_BACK = ("inject", "boost", "reopen")
 
 
 def _is_dry(manifest: Manifest, node: Node, depth: int) -> bool:
-    """Whether there was no idea for it when it was last asked, up to that round. In runs of an
-    earlier rule all of a frontier counts as asked."""
+    """Whether there was no idea for it when it was last asked, up to that round."""
     rounds = manifest.depths[:depth]
-    if manifest.scoring_rule >= ASKED_ONLY:
-        asked = [r.depth for r in rounds if r.asked is not UNSET and node.node_id in r.asked]
-    else:
-        asked = [r.depth for r in rounds if node.node_id in r.frontier]
+    asked = [r.depth for r in rounds if r.asked is not UNSET and node.node_id in r.asked]
     return bool(asked) and not any(idea.depth == asked[-1] for idea in node.ideas)
 
 

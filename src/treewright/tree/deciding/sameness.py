@@ -9,26 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from treewright.tree.records.model import Evaluation, Fate, Manifest, Node
-
-SAME_RESULTS = 4
-"""The scoring rule from which on the same results count once."""
+from treewright.tree.records.model import Evaluation, Fate, Node
 
 
 @dataclass(slots=True)
 class Known:
-    """Code and results of nodes. `results` is None in runs of an earlier rule; the numbers say at
-    which outcome they became known, for searches without a barrier."""
+    """Code and results of nodes. The numbers say at which outcome each became known, for searches
+    without a barrier."""
 
     trees: dict[str, int] = field(default_factory=dict)
-    results: dict[str, int] | None = None
+    results: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, manifest: Manifest, nodes: Iterable[Node]) -> Known:
-        known = cls(results={} if manifest.scoring_rule >= SAME_RESULTS else None)
+    def of(cls, nodes: Iterable[Node]) -> Known:
+        known = cls()
         for node in nodes:
             known.trees[node.tree] = 0
-            if known.results is not None and node.artifacts.baseline is not None:
+            if node.artifacts.baseline is not None:
                 known.results[node.artifacts.baseline.sha256] = 0
         return known
 
@@ -36,24 +33,24 @@ class Known:
         """Why the candidate is one that is known; None if it is new."""
         if evaluation.candidate_tree in self.trees:
             return "duplicate_code"
-        if self.results is not None and _digest(evaluation) in self.results:
+        if _digest(evaluation) in self.results:
             return "duplicate_results"
         return None
 
     def became(self, evaluation: Evaluation) -> int | None:
         """The outcome at which the first that is like it became a node."""
         found = [self.trees.get(evaluation.candidate_tree or "")]
-        found.append((self.results or {}).get(_digest(evaluation)))
+        found.append(self.results.get(_digest(evaluation)))
         return min((place for place in found if place is not None), default=None)
 
     def add(self, evaluation: Evaluation, outcome: int = 0) -> None:
         if evaluation.candidate_tree is not None:
             self.trees.setdefault(evaluation.candidate_tree, outcome)
-        if self.results is not None and evaluation.results_csv is not None:
+        if evaluation.results_csv is not None:
             self.results.setdefault(_digest(evaluation), outcome)
 
     def copy(self) -> Known:
-        return Known(dict(self.trees), None if self.results is None else dict(self.results))
+        return Known(dict(self.trees), dict(self.results))
 
 
 def _digest(evaluation: Evaluation) -> str:

@@ -6,18 +6,9 @@ its mean gain (`gains`) lies on one side of zero and the mean is beyond the tole
 and anything missing, doubled or not a finite number blocks promotion. So does a constraint
 that does not hold; constraints are not ranked.
 
-A run keeps the rule it was started with (`scoring_rule` of its manifest), so that what
-an earlier version decided can still be checked:
-
-1. The score is the weighted mean of all relative gains.
-2. The score is the primary metric's relative gain; the weights only decide whether other
-   metrics' losses outweigh it, in shares that no unit changes. Differences that rounding
-   explains are none. A mean that got worse is said, also where it is not significant.
-3. The same, with squares that are the same on every machine.
-4. Other code with the same results counts once (`sameness`).
-5. A node that the budget left unasked keeps its place among the elites (`rounds`).
-6. A depth that the budget cut short is not one that promoted nothing (`rounds`).
-7. A mean that rounding explains is none either: where gains and losses cancel out.
+The score is the primary metric's relative gain. The weights only decide whether other metrics'
+losses outweigh it, in shares that no unit changes. A primary mean that got worse is reported,
+also where the change is not significant.
 """
 
 from __future__ import annotations
@@ -28,7 +19,7 @@ from collections.abc import Sequence
 from treewright.kernel.rounding import same_measurement
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import gains
-from treewright.tree.deciding.gains import PRIMARY_ONLY, Round
+from treewright.tree.deciding.gains import Round
 from treewright.tree.deciding.results import Results
 from treewright.tree.records.model import (
     Comparison,
@@ -62,8 +53,6 @@ INCOMPLETE_BASELINE = "incomplete_baseline"
 CONSTRAINT_VIOLATED = "constraint_violated"
 NOT_DETERMINISTIC = "not_deterministic"
 
-RULE = 7
-"""The scoring rule of new runs."""
 _LARGEST_PART = 1e300
 _SHOULD_EXPLORE: frozenset[Grade] = frozenset({"strong", "promising"})
 
@@ -74,7 +63,6 @@ def compare(
     expected_ids: Sequence[int],
     metrics: Sequence[MetricConfig],
     seed: int,
-    rule: int = RULE,
     again: Sequence[Round] = (),
 ) -> Comparison:
     """Compares over exactly the expected configs; `seed` feeds the bootstrap, `again` are the
@@ -83,18 +71,14 @@ def compare(
     rounds: list[Round] = [(baseline, candidate), *again]
     used = [i for i in expected if all(i in after.sound_ids for _, after in rounds)]
     pairs = [i for i in used if all(i in before.sound_ids for before, _ in rounds)]
-    all_compared = [gains.compare_metric(m, rounds, pairs, seed, rule) for m in metrics]
+    all_compared = [gains.compare_metric(m, rounds, pairs, seed) for m in metrics]
     blockers = _blockers(rounds, expected, pairs, metrics)
     compared = [c for c, m in zip(all_compared, metrics, strict=True) if not m.constraint]
     metrics = [metric for metric in metrics if not metric.constraint]
-    if rule < PRIMARY_ONLY:
-        score, balance = _score(compared, metrics), None
-        grade, reasons = _grade(compared, metrics, score)
-    else:
-        score = _score([m for m in compared if m.primary], [m for m in metrics if m.primary])
-        balance = _balance(compared, metrics, _sizes(metrics, rounds, pairs))
-        grade, reasons = _grade(compared, metrics, balance)
-        reasons += _worse_mean(compared, metrics)
+    score = _score([m for m in compared if m.primary], [m for m in metrics if m.primary])
+    balance = _balance(compared, metrics, _sizes(metrics, rounds, pairs))
+    grade, reasons = _grade(compared, metrics, balance)
+    reasons += _worse_mean(compared, metrics)
     if blockers:
         # What the remaining rows say is no reason for anything.
         grade, reasons = "weak", blockers

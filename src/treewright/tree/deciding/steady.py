@@ -75,7 +75,7 @@ class Standing:
             make_sequencer(steady, manifest.seed),
             max_depth,
             bool(manifest.confirm_configs),
-            Known.of(manifest, [root]),
+            Known.of([root]),
             {0: root.node_id},
         )
 

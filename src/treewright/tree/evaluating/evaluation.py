@@ -254,7 +254,6 @@ class _Evaluation:
                 request.expected_ids,
                 request.config,
                 request.seed,
-                request.scoring_rule,
             )
 
     def _keep_results(self, data: bytes) -> None:

@@ -35,7 +35,6 @@ class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
     sweep_config_limit: int | None
     parent_baseline: KeptFile
     root_baseline: KeptFile
-    scoring_rule: int
     commit_time: int
     seed: int
     owner: str

@@ -55,7 +55,6 @@ def simulate(request: EvalRequest) -> EvalOutcome:
             request.expected_ids,
             request.config,
             request.seed,
-            request.scoring_rule,
         )
         outcome = EvalOutcome(
             candidate_commit=request.parent_commit,

@@ -18,10 +18,6 @@ from treewright.llm.usage import Usage
 from treewright.tree.records.steering import Steering
 
 FORMAT_VERSION = 1
-ASKED_ONLY = 5
-"""The scoring rule from which on a node that the budget left unasked is not without ideas."""
-CUT_SHORT = 6
-"""The one from which on a round that the budget cut short does not count against patience."""
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown", "held", "violated"]
 """The last two are a constraint's."""
@@ -331,8 +327,7 @@ class DepthRecord(msgspec.Struct):
     finished_at: str | None = None
     rejected_worktrees_kept: bool = False
     asked: list[str] | Unset = UNSET
-    """Nodes of the frontier that were asked for ideas, from that rule on; the budget may end
-    before all were."""
+    """Nodes of the frontier that were asked for ideas; the budget may end before all were."""
 
 
 class SnapshotMark(msgspec.Struct):
@@ -367,7 +362,6 @@ class Manifest(msgspec.Struct):
     format_version: int = FORMAT_VERSION
     kind: Literal["tree"] = "tree"
     baseline_doubt: str | None = None
-    scoring_rule: int = 1
     current_depth: int = 0
     stop_reason: StopReason | None = None
     frontier: list[str] = []

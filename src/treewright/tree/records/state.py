@@ -15,7 +15,6 @@ from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, steering_state
 from treewright.tree.records.model import (
-    ASKED_ONLY,
     UNSET,
     Dedupe,
     DepthRecord,
@@ -94,9 +93,8 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
         if (node.expanded_for_depth or 0) >= event.depth:
             return
         record.frontier = record.frontier or list(manifest.frontier)
-        if manifest.scoring_rule >= ASKED_ONLY:
-            asked = [] if isinstance(record.asked, Unset) else record.asked
-            record.asked = [*asked, node.node_id]
+        asked = [] if isinstance(record.asked, Unset) else record.asked
+        record.asked = [*asked, node.node_id]
     else:
         if event.expansion == UNSET or event.expansion <= steady.expansions:
             return

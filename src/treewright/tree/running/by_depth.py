@@ -193,7 +193,7 @@ class DepthCoordinator(Coordinator):
 
     def _select(self, evaluations: list[Evaluation]) -> beam.Selection:
         manifest = self.manifest
-        known = Known.of(manifest, manifest.nodes.values())
+        known = Known.of(manifest.nodes.values())
         while True:
             confirmations = None
             if manifest.confirm_configs:

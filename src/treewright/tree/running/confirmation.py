@@ -160,7 +160,6 @@ class Confirmer:
             heldout_ids(manifest),
             self.config.metrics,
             manifest.seed,
-            manifest.scoring_rule,
         ).recommendation
 
     def _parse(self, data: bytes, manifest: Manifest) -> Results:

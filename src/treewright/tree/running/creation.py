@@ -15,7 +15,7 @@ from treewright.kernel.rundir import RunEnvironment
 from treewright.llm.endpoint import require_no_password
 from treewright.tree import config as configuration
 from treewright.tree.config import Config, DirectoryIdeas
-from treewright.tree.deciding import objectives, rounds, scoring
+from treewright.tree.deciding import objectives, rounds
 from treewright.tree.deciding.caps import Caps, merged
 from treewright.tree.deciding.results import Results
 from treewright.tree.records import layout
@@ -188,7 +188,6 @@ class NewRun:
             root_commit_time=root.time,
             root_baseline_csv_path=baseline.path,
             baseline_doubt=stale,
-            scoring_rule=scoring.RULE,
             protected_paths=self._protected_paths(),
             agent_config=msgspec.to_builtins(self.config),
             environment=RunEnvironment.here(),

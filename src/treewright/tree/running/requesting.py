@@ -83,7 +83,6 @@ class Requests:
             sweep_config_limit=manifest.sweep_config_limit,
             parent_baseline=root_baseline if is_root else self._baseline(parent),
             root_baseline=root_baseline,
-            scoring_rule=manifest.scoring_rule,
             commit_time=manifest.root_commit_time + evaluation.depth,
             seed=manifest.seed,
             owner=self.owner,

@@ -116,7 +116,7 @@ def _select(
     manifest: Manifest, rules: Rules, record: DepthRecord, evaluations: list[Evaluation]
 ) -> beam.Selection:
     earlier = (node for node in manifest.nodes.values() if node.depth < record.depth)
-    known = Known.of(manifest, earlier)
+    known = Known.of(earlier)
     confirmations = None
     if manifest.confirm_configs:
         confirmations = {

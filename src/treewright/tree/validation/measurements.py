@@ -66,7 +66,6 @@ def _scores(
         expected,
         subject.config,
         subject.manifest.seed,
-        subject.manifest.scoring_rule,
     )
 
 
@@ -154,7 +153,6 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
             ids,
             subject.config.metrics,
             manifest.seed,
-            manifest.scoring_rule,
         ).recommendation
     selection = evaluation.parent_relative or scoring.rejection([], 0)
     start = ids[0] if ids else 0
