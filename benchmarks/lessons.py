@@ -26,7 +26,7 @@ from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
 from treewright.mcts.lean_environment import LeanEnvironment
 from treewright.mcts.learning import Lesson, together, worth_keeping
-from treewright.mcts.weighing import Learned, learned
+from treewright.mcts.weighing import Learned
 
 BENCH = LEVELS.parent
 SETS = ("natural_numbers", "structures", "predicates", "further")
@@ -199,7 +199,7 @@ def main() -> None:
             lessons = teach(sessions, tuned[:: options.every], options)
             if options.taught:
                 options.taught.write_bytes(msgspec.json.encode(lessons))
-        given = learned(worth_keeping(lessons))
+        given = Learned(worth_keeping(lessons))
         with Replayer(home) as replayer:
             rows, scripts = compare(sessions, aside, given, options)
             check(sessions, replayer, rows, scripts)

@@ -34,7 +34,7 @@ from treewright.mcts.learning import Lesson, shape_of, together
 from treewright.mcts.sources.core import CoreTactics
 from treewright.mcts.values import estimate
 from treewright.mcts.verification import verify_file, with_proofs
-from treewright.mcts.weighing import Learned, learned
+from treewright.mcts.weighing import Learned
 
 LEVELS = Path(__file__).parents[1] / "bench" / "levels"
 SIMULATIONS = 200
@@ -91,7 +91,7 @@ class Teaching:
     """Lessons that a measurement starts with, and those that it adds to a file."""
 
     def __init__(self, given: Path | None, into: Path | None) -> None:
-        self.learned = learned(read_lessons(given)) if given else None
+        self.learned = Learned(read_lessons(given)) if given else None
         self.spent: dict[str, float] = defaultdict(float)
         self.count: Counter[str] = Counter()
         self._into = into

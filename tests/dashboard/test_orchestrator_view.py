@@ -113,26 +113,13 @@ def test_without_a_ledger_everything_is_empty_and_valid(server: Server) -> None:
     assert server.get("/api/bank/0/ledger").status_code == 404
 
 
-def test_an_old_ledger_is_read(tmp_path: Path) -> None:
-    path = tmp_path / ".treewright" / "ledger.db"
-    path.parent.mkdir()
-    connection = sqlite3.connect(path)
-    connection.execute(
-        "CREATE TABLE attempts (id INTEGER PRIMARY KEY, goal_hash TEXT, goal_text TEXT, "
-        "strategy TEXT, success INTEGER, time_seconds REAL, tactics TEXT, error TEXT, "
-        "timestamp TEXT)"
-    )
-    connection.execute(
-        "INSERT INTO attempts VALUES (1, 'h', 'p', 'micro', 1, 0.5, '[\"simp\"]', NULL, "
-        "'2026-01-01T00:00:00Z')"
-    )
-    connection.commit()
+def test_a_ledger_of_another_version_is_said(ledger: RunRef) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA user_version = 2")
     connection.close()
-    (run,) = Roots([tmp_path]).scan()
-    found = orchestrator_view.overview(run)
-    assert found["stats"]["goals"]["solved"] == 1
-    assert found["stats"]["problem"] == ""
-    assert found["recent"][0]["tactics"] == ["simp"]
+    found = orchestrator_view.overview(ledger)
+    assert "ledger of version 2, this treewright reads version 1" in found["stats"]["problem"]
+    assert orchestrator_view.health(ledger)["status"] == "error"
 
 
 def test_a_damaged_ledger_is_said(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from treewright.kernel.explaining import all_keys
 from treewright.kernel.rundir import STATE_DIR
 from treewright.mcts import layout as proof_layout
 from treewright.orchestrator.ledger import file as ledger_file
-from treewright.orchestrator.ledger import migrations
+from treewright.orchestrator.ledger.tables import TABLES
 from treewright.tree import config
 from treewright.tree.records import events, layout, model
 
@@ -92,7 +92,7 @@ def is_path(name: str) -> bool:
 
 def is_other(name: str) -> bool:
     tags = {struct.__struct_config__.tag for struct in typing.get_args(events.Event)}
-    tables = set(re.findall(r"CREATE TABLE (\w+)", str(vars(migrations))))
+    tables = set(re.findall(r"CREATE TABLE (\w+)", TABLES))
     addresses = name.startswith("/") and any(f'Route("{name}"' in text for text in SOURCES)
     variable = name.isupper() and any(f'"{name}"' in text for text in SOURCES)
     return name in tags | tables | set(all_keys(config.Table)) or addresses or variable

@@ -1,4 +1,4 @@
-"""SQLite files: opened in one way, migrated by one table, and never overwritten."""
+"""SQLite files: opened in one way, and never overwritten."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ import pytest
 
 import treewright
 from treewright.kernel import database
-from treewright.kernel.database import Schema, open_database, open_read_only, script
+from treewright.kernel.database import Schema, open_database, open_read_only
 from treewright.kernel.errors import LockActive, StorageError
 
-FIRST = script("CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (1)")
-SECOND = script("ALTER TABLE things ADD COLUMN name TEXT NOT NULL DEFAULT 'x'")
-
-
-def schema(*migrations: database.Migration) -> Schema:
-    return Schema("shelf", 0x1234, migrations, lambda _: None)
+TABLES = "CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (1)"
+SHELF = Schema("shelf", 0x1234, TABLES)
 
 
 def facts(connection: sqlite3.Connection, *names: str) -> list[object]:
@@ -32,42 +28,18 @@ def test_nobody_else_opens_sqlite() -> None:
     assert found == ["database.py"]
 
 
-def test_a_new_file_is_durable_marked_and_of_the_last_version(tmp_path: Path) -> None:
+def test_a_new_file_is_durable_and_marked(tmp_path: Path) -> None:
     path = tmp_path / "below" / "shelf.db"
-    connection = open_database(path, schema(FIRST, SECOND))
+    connection = open_database(path, SHELF)
     names = ("journal_mode", "synchronous", "foreign_keys", "user_version", "application_id")
-    assert facts(connection, *names) == ["wal", 2, 1, 2, 0x1234]
+    assert facts(connection, *names) == ["wal", 2, 1, 1, 0x1234]
     connection.close()
 
 
 def test_without_wal_a_file_can_be_read_where_nothing_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / "shelf.db"
-    connection = open_database(path, schema(FIRST), wal=False)
+    connection = open_database(path, SHELF, wal=False)
     assert facts(connection, "journal_mode") == ["delete"]
-    connection.close()
-
-
-def test_an_older_file_is_copied_and_migrated_once(tmp_path: Path) -> None:
-    path = tmp_path / "shelf.db"
-    open_database(path, schema(FIRST)).close()
-    for _ in range(2):
-        connection = open_database(path, schema(FIRST, SECOND))
-        assert connection.execute("SELECT * FROM things").fetchall() == [(1, "x")]
-        connection.close()
-    (kept,) = tmp_path.glob("*.backup*")
-    copy = open_read_only(kept)
-    assert [tuple(row) for row in copy.execute("SELECT * FROM things")] == [(1,)]
-    copy.close()
-
-
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "shelf.db"
-    open_database(path, schema(FIRST)).close()
-    broken = script("DELETE FROM things; SELECT * FROM nowhere")
-    with pytest.raises(StorageError, match=r"the shelf .* cannot be used: no such table"):
-        open_database(path, schema(FIRST, broken))
-    connection = open_database(path, schema(FIRST))
-    assert connection.execute("SELECT * FROM things").fetchall() == [(1,)]
     connection.close()
 
 
@@ -79,26 +51,43 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     foreign.close()
     before = path.read_bytes()
     with pytest.raises(StorageError, match="not a treewright shelf; name another file"):
-        open_database(path, schema(FIRST))
+        open_database(path, SHELF)
     assert path.read_bytes() == before
     (tmp_path / "text.db").write_text("not a database at all, but long enough to look like one")
     with pytest.raises(StorageError, match="is damaged"):
-        open_database(tmp_path / "text.db", schema(FIRST))
+        open_database(tmp_path / "text.db", SHELF)
     with pytest.raises(StorageError, match="is a directory, not a shelf"):
-        open_database(tmp_path, schema(FIRST))
+        open_database(tmp_path, SHELF)
 
 
-def test_a_newer_file_is_refused(tmp_path: Path) -> None:
+def test_tables_that_cannot_be_made_leave_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "shelf.db"
-    open_database(path, schema(FIRST, SECOND)).close()
-    with pytest.raises(StorageError, match=r"newer treewright \(shelf version 2"):
-        open_database(path, schema(FIRST))
+    broken = Schema("shelf", 0x1234, f"{TABLES}; SELECT * FROM nowhere")
+    with pytest.raises(StorageError, match=r"the shelf .* cannot be used: no such table"):
+        open_database(path, broken)
+    connection = open_database(path, SHELF)
+    assert connection.execute("SELECT * FROM things").fetchall() == [(1,)]
+    connection.close()
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_file_of_another_version_is_refused(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "shelf.db"
+    connection = open_database(path, SHELF, wal=False)
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    before = path.read_bytes()
+    said = f"is a shelf of version {version}, this treewright reads version 1; use the treewright"
+    for opened in (open_database, open_read_only):
+        with pytest.raises(StorageError, match=said):
+            opened(path, SHELF)
+    assert path.read_bytes() == before
 
 
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
     path = tmp_path / "shelf.db"
-    open_database(path, schema(FIRST)).close()
-    connection = open_read_only(path)
+    open_database(path, SHELF).close()
+    connection = open_read_only(path, SHELF)
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM things")
     assert connection.execute("SELECT id FROM things").fetchone()["id"] == 1
@@ -107,7 +96,7 @@ def test_a_reader_cannot_write(tmp_path: Path) -> None:
 
 def test_a_held_file_names_the_file_and_the_wait(tmp_path: Path) -> None:
     path = tmp_path / "shelf.db"
-    holder, other = (open_database(path, schema(FIRST), 0.05) for _ in range(2))
+    holder, other = (open_database(path, SHELF, 0.05) for _ in range(2))
     with (
         database.transaction(holder),
         pytest.raises(LockActive, match=r"holds the shelf .*shelf\.db \(waited 0\.05 s\)"),
@@ -127,7 +116,7 @@ def test_many_that_make_the_same_new_file_at_once(tmp_path: Path) -> None:
 
         def make(path: Path = path, together: threading.Barrier = together) -> None:
             together.wait()
-            open_database(path, schema(FIRST, SECOND)).close()
+            open_database(path, SHELF).close()
 
         with ThreadPoolExecutor(6) as threads:
             for made in [threads.submit(make) for _ in range(6)]:
@@ -139,7 +128,7 @@ def test_who_changes_the_mode_waits_for_another_writer(
 ) -> None:
     """SQLite says "locked" at once there, whatever its time-out: we try again until it is ours."""
     path = tmp_path / "shelf.db"
-    holder = open_database(path, schema(FIRST), wal=False)
+    holder = open_database(path, SHELF, wal=False)
     holder.execute("BEGIN IMMEDIATE")
     waits: list[float] = []
 
@@ -149,7 +138,7 @@ def test_who_changes_the_mode_waits_for_another_writer(
             holder.execute("COMMIT")
 
     monkeypatch.setattr(database.time, "sleep", pause)
-    connection = open_database(path, schema(FIRST))
+    connection = open_database(path, SHELF)
     assert facts(connection, "journal_mode") == ["wal"]
     assert len(waits) == 3
     connection.close()

@@ -93,16 +93,6 @@ def test_older_tries_fade() -> None:
     assert now.prior == pytest.approx(0.2 * now.tried)
 
 
-def test_what_was_learned_without_priors_makes_room() -> None:
-    """The two cannot be added up: nobody knows what the older ones had been given."""
-    known = [Lesson("eq", "simp", 100, 90, 10.0)]
-    newer = Lesson("eq", "simp", 1, 0, 0.1, 0.2)
-    assert learning.together(known, [newer]) == [newer]
-    assert learning.worth_keeping([*known, Lesson("eq", "rfl", 1, 1, 0.1, 0.2)]) == (
-        Lesson("eq", "rfl", 1, 1, 0.1, 0.2),
-    )
-
-
 def test_what_a_run_is_given_has_a_bound_and_an_order() -> None:
     many = [Lesson("eq", f"rw {n}", 1, n, 0.1, 0.2) for n in range(50)]
     kept = learning.worth_keeping(many[::-1], most=10)

@@ -1,13 +1,12 @@
-"""What lessons make of priors, by the rule of today and by the first one. Without Lean."""
+"""What lessons make of priors. Without Lean."""
 
 from __future__ import annotations
 
 import pytest
 
-from treewright.lean.types import Hypothesis
 from treewright.mcts.learning import Lesson
 from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.weighing import ByPrior, EarlierRule, learned, lemmas_in
+from treewright.mcts.weighing import Learned
 
 EQUATION = (GoalView("a = b"),)
 
@@ -24,7 +23,7 @@ def test_what_helped_more_than_its_prior_says_goes_up() -> None:
         Lesson("eq", "omega", 20, 0, 0.2, 4.0),
     ]
     given = [Candidate("rfl", 0.5, "core"), Candidate("omega", 0.3), Candidate("rw [x]", 0.2)]
-    now = learned(lessons).weighed(EQUATION, given)
+    now = Learned(lessons).weighed(EQUATION, given)
     assert [c.tactic for c in now] == ["rfl", "rw [x]", "omega"]
     assert now[0].source == "core"
     weights = priors(now)
@@ -36,7 +35,7 @@ def test_what_helped_more_than_its_prior_says_goes_up() -> None:
 def test_what_is_as_the_rules_expect_it_changes_nothing() -> None:
     lessons = [Lesson("eq", "rfl", 9, 8, 0.2, 4.0), Lesson("eq", "simp", 9, 2, 0.2, 1.0)]
     given = (Candidate("rfl", 0.8), Candidate("simp", 0.2))
-    assert priors(learned(lessons).weighed(EQUATION, given)) == pytest.approx(priors(given))
+    assert priors(Learned(lessons).weighed(EQUATION, given)) == pytest.approx(priors(given))
 
 
 def test_a_class_has_its_own_and_else_what_the_shape_has() -> None:
@@ -46,69 +45,23 @@ def test_a_class_has_its_own_and_else_what_the_shape_has() -> None:
         Lesson("eq", "rfl", 20, 6, 0.2, 5.0),
     ]
     given = (Candidate("rfl", 0.5), Candidate("omega", 0.5))
-    rule = learned(lessons)
+    rule = Learned(lessons)
     of_eq = priors(rule.weighed(EQUATION, given))["omega"]
     of_order = priors(rule.weighed((GoalView("a < b"),), given))["omega"]
     elsewhere = priors(rule.weighed((GoalView("a ∧ b"),), given))["omega"]
     assert of_eq < elsewhere < of_order
-    only = learned([Lesson("eq", "omega", 20, 0, 0.2, 5.0), Lesson("eq", "rfl", 20, 6, 0.2, 5.0)])
+    only = Learned([Lesson("eq", "omega", 20, 0, 0.2, 5.0), Lesson("eq", "rfl", 20, 6, 0.2, 5.0)])
     assert priors(only.weighed((GoalView("a ∧ b"),), given))["omega"] < 0.4
 
 
 def test_a_factor_has_bounds() -> None:
     lessons = [Lesson("eq", "rfl", 999, 999, 1.0, 0.5), Lesson("eq", "simp", 999, 0, 1.0, 999.0)]
     given = (Candidate("simp", 0.5), Candidate("rfl", 0.5))
-    weights = priors(learned(lessons).weighed(EQUATION, given))
+    weights = priors(Learned(lessons).weighed(EQUATION, given))
     assert weights["rfl"] / weights["simp"] == pytest.approx(16.0)
 
 
 def test_nothing_learned_changes_nothing() -> None:
     given = (Candidate("simp", 0.7), Candidate("rfl", 0.3))
-    assert learned([]).weighed(EQUATION, given) == given
-    assert learned([Lesson("eq", "simp", 3, 0, 0.1, 0.5)]).weighed(EQUATION, given) == given
-    assert learned([Lesson("eq", "simp", 3, 0, 0.1)]).weighed(EQUATION, given) == given
-
-
-# -- the first rule -------------------------------------------------------------------------
-
-EARLIER = [
-    Lesson("eq", "rfl", 20, 15, 0.2),
-    Lesson("eq", "omega", 20, 0, 0.2),
-    Lesson("and", "omega", 20, 19, 0.2),
-    Lesson("∀", "good_lemma", 10, 9, 1.0),
-    Lesson("∀", "bad_lemma", 10, 0, 1.0),
-]
-
-
-def test_the_lessons_say_by_which_rule() -> None:
-    assert isinstance(learned(EARLIER), EarlierRule)
-    assert isinstance(learned([Lesson("eq", "rfl", 1, 1, 0.1, 0.2)]), ByPrior)
-
-
-def test_runs_from_before_priors_were_kept_are_weighed_as_they_were() -> None:
-    """Computed by the version that they were recorded with."""
-    names = ("omega", "grind", "rfl", "rw [bad_lemma]", "rw [good_lemma]")
-    given = [Candidate(tactic, 0.2, "core") for tactic in names]
-    rule = learned(EARLIER)
-    assert [
-        (c.tactic, c.prior)
-        for target in ("a = b", "a ∧ b")
-        for c in rule.weighed((GoalView(target),), given)
-    ] == [
-        ("rw [good_lemma]", 0.3302087808490127),
-        ("rfl", 0.21370747817928198),
-        ("grind", 0.18663974569726804),
-        ("rw [bad_lemma]", 0.18663974569726804),
-        ("omega", 0.08280424957716928),
-        ("rw [good_lemma]", 0.2893173844651646),
-        ("omega", 0.19937082071582615),
-        ("rfl", 0.18425736020621455),
-        ("grind", 0.16352721730639738),
-        ("rw [bad_lemma]", 0.16352721730639738),
-    ]
-
-
-def test_lemmas_are_told_from_what_the_goal_has() -> None:
-    goal = GoalView("p", (Hypothesis("h_one", "p", None, True), Hypothesis("h", "p", None, True)))
-    tactic = "simp [Nat.add_comm, h_one, mul_assoc, h.1, ih]"
-    assert lemmas_in(tactic, goal) == ["Nat.add_comm", "mul_assoc"]
+    assert Learned([]).weighed(EQUATION, given) == given
+    assert Learned([Lesson("eq", "simp", 3, 0, 0.1, 0.5)]).weighed(EQUATION, given) == given

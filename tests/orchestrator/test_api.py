@@ -11,7 +11,6 @@ import pytest
 
 from treewright.kernel.errors import StorageError
 from treewright.orchestrator import api
-from treewright.orchestrator.ledger import migrations
 from treewright.orchestrator.ledger.attempts import Attempt
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import Marketplace
@@ -112,7 +111,7 @@ def test_the_marketplace(tmp_path: Path) -> None:
 def test_a_sound_ledger_is_healthy(ledger: Path) -> None:
     found = api.health(ledger)
     assert found["status"] == "ok"
-    assert found["ledger_version"] == migrations.VERSION
+    assert found["ledger_version"] == 1
     json.dumps(found)
 
 
@@ -124,21 +123,25 @@ def test_no_ledger_is_no_error_and_none_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_oldest_ledger_is_read_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    with sqlite3.connect(path) as db:
-        db.executescript(migrations._VERSION_1)
-        db.execute(
-            "INSERT INTO attempts (goal_hash, goal_text, strategy, success, timestamp) "
-            "VALUES ('h', '1 = 1', 'micro', 1, '2026-01-01T00:00:00Z')"
-        )
+def test_a_ledger_of_another_version_is_refused(ledger: Path) -> None:
+    with sqlite3.connect(ledger) as db:
+        db.execute("PRAGMA user_version = 2")
     db.close()
-    before = path.read_bytes()
-    found = api.stats(path)
-    assert (found["attempts"], found["successes"]) == (1, 1)
-    assert found["strategies"]["micro"]["cpu_seconds"] == 0
+    said = "ledger of version 2, this treewright reads version 1; use the treewright that wrote it"
+    for document in (api.stats, api.marketplace):
+        with pytest.raises(StorageError, match=said):
+            document(ledger)
+    found = api.health(ledger)
+    assert (found["status"], found["ledger_version"]) == ("error", None)
+    assert said in found["detail"]
+
+
+def test_a_file_that_is_still_empty_is_no_ledger_yet(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch()
+    assert api.stats(path)["attempts"] == 0
     assert api.marketplace(path)["total"] == 0
-    assert path.read_bytes() == before
+    assert api.health(path)["status"] == "absent"
 
 
 def test_reading_beside_a_writer_changes_nothing(ledger: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -18,12 +17,10 @@ from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots
 from treewright.orchestrator import api
 from treewright.orchestrator.config import from_profile
-from treewright.orchestrator.ledger import migrations
 from treewright.orchestrator.ledger import stats as ledger_stats
-from treewright.orchestrator.ledger.counting import STUB_ERROR, STUB_TOOLCHAIN
+from treewright.orchestrator.ledger.counting import STUB_TOOLCHAIN
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
-from treewright.orchestrator.scheduling.bandit import Arm
 from treewright.orchestrator.scheduling.throttle import Throttle
 
 MICRO, SEARCH = StrategyType.MICRO, StrategyType.SEARCH
@@ -103,27 +100,6 @@ def test_what_stubs_wrote_into_a_real_ledger_is_ignored(tmp_path: Path) -> None:
 
         assert asyncio.run(really())
     assert api.stats(path)["strategies"].keys() == {"micro"}
-
-
-def test_a_ledger_that_has_learned_from_stubs_forgets_it(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    real = [attempt("a", "proved"), attempt("b", goal_class="nat", time_seconds=3.0)]
-    with Ledger(path) as ledger:
-        ledger.record(real)
-        expected = ledger.arms()
-        ledger.record(attempt(f"s{i}", error=STUB_ERROR, goal_class="nat") for i in range(5))
-        assert ledger.arms() != expected
-        for table in ("attempts", "tactic_cache"):  # as version 2 had them
-            ledger.query(f"DROP INDEX {table}_target")
-            ledger.query(f"ALTER TABLE {table} DROP COLUMN target_hash")
-        ledger.query("DROP TABLE lessons")
-        ledger.query("PRAGMA user_version = 2")
-    assert api.stats(path)["strategies"]["micro"]["attempts"] == 2, "also before it is migrated"
-    with Ledger(path) as ledger:
-        assert ledger.arms() == expected
-        assert ledger.arms()["nat", MICRO] == Arm().after(False, 3.0)
-        assert not ledger.check_duplicate("1 = 2", MICRO, toolchain="stub")
-    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (migrations.VERSION,)
 
 
 def test_a_strategy_of_a_newer_treewright_is_no_traceback(

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from treewright.kernel.errors import LockActive, StorageError
-from treewright.orchestrator.ledger import migrations
 from treewright.orchestrator.ledger.attempts import Attempt
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.bandit import Arm
@@ -137,58 +136,6 @@ def test_reopening_finds_everything(tmp_path: Path) -> None:
         assert ledger.query("PRAGMA synchronous")[0][0] == 2
 
 
-def old_ledger(path: Path) -> None:
-    """As the first orchestrators wrote it: no version, two tables."""
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "CREATE TABLE attempts (id INTEGER PRIMARY KEY AUTOINCREMENT, goal_hash TEXT NOT NULL,"
-        " goal_text TEXT NOT NULL, strategy TEXT NOT NULL, success INTEGER NOT NULL,"
-        " time_seconds REAL NOT NULL DEFAULT 0, tactics TEXT NOT NULL DEFAULT '[]', error TEXT,"
-        " timestamp TEXT NOT NULL);"
-        "CREATE TABLE tactic_cache (goal_hash TEXT PRIMARY KEY, goal_text TEXT NOT NULL,"
-        " tactics TEXT NOT NULL, success_rate REAL NOT NULL, avg_time REAL NOT NULL,"
-        " use_count INTEGER NOT NULL DEFAULT 0, last_used TEXT);"
-        "INSERT INTO attempts (goal_hash, goal_text, strategy, success, timestamp)"
-        " VALUES ('h', 'g', 'micro', 1, '2025-01-01'), ('i', 'j', 'micro', 0, '2025-01-02');"
-    )
-    connection.close()
-
-
-def test_an_older_ledger_is_migrated_and_a_copy_of_it_kept(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    old_ledger(path)
-    with Ledger(path) as ledger:
-        rows = ledger.query("SELECT goal_hash, status FROM attempts ORDER BY id")
-        assert [tuple(row) for row in rows] == [("h", "proved"), ("i", "failed")]
-        ledger.record([attempt()])
-        assert ledger.query("PRAGMA user_version")[0][0] == migrations.VERSION
-    copy = sqlite3.connect(tmp_path / "ledger.db.v1.backup")
-    assert copy.execute("SELECT COUNT(*) FROM attempts").fetchone() == (2,)
-    assert copy.execute("PRAGMA user_version").fetchone() == (0,)
-    copy.close()
-    with Ledger(path):
-        pass
-    assert len(list(tmp_path.glob("*.backup*"))) == 1
-
-
-def test_a_migration_that_fails_leaves_the_old_ledger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "ledger.db"
-    old_ledger(path)
-
-    def broken(connection: sqlite3.Connection) -> None:
-        connection.execute("DELETE FROM attempts")
-        raise sqlite3.OperationalError("disk full")
-
-    monkeypatch.setattr(migrations, "MIGRATIONS", (migrations.MIGRATIONS[0], broken))
-    with pytest.raises(StorageError, match="disk full"):
-        Ledger(path)
-    monkeypatch.undo()
-    with Ledger(path) as ledger:
-        assert len(ledger.query("SELECT * FROM attempts")) == 2
-
-
 def test_a_transaction_that_sqlite_ended_itself_is_said_as_it_is(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,11 +153,13 @@ def test_a_transaction_that_sqlite_ended_itself_is_said_as_it_is(
     assert len(ledger.query("SELECT * FROM attempts")) == 1
 
 
-def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
+def test_a_ledger_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with Ledger(path) as ledger:
         ledger.query("PRAGMA user_version = 999")
-    with pytest.raises(StorageError, match="newer treewright"):
+    with pytest.raises(
+        StorageError, match="ledger of version 999, this treewright reads version 1"
+    ):
         Ledger(path)
 
 

@@ -99,24 +99,6 @@ def test_two_that_begin_a_run_at_once_are_given_the_same(
         assert ledger.lessons_of_run("mine") == ()
 
 
-def test_lessons_from_before_priors_were_kept_are_replaced(tmp_path: Path) -> None:
-    """Opened and kept, but given to nobody: what the rules had expected of them is not known."""
-    path = tmp_path / "ledger.db"
-    with Ledger(path) as ledger:  # as version 5 had it
-        ledger.query("ALTER TABLE lessons DROP COLUMN prior")
-        ledger.query("INSERT INTO lessons VALUES ('eq', 'rfl', 100, 90, 1.0)")
-        ledger.query("INSERT INTO lessons VALUES ('eq', 'simp', 100, 90, 1.0)")
-        ledger.query("PRAGMA user_version = 5")
-    worker = Teaching()
-    with Ledger(path) as ledger:
-        assert ledger.lessons() == ()
-        run_one(ledger, worker, "a = a")
-        assert ledger.lessons() == (LESSON,)
-        [old_one] = ledger.query("SELECT tried FROM lessons WHERE shape = 'simp'")
-        assert old_one["tried"] == 100
-    assert worker.given == [()]
-
-
 @pytest.mark.xdist_group("lean-session")
 def test_the_search_worker_learns_and_uses_it(home: LeanHome) -> None:
     given = (Lesson("eq", "rfl", 50, 50, 0.1, 5.0), Lesson("eq", "simp", 50, 1, 50.0, 20.0))
@@ -135,5 +117,4 @@ def test_the_search_worker_learns_and_uses_it(home: LeanHome) -> None:
 
     [lesson] = asyncio.run(go())
     assert (lesson.goal_class, lesson.shape, lesson.tried, lesson.helped) == ("eq", "rfl", 1, 1)
-    assert lesson.prior is not None
     assert 0.0 < lesson.prior < 1.0

@@ -138,8 +138,8 @@ def test_what_is_no_index_is_said_so(tmp_path: Path) -> None:
         PremiseIndex.open(tmp_path / "text.db")
     other = tmp_path / "other.db"
     with PremiseStore(other, write=True) as store:
-        store.set_facts(format=999)
-    with pytest.raises(StorageError, match="delete it"):
+        store._db.execute("PRAGMA user_version = 999")
+    with pytest.raises(StorageError, match=r"version 999, .* reads version 1; delete it"):
         PremiseIndex.open(other)
 
 

@@ -52,7 +52,8 @@ def overview(run: RunRef) -> Document:
     more: Document = {"series": [], "runs": [], "minutes": []}
     if not found["problem"]:
         with contextlib.suppress(TreewrightError, sqlite3.Error), _reading(run) as ledger:
-            more = _beyond(ledger, found["strategies"])
+            if ledger is not None:
+                more = _beyond(ledger, found["strategies"])
     return {
         "run": _summary(run, found),
         "stats": found,
@@ -76,7 +77,7 @@ def _or_empty(make: Callable[[Path], Document], run: RunRef | None) -> Document:
 
 
 class _Ledger:
-    """Rows of reading queries; a table or column that an older ledger lacks is empty."""
+    """Rows of reading queries."""
 
     def __init__(self, connection: sqlite3.Connection, stubs: bool) -> None:
         self._connection = connection
@@ -84,27 +85,21 @@ class _Ledger:
 
     @property
     def counted(self) -> str:
-        """The condition for attempts that count here, of a ledger that has all columns."""
-        return Counting(lambda *_: (), ("toolchain",), self._stubs).counted
-
-    def has(self, table: str, column: str) -> bool:
-        rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
-        return column in {row["name"] for row in rows}
+        """The condition for attempts that count here."""
+        return Counting(lambda *_: (), self._stubs).counted
 
     def rows(self, sql: str, *values: object) -> list[Document]:
         return [dict(row) for row in self._connection.execute(sql, values)]
 
 
 @contextlib.contextmanager
-def _reading(run: RunRef) -> Iterator[_Ledger]:
+def _reading(run: RunRef) -> Iterator[_Ledger | None]:
     with api.reading(run.path) as connection:
-        yield _Ledger(connection, has_stubs(run.path))
+        yield None if connection is None else _Ledger(connection, has_stubs(run.path))
 
 
 def _beyond(ledger: _Ledger, strategies: Document) -> Document:
     """Completes the strategies, and gives what runs, series and minutes say."""
-    if not ledger.has("attempts", "status"):
-        return {"series": [], "runs": [], "minutes": []}
     for name, scored in strategy_series.scores(ledger.rows("SELECT * FROM bandit")).items():
         if name in strategies:
             strategies[name] |= scored

@@ -1,9 +1,8 @@
-"""SQLite files: the one way to open them, to change them, to bring them up to date, and to say
-what is wrong with them.
+"""SQLite files: the one way to open them, to change them, and to say what is wrong with them.
 
 A connection for writing is in WAL mode and syncs every commit, so what was committed survives a
-power cut. One for reading cannot write. A file knows whose it is by its `application_id` and how
-old by its `user_version`; a `Schema` is the table of migrations from one version to the next.
+power cut. A connection for reading cannot write. A file's `application_id` says which kind of file
+it is, and its `user_version` which version of that kind.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,70 +22,50 @@ from treewright.kernel.errors import LockActive, StorageError
 DEFAULT_WAIT_SECONDS = 20.0
 _BETWEEN_TRIES_SECONDS = 0.01
 
-Migration = Callable[[sqlite3.Connection], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of a kind of file, version by version.
+    """A kind of SQLite file.
 
-    The n-th migration (from 1) makes version n of version n - 1. A released one is never changed.
-    `unmarked` gives the version of a file without our `application_id` (0 if it may be filled as a
-    new one), or None if it is not ours. `what` is what people call such a file.
+    `what` is its name in messages. `tables` are the SQL statements, separated by `;`, that fill a
+    new file. `version` is raised when the tables change; a file of another version is refused with
+    `remedy`, which says what to do.
     """
 
     what: str
     application_id: int
-    migrations: tuple[Migration, ...]
-    unmarked: Callable[[sqlite3.Connection], int | None]
+    tables: str
+    version: int = 1
+    remedy: str = "use the treewright that wrote it, or name another file"
 
-    @property
-    def version(self) -> int:
-        return len(self.migrations)
-
-    def version_of(self, connection: sqlite3.Connection, path: Path) -> int:
-        """The version of a file; 0 if it is new. Raises StorageError if it is not one of these."""
+    def is_new(self, connection: sqlite3.Connection, path: Path) -> bool:
+        """Return whether the file is empty. Raises StorageError if it is not of this kind and
+        version."""
         with _one_look(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             (application,) = connection.execute("PRAGMA application_id").fetchone()
-            is_ours = application == self.application_id
-            found = 0 if is_ours or not tables(connection) else self.unmarked(connection)
-        if not is_ours:
-            if found is None:
+            (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application == self.application_id:
+            if version != self.version:
                 raise StorageError(
-                    f"{path} is a database, but not a treewright {self.what}; name another file"
+                    f"{path} is a {self.what} of version {version}, this treewright reads version "
+                    f"{self.version}; {self.remedy}"
                 )
-            return found
-        if version > self.version:
+            return False
+        if count:
             raise StorageError(
-                f"{path} was written by a newer treewright ({self.what} version {version}, this "
-                f"one reads up to {self.version}); upgrade treewright or name another {self.what}"
+                f"{path} is a database, but not a treewright {self.what}; name another file"
             )
-        return version
-
-
-def script(text: str) -> Migration:
-    """A migration out of statements that are separated by `;`."""
-
-    def apply(connection: sqlite3.Connection) -> None:
-        # Not executescript: that would commit, and a migration is one transaction.
-        for statement in filter(None, (part.strip() for part in text.split(";"))):
-            connection.execute(statement)
-
-    return apply
-
-
-def tables(connection: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        return True
 
 
 def open_database(
     path: Path, schema: Schema, wait_seconds: float = DEFAULT_WAIT_SECONDS, *, wal: bool = True
 ) -> sqlite3.Connection:
-    """A connection for any thread to an up-to-date file, which is made if there is none.
+    """A connection for any thread to a file of this kind, which is made if there is none.
 
-    Nothing is overwritten: a file is copied before it is migrated. `wal` is for files that several
-    processes write; without it a file can be read where nothing may be written.
+    `wal` is for files that several processes write; without it a file can be read where nothing
+    may be written.
     """
     if path.is_dir():
         raise StorageError(f"{path} is a directory, not a {schema.what}")
@@ -94,22 +73,32 @@ def open_database(
     with errors_for_people(path, schema.what, wait_seconds):
         connection = _connect(path, "rwc", wait_seconds)
         try:
-            version = schema.version_of(connection, path)
+            is_new = schema.is_new(connection, path)
             if wal:
                 _use_wal(connection, wait_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            if version < schema.version or not _is_marked(connection, schema):
-                _migrate(connection, schema, path)
+            if is_new:
+                _fill(connection, schema, path)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def open_read_only(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlite3.Connection:
-    """A connection for any thread that cannot write; rows have names. The file must be there."""
+def open_read_only(
+    path: Path, schema: Schema, wait_seconds: float = DEFAULT_WAIT_SECONDS
+) -> sqlite3.Connection:
+    """A connection for any thread that cannot write; rows have names. The file must be there.
+
+    Raises StorageError where the file is of another kind or version; it may be new and empty.
+    """
     connection = _connect(path, "ro", wait_seconds)
+    try:
+        schema.is_new(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     connection.row_factory = sqlite3.Row
     return connection
 
@@ -190,31 +179,12 @@ def _connect(path: Path, mode: str, wait_seconds: float) -> sqlite3.Connection:
     )
 
 
-def _is_marked(connection: sqlite3.Connection, schema: Schema) -> bool:
-    return connection.execute("PRAGMA application_id").fetchone() == (schema.application_id,)
-
-
-def _migrate(connection: sqlite3.Connection, schema: Schema, path: Path) -> None:
+def _fill(connection: sqlite3.Connection, schema: Schema, path: Path) -> None:
     with transaction(connection):
-        version = schema.version_of(connection, path)  # another process may have been quicker
-        if 0 < version < schema.version:
-            _keep_copy(path, version)
-        for migration in schema.migrations[version:]:
-            migration(connection)
+        if not schema.is_new(connection, path):
+            return  # another process was quicker
+        # Not executescript: that would commit, and filling a file is one transaction.
+        for statement in filter(None, (part.strip() for part in schema.tables.split(";"))):
+            connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {schema.version}")
         connection.execute(f"PRAGMA application_id = {schema.application_id}")
-
-
-def _keep_copy(path: Path, version: int) -> None:
-    """A consistent copy beside the file, by SQLite's own backup; an older copy stays."""
-    copy = path.with_name(f"{path.name}.v{version}.backup")
-    number = 1
-    while copy.exists():
-        number += 1
-        copy = path.with_name(f"{path.name}.v{version}.backup{number}")
-    source, target = open_read_only(path), sqlite3.connect(copy)
-    try:
-        source.backup(target)
-    finally:
-        source.close()
-        target.close()

@@ -38,7 +38,7 @@ CREATE TABLE holds (
 """
 
 _MARK = 0x54575455  # "TWTU"
-_SCHEMA = database.Schema("queue", _MARK, (database.script(_TABLES),), lambda _: None)
+_SCHEMA = database.Schema("queue", _MARK, _TABLES)
 _Bounds = tuple[int | None, int | None, int | None]
 
 

@@ -44,8 +44,7 @@ _UNKNOWN = frozenset({"lost", "timeout"})
 class Lesson(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is known of a shape of tactics in a class of goals.
 
-    `prior` is the sum of what the rules gave the tries, before any lessons; those from before it
-    was kept have None.
+    `prior` is the sum of what the rules gave the tries, before any lessons.
     """
 
     goal_class: str
@@ -53,12 +52,10 @@ class Lesson(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tried: float
     helped: float
     seconds: float
-    prior: float | None = None
+    prior: float
 
     def fading(self, newer: Lesson) -> Lesson:
         """With newer tries, before which older ones lose weight."""
-        if self.prior is None or newer.prior is None:
-            return newer
         kept = FADING**newer.tried
         return Lesson(
             self.goal_class,
@@ -133,10 +130,6 @@ def together(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Lesson]
 
 
 def worth_keeping(lessons: Iterable[Lesson], most: int = MOST_LESSONS) -> tuple[Lesson, ...]:
-    """The lessons with most behind them, in a fixed order: what a run is given.
-
-    Those from before priors were kept are left out.
-    """
-    usable = [lesson for lesson in lessons if lesson.prior is not None]
-    ranked = sorted(usable, key=lambda x: (-x.helped, -x.tried, x.goal_class, x.shape))[:most]
+    """The lessons with most behind them, in a fixed order: what a run is given."""
+    ranked = sorted(lessons, key=lambda x: (-x.helped, -x.tried, x.goal_class, x.shape))[:most]
     return tuple(sorted(ranked, key=lambda lesson: (lesson.goal_class, lesson.shape)))

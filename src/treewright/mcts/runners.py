@@ -12,7 +12,7 @@ from treewright.mcts.search import Runner
 from treewright.mcts.settings import Mode, Settings
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.values import estimate
-from treewright.mcts.weighing import learned
+from treewright.mcts.weighing import Learned
 
 _MODULES: dict[Mode, str] = {
     "centralized": "treewright.mcts.centralized",
@@ -45,7 +45,7 @@ def make_expander(
         discount=settings.policy.discount,
         recorded=recorded,
         known=known,
-        learned=learned(lessons) if lessons else None,
+        learned=Learned(lessons) if lessons else None,
         teaches=teaches,
     )
 

@@ -1,7 +1,7 @@
 """The documents of the HTTP API: ledger statistics, the marketplace, health.
 
-Pure builders over a read-only connection: nothing here can change, create or migrate a ledger,
-so a view may be open while runs go on. A ledger that is not there yet gives empty documents.
+Pure builders over a read-only connection: nothing here can change or create a ledger, so a view may
+be open while runs go on. A ledger that is not there yet gives empty documents.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import msgspec
 import treewright
 from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
-from treewright.kernel.errors import StorageError, TreewrightError
-from treewright.orchestrator.ledger import migrations
+from treewright.kernel.errors import TreewrightError
 from treewright.orchestrator.ledger.counting import Counting, has_stubs, total
-from treewright.orchestrator.ledger.file import errors_for_people
+from treewright.orchestrator.ledger.file import SCHEMA, errors_for_people
 from treewright.orchestrator.marketplace.tickets import STATES, Ticket, TicketStatus, all_tickets
 
 Document = dict[str, Any]
@@ -35,32 +34,29 @@ _WAIT_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write, with rows by name."""
+def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """A connection that cannot write, with rows by name; None where there is no ledger yet."""
+    if not path.is_file():
+        yield None
+        return
     with errors_for_people(path, _WAIT_SECONDS):
-        connection = database.open_read_only(path, _WAIT_SECONDS)
+        connection = database.open_read_only(path, SCHEMA, _WAIT_SECONDS)
         try:
-            yield connection
+            yield None if SCHEMA.is_new(connection, path) else connection
         finally:
             connection.close()
 
 
 def stats(path: Path) -> Document:
     """`GET /api/stats`."""
-    if not path.is_file():
-        return _stats_of(None)
     with reading(path) as connection:
-        known = has_table(connection, "attempts")
-        return _stats_of(connection if known else None, stubs=has_stubs(path))
+        return _stats_of(connection, stubs=has_stubs(path))
 
 
 def marketplace(path: Path, now: float | None = None) -> Document:
     """`GET /api/marketplace`."""
-    tickets: list[Ticket] = []
-    if path.is_file():
-        with reading(path) as connection:
-            if has_table(connection, "tickets"):
-                tickets = all_tickets(connection)
+    with reading(path) as connection:
+        tickets = all_tickets(connection) if connection is not None else []
     return marketplace_of(tickets, time.time() if now is None else now)
 
 
@@ -77,26 +73,13 @@ def health(path: Path) -> Document:
         "ledger_version": None,
         "time": timestamp(),
     }
-    if not path.is_file():
-        return document
     try:
         with reading(path) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version > migrations.VERSION:
-                raise StorageError(f"the ledger was written by a newer treewright ({version})")
-            database.tables(connection)
+            if connection is None:
+                return document
     except TreewrightError as error:
         return document | {"status": "error", "detail": str(error)}
-    return document | {"status": "ok", "detail": "", "ledger_version": version}
-
-
-def has_table(connection: sqlite3.Connection, name: str) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-    return found is not None
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    return {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+    return document | {"status": "ok", "detail": "", "ledger_version": SCHEMA.version}
 
 
 def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> Document:
@@ -111,28 +94,20 @@ def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> 
     }
     if connection is None:
         return document
-    counting = Counting(
-        lambda sql, values: connection.execute(sql, values).fetchall(),
-        _columns(connection, "attempts"),
-        stubs,
-    )
+    counting = Counting(lambda sql, values: connection.execute(sql, values).fetchall(), stubs)
     document["strategies"] = _strategies(connection, counting)
     for what in ("attempts", "successes"):
         document[what] = total(document["strategies"], what)
     document["goals"] = counting.goals()
     document["recent"] = [_attempt(row) for row in _recent(connection)]
-    if has_table(connection, "tactic_cache"):
-        document["tactic_cache"] = _cache(connection)
-    if has_table(connection, "runs"):
-        document["runs"] = [dict(row) for row in connection.execute(_RUNS, (RECENT,))]
+    document["tactic_cache"] = _cache(connection)
+    document["runs"] = [dict(row) for row in connection.execute(_RUNS, (RECENT,))]
     return document
 
 
 def _strategies(connection: sqlite3.Connection, counting: Counting) -> Document:
     """By strategy, with what the bandit has learned of it."""
-    arms = {}
-    if has_table(connection, "bandit"):
-        arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
+    arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
     return {
         name: sums | {"bandit": arms.get(name)} for name, sums in counting.by_strategy().items()
     }
@@ -146,7 +121,7 @@ def _recent(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 
 def _attempt(row: sqlite3.Row) -> Document:
     shown = ("goal_hash", "goal_text", "strategy", "status", "time_seconds", "error", "timestamp")
-    found = {name: row[name] for name in shown if name in row.keys()}  # noqa: SIM118 - a Row
+    found = {name: row[name] for name in shown}
     return found | {"success": bool(row["success"]), "tactics": jsontext.decode(row["tactics"])}
 
 

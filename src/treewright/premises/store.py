@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import shlex
-import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -23,31 +22,27 @@ import numpy as np
 import numpy.typing as npt
 
 from treewright.kernel import database, jsontext
-from treewright.kernel.database import script
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.lean.types import Declaration
 from treewright.premises.lexical import LexicalIndex
 
-FORMAT = 1
 VECTOR_INDEX = "faiss"
 _WAIT_SECONDS = 60.0
-_VERSION_1 = """
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS premises (
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE premises (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, module TEXT NOT NULL,
     type TEXT NOT NULL, digest BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL);
-INSERT OR IGNORE INTO facts VALUES ('format', '1')
+CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL)
 """
 
-
-def _unmarked(connection: sqlite3.Connection) -> int | None:
-    """Indexes that were written before files carried a mark."""
-    return FORMAT if {"facts", "premises"} <= database.tables(connection) else None
-
-
-SCHEMA = database.Schema("premise index", 0x54575049, (script(_VERSION_1),), _unmarked)  # "TWPI"
+SCHEMA = database.Schema(
+    "premise index",
+    0x54575049,  # "TWPI"
+    _TABLES,
+    remedy="delete it and run: treewright premises build",
+)
 
 
 class StoredPremise(msgspec.Struct, frozen=True):
@@ -81,14 +76,7 @@ class PremiseStore:
             if write:  # no WAL: an index is also read from where nothing may be written
                 self._db = database.open_database(path, SCHEMA, _WAIT_SECONDS, wal=False)
             else:
-                self._db = database.open_read_only(path, _WAIT_SECONDS)
-            found = self.fact("format")
-        if found != FORMAT:
-            self.close()
-            raise StorageError(
-                f"{path} is not a premise index of this version; delete it and run: "
-                "treewright premises build"
-            )
+                self._db = database.open_read_only(path, SCHEMA, _WAIT_SECONDS)
 
     def __enter__(self) -> Self:
         return self

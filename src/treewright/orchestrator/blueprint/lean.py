@@ -11,7 +11,7 @@ from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import lean_files
 from treewright.lean.types import AuditReport, CheckResult, TacticError
 from treewright.lean.verdict import DEFAULT_AXIOMS
-from treewright.orchestrator.api import has_table, reading
+from treewright.orchestrator.api import reading
 from treewright.orchestrator.blueprint.sync import State
 
 
@@ -90,18 +90,13 @@ def _state(report: AuditReport | TacticError) -> State | None:
 
 def proved_in_ledger(ledger: Path, wanted: set[str]) -> set[str]:
     """Declarations whose proof the ledger has: a verified attempt, or a completed ticket."""
-    if not ledger.is_file():
-        return set()
-    found: set[str] = set()
     with reading(ledger) as connection:
-        if has_table(connection, "attempts"):
-            columns = {row["name"] for row in connection.execute("PRAGMA table_info(attempts)")}
-            if "goal_id" in columns:
-                rows = connection.execute("SELECT DISTINCT goal_id FROM attempts WHERE success = 1")
-                found |= {row["goal_id"].rpartition(":")[2] for row in rows}
-        if has_table(connection, "tickets"):
-            rows = connection.execute(
-                "SELECT suggested_name FROM tickets WHERE status = 'completed'"
-            )
-            found |= {row["suggested_name"] for row in rows}
+        if connection is None:
+            return set()
+        goals = connection.execute("SELECT DISTINCT goal_id FROM attempts WHERE success = 1")
+        found = {row["goal_id"].rpartition(":")[2] for row in goals}
+        tickets = connection.execute(
+            "SELECT suggested_name FROM tickets WHERE status = 'completed'"
+        )
+        found |= {row["suggested_name"] for row in tickets}
     return found & wanted

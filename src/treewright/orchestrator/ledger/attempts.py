@@ -58,7 +58,7 @@ INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_c
     success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
     error, metadata, timestamp, target_hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (attempt_key) WHERE attempt_key IS NOT NULL DO NOTHING
+ON CONFLICT (attempt_key) DO NOTHING
 """
 
 

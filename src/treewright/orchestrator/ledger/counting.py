@@ -7,13 +7,13 @@
 - Wasted CPU time is that of cancelled attempts: somebody else was quicker.
 - Attempts of stubs (profile 0) count in a ledger of stubs only.
 
-The sums are made of SQL, for ledgers of every version: what an old one lacks is supplied.
+The sums are made of SQL.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ IS_TRIAL = f"status IN ({', '.join(repr(status) for status in sorted(TRIALS))})"
 """A trial as an SQL condition."""
 
 STUB_TOOLCHAIN = "stub"
-STUB_ERROR = "stub worker: nothing was tried"
 _STUB_PREFIX = "stubs-"
 
 Query = Callable[[str, Sequence[object]], Sequence[sqlite3.Row]]
@@ -41,30 +40,23 @@ def has_stubs(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """Sums over the attempts of one ledger, with the columns that it has."""
+    """Sums over the attempts of one ledger."""
 
     query: Query
-    columns: Collection[str]
     stubs: bool = False
 
     @property
     def counted(self) -> str:
         """The SQL condition for attempts that count here."""
-        if self.stubs or "toolchain" not in self.columns:
-            return "1"
-        # The text is for ledgers that were written before stubs had a toolchain.
-        return f"toolchain <> '{STUB_TOOLCHAIN}' AND coalesce(error, '') <> '{STUB_ERROR}'"
+        return "1" if self.stubs else f"toolchain <> '{STUB_TOOLCHAIN}'"
 
     def by_strategy(self, where: str = "1", values: Sequence[object] = ()) -> dict[str, Any]:
-        trial = IS_TRIAL if "status" in self.columns else "1"
-        cancelled = "status = 'cancelled'" if "status" in self.columns else "0"
-        cpu = "cpu_seconds" if "cpu_seconds" in self.columns else "0.0"
         rows = self.query(
             "SELECT strategy, count(*) AS attempts, sum(success) AS successes, "  # noqa: S608
-            f"sum({trial}) AS trials, sum({cancelled}) AS cancelled, "
-            f"coalesce(avg(CASE WHEN {trial} THEN time_seconds END), 0.0) AS avg_time, "
-            f"sum(time_seconds) AS time_seconds, sum({cpu}) AS cpu_seconds, "
-            f"sum({cpu} * ({cancelled})) AS wasted_cpu_seconds "
+            f"sum({IS_TRIAL}) AS trials, sum(status = 'cancelled') AS cancelled, "
+            f"coalesce(avg(CASE WHEN {IS_TRIAL} THEN time_seconds END), 0.0) AS avg_time, "
+            "sum(time_seconds) AS time_seconds, sum(cpu_seconds) AS cpu_seconds, "
+            "sum(cpu_seconds * (status = 'cancelled')) AS wasted_cpu_seconds "
             f"FROM attempts WHERE {self.counted} AND ({where}) "
             "GROUP BY strategy ORDER BY strategy",
             values,

@@ -1,4 +1,4 @@
-"""Opening the ledger's file: new, of an older version, locked, damaged, or not a ledger at all."""
+"""Opening the ledger's file: new, locked, damaged, or not a ledger at all."""
 
 from __future__ import annotations
 
@@ -9,36 +9,23 @@ from pathlib import Path
 from treewright.kernel import database
 from treewright.kernel.database import DEFAULT_WAIT_SECONDS, Schema
 from treewright.kernel.rundir import STATE_DIR, hide_from_git
-from treewright.orchestrator.ledger import migrations
+from treewright.orchestrator.ledger.tables import TABLES
 
 LEDGER = "ledger.db"
 DEFAULT_PATH = Path(STATE_DIR) / LEDGER
 """Below the project whose goals it is about."""
-APPLICATION_ID = 0x54574C47  # "TWLG"
-_WHAT = "ledger"
-
-
-def schema() -> Schema:
-    return Schema(_WHAT, APPLICATION_ID, migrations.MIGRATIONS, _unmarked)
+SCHEMA = Schema("ledger", 0x54574C47, TABLES)  # "TWLG"
 
 
 def open_ledger(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlite3.Connection:
-    """A connection to an up-to-date ledger; every commit survives a power cut."""
+    """A connection to a ledger, made if there is none; every commit survives a power cut."""
     if path.parent.name == STATE_DIR and not path.exists():
         hide_from_git(path.parent)  # `git add --all` in the project must not take it along
-    return database.open_database(path, schema(), wait_seconds)
+    return database.open_database(path, SCHEMA, wait_seconds)
 
 
 def errors_for_people(
     path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS
 ) -> AbstractContextManager[None]:
     """What SQLite says of a ledger, as one line that says what to do."""
-    return database.errors_for_people(path, _WHAT, wait_seconds)
-
-
-def _unmarked(connection: sqlite3.Connection) -> int | None:
-    """Ledgers and tables of tickets that were written before files carried a mark."""
-    if not database.tables(connection) - {"tickets"}:
-        return 0
-    columns = {row[1] for row in connection.execute("PRAGMA table_info(attempts)")}
-    return 1 if {"goal_hash", "goal_text", "strategy", "success"} <= columns else None
+    return database.errors_for_people(path, SCHEMA.what, wait_seconds)

@@ -11,17 +11,12 @@ _COLUMNS = "goal_class, shape, tried, helped, seconds, prior"
 
 
 def add(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> None:
-    """Adds newer lessons, within the transaction of the attempt they are from.
-
-    In the place of those from before priors were kept: the two cannot be added up.
-    """
+    """Adds newer lessons, within the transaction of the attempt they are from."""
     connection.executemany(
         f"INSERT INTO lessons ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "  # noqa: S608
         "ON CONFLICT (goal_class, shape) DO UPDATE SET "
-        "tried = iif(prior IS NULL, 0, ?7 * tried) + ?3, "
-        "helped = iif(prior IS NULL, 0, ?7 * helped) + ?4, "
-        "seconds = iif(prior IS NULL, 0, ?7 * seconds) + ?5, "
-        "prior = ifnull(?7 * prior, 0) + ?6",
+        "tried = ?7 * tried + ?3, helped = ?7 * helped + ?4, "
+        "seconds = ?7 * seconds + ?5, prior = ?7 * prior + ?6",
         [
             (x.goal_class, x.shape, x.tried, x.helped, x.seconds, x.prior, FADING**x.tried)
             for x in lessons
@@ -31,7 +26,7 @@ def add(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> None:
 
 def known(query: Callable[[str], Sequence[sqlite3.Row]]) -> tuple[Lesson, ...]:
     """Those worth giving to a run, rounded, so that a record of them is exact."""
-    rows = query(f"SELECT {_COLUMNS} FROM lessons WHERE prior IS NOT NULL")  # noqa: S608
+    rows = query(f"SELECT {_COLUMNS} FROM lessons")  # noqa: S608
     return worth_keeping(
         Lesson(
             row["goal_class"],

@@ -32,6 +32,7 @@ from treewright.orchestrator.ledger.counting import (
 from treewright.orchestrator.ledger.file import (
     DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
+    SCHEMA,
     errors_for_people,
     open_ledger,
 )
@@ -50,7 +51,7 @@ ON CONFLICT (goal_class, strategy) DO UPDATE SET
 
 
 class Ledger:
-    """Opens (and creates or migrates) the ledger at `path`."""
+    """Opens (and creates) the ledger at `path`."""
 
     def __init__(
         self, path: Path | str = DEFAULT_PATH, *, wait_seconds: float = DEFAULT_WAIT_SECONDS
@@ -59,8 +60,7 @@ class Ledger:
         self._wait = wait_seconds
         self._lock = threading.RLock()
         self._connection = open_ledger(self.path, wait_seconds)
-        columns = {row["name"] for row in self.query("PRAGMA table_info(attempts)")}
-        self.counting = Counting(self.query, columns, stubs=has_stubs(self.path))
+        self.counting = Counting(self.query, stubs=has_stubs(self.path))
 
     def __enter__(self) -> Self:
         return self
@@ -278,7 +278,7 @@ class Ledger:
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[sqlite3.Row]:
         """Rows one by one, for what may not fit into memory; on a connection of its own."""
         with errors_for_people(self.path, self._wait):
-            connection = database.open_read_only(self.path, self._wait)
+            connection = database.open_read_only(self.path, SCHEMA, self._wait)
             try:
                 yield from connection.execute(sql, values)
             finally:

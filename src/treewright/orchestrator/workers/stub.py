@@ -5,7 +5,6 @@ They prove nothing and say so; a run of profile 0 is for trying the machinery.
 
 from __future__ import annotations
 
-from treewright.orchestrator.ledger.counting import STUB_ERROR
 from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import Availability
 
@@ -22,4 +21,4 @@ class StubWorker:
         return Availability(True, "a stub that never proves anything (profile 0)")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
-        return Result(False, self._strategy, error=STUB_ERROR)
+        return Result(False, self._strategy, error="stub worker: nothing was tried")

@@ -1,0 +1,92 @@
+"""The ledger's tables, as docs/ledger.md describes them."""
+
+TABLES = """
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    goal_hash TEXT NOT NULL,
+    goal_text TEXT NOT NULL,
+    strategy TEXT NOT NULL,
+    success INTEGER NOT NULL,
+    time_seconds REAL NOT NULL,
+    tactics TEXT NOT NULL,
+    error TEXT,
+    timestamp TEXT NOT NULL,
+    attempt_key TEXT NOT NULL UNIQUE,
+    run_id TEXT NOT NULL,
+    goal_id TEXT NOT NULL,
+    goal_class TEXT NOT NULL,
+    status TEXT NOT NULL,
+    cpu_seconds REAL NOT NULL,
+    budget REAL NOT NULL,
+    toolchain TEXT NOT NULL,
+    imports TEXT NOT NULL,
+    subgoals TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    target_hash TEXT NOT NULL
+);
+CREATE INDEX attempts_goal ON attempts (goal_hash, strategy, toolchain, imports, budget);
+CREATE INDEX attempts_run ON attempts (run_id, goal_id);
+CREATE INDEX attempts_target ON attempts (target_hash);
+CREATE TABLE tactic_cache (
+    goal_hash TEXT PRIMARY KEY,
+    goal_text TEXT NOT NULL,
+    tactics TEXT NOT NULL,
+    success_rate REAL NOT NULL,
+    avg_time REAL NOT NULL,
+    use_count INTEGER NOT NULL,
+    last_used TEXT NOT NULL,
+    target_hash TEXT NOT NULL
+);
+CREATE INDEX tactic_cache_target ON tactic_cache (target_hash);
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    config TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    finished_at TEXT
+);
+CREATE TABLE bandit (
+    goal_class TEXT NOT NULL,
+    strategy TEXT NOT NULL,
+    success_rate REAL NOT NULL,
+    seconds REAL NOT NULL,
+    trials INTEGER NOT NULL,
+    successes INTEGER NOT NULL,
+    PRIMARY KEY (goal_class, strategy)
+);
+CREATE TABLE tickets (
+    ticket_id TEXT PRIMARY KEY,
+    goal TEXT NOT NULL,
+    context TEXT NOT NULL,
+    suggested_name TEXT NOT NULL,
+    constraints TEXT NOT NULL,
+    imports TEXT NOT NULL,
+    preamble TEXT NOT NULL,
+    hints TEXT NOT NULL,
+    priority REAL NOT NULL,
+    status TEXT NOT NULL,
+    requested_by TEXT NOT NULL,
+    requests INTEGER NOT NULL DEFAULT 1,
+    claimed_by TEXT,
+    claim_expires REAL,
+    completed_proof TEXT,
+    completed_by TEXT,
+    last_error TEXT,
+    created REAL NOT NULL,
+    updated REAL NOT NULL
+);
+CREATE TABLE lessons (
+    goal_class TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    tried REAL NOT NULL,
+    helped REAL NOT NULL,
+    seconds REAL NOT NULL,
+    prior REAL NOT NULL,
+    PRIMARY KEY (goal_class, shape)
+);
+CREATE TABLE run_lessons (
+    run_id TEXT PRIMARY KEY,
+    lessons TEXT NOT NULL
+)
+"""
