@@ -15,7 +15,7 @@ from treewright.mcts import layout as proof_layout
 from treewright.tree.records import layout
 
 pytestmark = pytest.mark.xdist_group("browser")
-EARLIER = Path(__file__).parents[1] / "mcts" / "earlier_runs"
+SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
 
 
 def test_two_runs_are_chosen_and_compared(
@@ -52,7 +52,7 @@ def test_two_proof_runs_by_goals_closed(page: Page, tmp_path: Path) -> None:
     """One that a real Lean came to the end of, and the same killed before its verdict."""
     runs = tmp_path / proof_layout.RUNS
     for name in ("whole", "killed"):
-        shutil.copytree(EARLIER / "centralized", runs / name)
+        shutil.copytree(SAMPLES / "centralized", runs / name)
     trace = runs / "killed" / proof_layout.TRACE
     trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:-1]))
     (runs / "killed" / proof_layout.RESULT).unlink()

@@ -34,7 +34,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     ("different", "shown"),
     [
         ({}, None),
-        ({"mode": "centralized", "settings": {"policy": {"exploration": 1.2}}}, "mcts"),
+        ({"mode": "centralized", "settings": {"policy": {"exploration": 1.2}}}, None),
         ({"mode": "centralized", "settings": {"policy": {"type": "beam"}}}, "beam"),
         ({"mode": "centralized", "settings": 3}, None),
     ],

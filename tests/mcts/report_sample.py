@@ -14,6 +14,7 @@ from treewright.mcts.records import Iteration
 from treewright.mcts.report import write_report
 from treewright.mcts.settings import (
     FORMAT_VERSION,
+    TRACE_VERSION,
     LeanRecord,
     Mode,
     RunRecord,
@@ -30,6 +31,7 @@ def write_sample(directory: Path, lines: list[Line], mode: Mode = "distributed")
     directory.mkdir(parents=True, exist_ok=True)
     record = RunRecord(
         format_version=FORMAT_VERSION,
+        trace_version=TRACE_VERSION,
         run_id="sample",
         created_at=AT,
         mode=mode,

@@ -1,9 +1,10 @@
-"""One searcher by any policy: the books, the end, the same again; runs of earlier versions."""
+"""One searcher by any policy: the books, the end, the same again; recorded runs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,7 @@ from treewright.mcts.turn import Stamp, record
 from treewright.search.andor import policies
 from treewright.search.andor.graph import Status
 
-EARLIER = Path(__file__).parent / "earlier_runs"
+SAMPLES = Path(__file__).parent / "sample_runs"
 NAMES = list(policies.known())
 NEEDS_STEPS = "∀ p q : Prop, (∀ r : Prop, (p → q → r) → r) → p ∧ q"
 
@@ -67,8 +68,8 @@ def test_the_search_ends_when_nothing_is_left(name: str) -> None:
     assert engine.tree.root.status is Status.DEAD
 
 
-def test_mcts_chooses_as_in_earlier_versions() -> None:
-    """Computed before there were other policies, on worlds with priors and without."""
+def test_mcts_chooses_what_is_on_record() -> None:
+    """On worlds with priors and without."""
     digest = hashlib.sha256()
     for seed in range(20):
         for priors, batch, closing in ((True, 2, 0.0), (False, 1, 0.05)):
@@ -87,22 +88,20 @@ def test_mcts_chooses_as_in_earlier_versions() -> None:
 
 
 @pytest.mark.parametrize("kind", ["centralized", "distributed"])
-def test_a_run_of_an_earlier_version_replays_and_its_settings_are_written_as_they_were(
-    kind: str,
-) -> None:
-    run = read_run(EARLIER / kind / "run.json")
+def test_a_recorded_run_replays_and_its_settings_are_written_in_the_same_way(kind: str) -> None:
+    run = read_run(SAMPLES / kind / "run.json")
     assert run.settings.policy == policies.Mcts()
-    found = replay_offline(EARLIER / kind, build_source(run.settings))
+    found = replay_offline(SAMPLES / kind, build_source(run.settings))
     assert found.difference == ""
     assert found.iterations
-    recorded = json.loads((EARLIER / kind / "run.json").read_bytes())
+    recorded = json.loads((SAMPLES / kind / "run.json").read_bytes())
     now = json.loads(msgspec.json.encode(run.settings))
     assert json.dumps(now) == json.dumps(recorded["settings"]), "also in order"
 
 
 def changed(directory: Path, policy: object) -> Path:
     """A run.json with another policy in it."""
-    document = json.loads((EARLIER / "centralized" / "run.json").read_bytes())
+    document = json.loads((SAMPLES / "centralized" / "run.json").read_bytes())
     document["settings"]["policy"] = policy
     path = directory / "run.json"
     path.write_text(json.dumps(document))
@@ -116,6 +115,19 @@ def test_a_recorded_policy_that_is_not_here_is_named(tmp_path: Path) -> None:
         read_run(changed(tmp_path, 3))
     beam = read_run(changed(tmp_path, {"type": "beam", "width": 3})).settings.policy
     assert beam == policies.Beam(width=3)
+
+
+@pytest.mark.parametrize("name", ["format_version", "trace_version"])
+@pytest.mark.parametrize("version", [None, 0, 2])
+def test_a_run_of_another_version_is_refused(
+    tmp_path: Path, name: str, version: int | None
+) -> None:
+    document = json.loads((SAMPLES / "centralized" / "run.json").read_bytes())
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(document | {name: version}))
+    said = f"{path} has {name} {version}, this treewright reads 1; use the treewright that wrote it"
+    with pytest.raises(UsageError, match=re.escape(said)):
+        read_run(path)
 
 
 def test_cells_take_no_other_policy() -> None:

@@ -76,21 +76,6 @@ def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
     assert [goal.status for goal in again.goals] == ["proved"]
 
 
-def test_a_fault_that_was_recorded_as_a_verdict_is_tried_again(
-    prove: Proving, replayer: Replayer, sessions: SessionFactory
-) -> None:
-    """Runs of earlier versions have such lines."""
-    _, directory = prove(EASY, QUICK)
-    trace = directory / "trace.jsonl"
-    text = trace.read_text().replace(
-        '"status":"proved","stop":"solved","detail":""',
-        '"status":"rejected","stop":"solved","detail":"lost: the candidate: it is gone"',
-    )
-    trace.write_text(text)
-    assert verdicts(directory)[-1].status == "rejected"
-    assert resume(directory, sessions, replayer).proved == 1
-
-
 def test_a_search_without_a_lean_that_stays_alive_reaches_no_verdict(
     prove: Proving,
     replayer: Replayer,

@@ -18,9 +18,9 @@ from treewright.lean.certificate import digest
 from treewright.lean.replay import Replayer
 from treewright.mcts import run as runs
 from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.records import NegationOpened, NegationTurn, VerdictReached
+from treewright.mcts.records import NegationTurn, VerdictReached
 from treewright.mcts.replay import replay_live, replay_offline
-from treewright.mcts.settings import Settings, StatementTarget, read_run
+from treewright.mcts.settings import Settings, StatementTarget
 from treewright.mcts.sources.factory import build_source
 from treewright.mcts.targets import parse
 from treewright.mcts.trace import read_trace, without_clock
@@ -55,7 +55,7 @@ def test_the_search_for_the_negation_is_in_the_trace_and_comes_out_the_same(
     assert [line.turn.iteration for line in turns] == list(range(1, len(turns) + 1))
     source = build_source(settings)
     again = replay_offline(directory, source)
-    assert (again.difference, again.unchecked) == ("", ())
+    assert again.difference == ""
     live = replay_live(directory, sessions, source, replayer)
     assert (live.difference, live.iterations) == ("", again.iterations)
     assert again.iterations == result.goals[0].iterations + len(turns)
@@ -212,15 +212,9 @@ def test_a_refutation_and_its_answer_belong_together(prove: Proving) -> None:
     )
 
 
-def test_a_trace_without_answers_of_the_replay_check_is_as_good_as_before(prove: Proving) -> None:
-    """Runs of the version before, and such runs when they were continued."""
+def test_a_proof_without_an_answer_of_the_replay_check_is_found(prove: Proving) -> None:
     _, directory = prove(TRUE, FEW)
-    old = edited(directory, lambda line: line.pop("check"))
-    assert "was not asked" in offline(old)
-    run = json.loads((old / "run.json").read_text())
-    (old / "run.json").write_text(json.dumps(run | {"trace_version": 2}))
-    report = replay_offline(old, build_source(FEW))
-    assert (report.difference, report.checks) == ("", ())
+    assert "was not asked" in offline(edited(directory, lambda line: line.pop("check")))
 
 
 def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
@@ -238,33 +232,6 @@ def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
         change(wrong)
         (copy / "result.json").write_text(json.dumps(wrong))
         assert "result.json" in offline(copy)
-
-
-def test_a_run_of_an_earlier_version_opens_and_says_what_it_cannot_show(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer
-) -> None:
-    """Its trace has no search for the negation, and no record of what was left out."""
-    _, directory = prove(FALSE, FEW)
-
-    def older(line: dict[str, Any]) -> None:
-        del line["negation"], line["left_out"], line["check"]
-        line["axioms"] = []
-
-    old = edited(directory, older)
-    trace = old / "trace.jsonl"
-    kept = [x for x in trace.read_text().splitlines() if '"type": "negation' not in x]
-    trace.write_text("\n".join(kept) + "\n")
-    run = json.loads((old / "run.json").read_text())
-    del run["trace_version"]
-    (old / "run.json").write_text(json.dumps(run))
-    assert read_run(old / "run.json").trace_version == 1
-    assert not any(isinstance(x, NegationOpened) for x in read_trace(trace))
-    report = replay_offline(old, build_source(FEW))
-    assert report.difference == ""
-    assert "refutation" in report.unchecked[0]
-    assert replay_live(old, sessions, build_source(FEW), replayer).difference == ""
-    trace.write_text(trace.read_text().replace('"proof": "', '"proof": "rfl -- '))
-    assert "refused" in replay_live(old, sessions, build_source(FEW), replayer).difference
 
 
 def test_the_copy_of_a_file_is_what_was_proved(

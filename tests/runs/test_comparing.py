@@ -19,7 +19,7 @@ from treewright.runs.comparison_picture import charts
 from treewright.runs.curves import Spent, curve
 
 pytestmark = pytest.mark.xdist_group("two-runs")
-EARLIER = Path(__file__).parents[1] / "mcts" / "earlier_runs"
+SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
 
 
 def test_two_searches_of_one_repository(treewright, two_runs: ToyRepository) -> None:
@@ -138,8 +138,8 @@ def test_it_shows_itself_and_escapes(treewright, two_runs: ToyRepository, tmp_pa
 
 
 def test_proof_runs_by_goals_closed(treewright, tmp_path: Path) -> None:
-    shutil.copytree(EARLIER / "centralized", tmp_path / "a")
-    shutil.copytree(EARLIER / "centralized", tmp_path / "b")
+    shutil.copytree(SAMPLES / "centralized", tmp_path / "a")
+    shutil.copytree(SAMPLES / "centralized", tmp_path / "b")
     trace = tmp_path / "b" / "trace.jsonl"
     lines = trace.read_bytes().splitlines(keepends=True)
     trace.write_bytes(b"".join(lines[:-1]))  # killed before its verdict
@@ -173,7 +173,7 @@ def test_searches_with_scores_by_config(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_one_line(treewright, two_runs: ToyRepository) -> None:
     for arguments, message in (
         (["one"], "at least two"),
-        (["one", str(EARLIER / "centralized")], "one kind"),
+        (["one", str(SAMPLES / "centralized")], "one kind"),
         (["one", "one"], "given twice"),
         (["one", "three"], "no run at three"),
     ):
@@ -247,4 +247,4 @@ def test_what_is_within_noise_or_tolerance_is_no_difference() -> None:
 
 def test_one_run_is_no_comparison() -> None:
     with pytest.raises(UsageError, match="at least two"):
-        package.compare(EARLIER / "centralized")
+        package.compare(SAMPLES / "centralized")

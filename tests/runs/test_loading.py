@@ -20,7 +20,7 @@ from treewright.runs.tree_run import TreeRun
 from treewright.tree.records.layout import EVENTS, LEASE, MANIFEST
 
 pytestmark = pytest.mark.xdist_group("two-runs")
-EARLIER = Path(__file__).parents[1] / "mcts" / "earlier_runs"
+SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
 
 
 def files(directory: Path) -> dict[str, tuple[int, bytes]]:
@@ -55,7 +55,7 @@ def test_pandas_takes_every_table_in_one_call(two_runs: ToyRepository, tmp_path:
     import pandas
 
     tree = treewright.load_run(two_runs.run_dir("two"))
-    proof = treewright.load_run(EARLIER / "centralized")
+    proof = treewright.load_run(SAMPLES / "centralized")
     with treewright.open_search(tmp_path / "s", budget=3) as search:
         search.run(lambda task: float(task.number))
     own = treewright.load_run(tmp_path / "s")
@@ -124,8 +124,8 @@ def test_a_run_that_was_killed_is_read(two_runs: ToyRepository, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["centralized", "distributed"])
-def test_an_earlier_proof_run_step_by_step(name: str) -> None:
-    run = treewright.load_run(EARLIER / name)
+def test_a_recorded_proof_run_step_by_step(name: str) -> None:
+    run = treewright.load_run(SAMPLES / name)
     assert isinstance(run, ProofRun)
     assert run.is_finished
     assert run.goals.height == 1
@@ -149,7 +149,7 @@ def test_an_earlier_proof_run_step_by_step(name: str) -> None:
 
 
 def test_a_proof_run_that_was_just_made(tmp_path: Path) -> None:
-    shutil.copy(EARLIER / "centralized" / "run.json", tmp_path)
+    shutil.copy(SAMPLES / "centralized" / "run.json", tmp_path)
     run = treewright.load_run(tmp_path)
     assert isinstance(run, ProofRun)
     assert not run.is_finished

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 pytestmark = pytest.mark.xdist_group("two-runs")
-EARLIER = Path(__file__).parents[1] / "mcts" / "earlier_runs"
+SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_run_that_goes_on_is_continued(
 
 
 def test_proof_runs_and_searches(client: MlflowClient, tmp_path: Path) -> None:
-    proof = write(EARLIER / "centralized")
+    proof = write(SAMPLES / "centralized")
     (goal,) = children(client, proof).values()
     assert goal.data.metrics["proved"] == 1
     assert goal.data.tags["treewright.status"] == "proved"

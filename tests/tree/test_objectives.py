@@ -315,26 +315,6 @@ def test_several_sweeps_in_one_file_are_told_apart() -> None:
         repeated.merge([(Part(), data)])
 
 
-def test_a_run_of_an_earlier_version_is_not_said_to_have_another_configuration(
-    toy, treewright
-) -> None:
-    flags = ("--sweep-config-limit", "8", "--ideas-per-node", "1")
-    assert search(toy, treewright, *flags).returncode == 0
-    path = toy.run_dir("run") / "manifest.json"
-    events = toy.run_dir("run") / "events.jsonl"
-    for file in (path, events):
-        text = file.read_text()
-        for key in ("deterministic", "repeats", "min", "max", "constraint"):
-            for value in ("false", "null"):
-                text = text.replace(f',"{key}":{value}', "")
-        file.write_text(text)
-    assert "constraint" not in events.read_text()
-    path.unlink()
-    done = search(toy, treewright, *flags)
-    assert done.returncode == 0, done.stderr
-    assert "differs from what" not in done.stderr
-
-
 def test_reading_leaves_out_rows_that_are_outside() -> None:
     bounded = MetricConfig(name="score", direction="maximize", primary=True, max=1)
     found = objectives.read(b"config_id,status,score\n0,ok,1\n1,ok,1.5\n", [bounded])

@@ -9,7 +9,6 @@ import tracemalloc
 
 import pytest
 
-from treewright.tree.records import steering
 from treewright.tree.records.patterns import PatternError, pattern
 
 USUAL = [
@@ -56,11 +55,6 @@ def test_none_takes_longer_than_its_text_is(source: str) -> None:
 def test_what_cannot_be_matched_so_is_refused(source: str, why: str) -> None:
     with pytest.raises(PatternError, match=why):
         pattern(source)
-
-
-def test_a_ban_of_an_earlier_version_means_what_it_meant() -> None:
-    assert steering.matches("^(?=.*model)", "Another Model")
-    assert not steering.matches("^(?=.*model)", "another one")
 
 
 def test_what_is_remembered_of_a_long_text_does_not_grow_with_it() -> None:

@@ -13,8 +13,6 @@ from treewright.search.andor import policies
 from treewright.search.registry import given_options
 
 if TYPE_CHECKING:
-    from msgspec import UnsetType
-
     from treewright.mcts.learning import Lesson
     from treewright.mcts.settings import Settings
 
@@ -66,12 +64,10 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     )
 
 
-def _lessons(path: Path | None) -> tuple[Lesson, ...] | UnsetType:
+def _lessons(path: Path | None) -> tuple[Lesson, ...]:
     """What the searches in a ledger teach: part of the run's settings from now on."""
-    from msgspec import UNSET
-
     if path is None:
-        return UNSET
+        return ()
     from treewright.mcts.sources.opening import existing
     from treewright.orchestrator.ledger.store import Ledger
 

@@ -21,7 +21,6 @@ from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
 from treewright.llm.usage_log import UsageLog
 from treewright.mcts.layout import LEASE, RESULT, RUN, TRACE, USAGE
-from treewright.search.andor.policies import Mcts
 
 _LARGEST_RUN_FILE = 4 << 20
 _PIECE_BYTES = 4 << 20
@@ -194,7 +193,7 @@ def _policy(described: Mapping[str, Any]) -> str | None:
         return None
     recorded = described.get("settings")
     policy = recorded.get("policy") if isinstance(recorded, dict) else None
-    return str(policy.get("type", Mcts.name)) if isinstance(policy, dict) else None
+    return str(policy["type"]) if isinstance(policy, dict) and "type" in policy else None
 
 
 def _words(target: object) -> str:

@@ -48,7 +48,7 @@ class Owner(msgspec.Struct, frozen=True):
     released_at: str | None = None
     heartbeat_seconds: float = _LONGEST_HEARTBEAT_SECONDS
     pid_namespace: str = ""
-    """Where `pid` means something; unknown of owners of earlier versions."""
+    """Where `pid` means something."""
 
 
 class Lease:

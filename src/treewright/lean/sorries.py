@@ -177,11 +177,11 @@ def _margin(line: str) -> int:
     return len(line) - len(line.lstrip(" ·"))
 
 
-def replace(source: str, sorry: Sorry, proof: str, *, aligned: bool = False) -> str:
+def replace(source: str, sorry: Sorry, proof: str) -> str:
     """The text with a tactic script in the place of `sorry`; nothing else changes.
 
     A script of several lines is laid out so that Lean reads it as one block where it stands. Behind
-    a `by` it begins a line of its own; `aligned`, it stands under its first line, as it used to.
+    a `by` it begins a line of its own.
     """
     data = source.encode()
     if data[sorry.start : sorry.end].strip() == b"":
@@ -192,7 +192,7 @@ def replace(source: str, sorry: Sorry, proof: str, *, aligned: bool = False) -> 
         text = _block("(by ", lines, ")", sorry.column + len("(by "), newline)
     elif len(lines) == 1:
         text = lines[0].strip()
-    elif not aligned and (begun := _last_on_its_line(data, sorry)):
+    elif begun := _last_on_its_line(data, sorry):
         column = _margin(begun["line"]) + USUAL_INDENT
         text = newline + " " * column + _block("", lines, "", column, newline)
         start = sorry.start - len(begun["space"])

@@ -28,7 +28,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | 
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one answer cost, and who asked; lines of earlier versions do not say who."""
+    """What one answer cost, and, where it is known, the role that asked."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

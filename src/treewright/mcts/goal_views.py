@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from treewright.lean.types import Goal, ProofState
-from treewright.mcts.records import GoalView, as_written
+from treewright.mcts.records import GoalView
 
 _INTERNAL = re.compile(r"(\?m|\?u|_uniq|_fvar|_mvar)\.\d+")
 
@@ -33,7 +33,9 @@ def _view(goal: Goal) -> GoalView:
         msgspec.structs.replace(h, type=stable(h.type), value=h.value and stable(h.value))
         for h in goal.hypotheses
     )
-    return GoalView(stable(goal.target), hypotheses, goal.case and as_written(goal.case))
+    # Lean adds a scope to a case's name; the number in it depends on the session.
+    case = goal.case and goal.case.partition("._@")[0]
+    return GoalView(stable(goal.target), hypotheses, case)
 
 
 def stable(text: str) -> str:

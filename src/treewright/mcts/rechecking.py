@@ -43,8 +43,7 @@ def recheck(
         said_then = verdict.check.reason if verdict.check is not None else answer.reason
         if isinstance(target, StatementTarget) and answer.reason != said_then:
             return f"goal {goal}: the replay check said {said_then!r}, now {answer.reason!r}"
-        # Runs of earlier versions have no axioms of a refutation.
-        if accepted and verdict.axioms and answer.axioms != verdict.axioms:
+        if accepted and answer.axioms != verdict.axioms:
             return f"goal {goal}: it rests on other axioms: {', '.join(answer.axioms) or 'none'}"
     return _wrong_copy(directory, target, specs, verdicts)
 
@@ -82,14 +81,10 @@ def _in_file(verdicts: Mapping[int, VerdictReached]) -> Iterator[VerdictReached]
 
 
 def _text(
-    source: str,
-    specs: Mapping[int, GoalSpec],
-    verdicts: Mapping[int, VerdictReached],
-    *,
-    aligned: bool = False,
+    source: str, specs: Mapping[int, GoalSpec], verdicts: Mapping[int, VerdictReached]
 ) -> str:
     pairs = [(specs[goal].sorry, v.proof) for goal, v in verdicts.items() if goal in specs]
-    return with_proofs(source, [(s, proof) for s, proof in pairs if s is not None], aligned=aligned)
+    return with_proofs(source, [(s, proof) for s, proof in pairs if s is not None])
 
 
 def _wrong_copy(
@@ -103,6 +98,5 @@ def _wrong_copy(
     if path is None or isinstance(target, StatementTarget) or not path.exists():
         return ""
     proofs = {v.goal: v for v in _in_file(verdicts)}
-    # Earlier versions laid scripts out in another way.
-    texts = [_text(target.source, specs, proofs, aligned=a).encode() for a in (False, True)]
-    return "" if path.read_bytes() in texts else f"{path.name} is not what was proved"
+    text = _text(target.source, specs, proofs).encode()
+    return "" if path.read_bytes() == text else f"{path.name} is not what was proved"

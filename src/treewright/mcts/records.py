@@ -23,11 +23,6 @@ Reason = Literal[
 GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false"]
 
 
-def as_written(case: str) -> str:
-    """A case's name without the scope that Lean adds; its number depends on the session."""
-    return case.partition("._@")[0]
-
-
 class GoalView(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A goal as a reader sees it; Lean's internal names are left out."""
 

@@ -25,7 +25,7 @@ from treewright.mcts.refutation import negation_recording
 from treewright.mcts.run import read_result, verdicts
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Runner
-from treewright.mcts.settings import WITH_WITNESSES, RunRecord, read_run
+from treewright.mcts.settings import RunRecord, read_run
 from treewright.mcts.sources.base import TacticSource
 from treewright.mcts.support import Evidence, Searched, stale, unsupported
 from treewright.mcts.targets import Opening, goals_of
@@ -48,12 +48,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How much was compared, the first difference, if there is one, and what was not checked."""
+    """How much was compared, and the first difference, if there is one."""
 
     goals: int
     iterations: int
     difference: str = ""
-    unchecked: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
 
 
@@ -133,7 +132,6 @@ class _Replay:
     source: TacticSource
     recorded_suggestions: bool
     compared: int = 0
-    unchecked: list[str] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
     """Proofs of negations that were found, and that the replay check is said to have refused."""
 
@@ -152,17 +150,13 @@ class _Replay:
             for goal, verdict in verdicts(self.lines).items()
             if (found := verdict.check) is not None
         )
-        return Replayed(len(self.goals), self.compared, difference, tuple(self.unchecked), checks)
+        return Replayed(len(self.goals), self.compared, difference, checks)
 
     def offline(self, directory: Path, environment: _Environments) -> None:
         if problem := _order(self.lines):
             raise _Differs(problem)
         self.searches(environment)
         self.result(directory)
-        for goal, verdict in verdicts(self.lines).items():
-            if verdict.status == "false" and self.run.trace_version < 2:
-                # Until then the search for the negation was not written down.
-                self.unchecked.append(f"goal {goal}: its refutation; replay it with Lean")
 
     def searches(self, environment: _Environments) -> None:
         reached = verdicts(self.lines)
@@ -214,9 +208,7 @@ class _Replay:
         suggestions = recording.suggestions if self.recorded_suggestions else _nothing
         try:
             around = environment(goal, recording, negated)
-            source = self.source
-            if negated and self.run.trace_version >= WITH_WITNESSES:
-                source = WithWitnesses(source, self.run.target)
+            source = WithWitnesses(self.source, self.run.target) if negated else self.source
             expander = make_expander(settings, around, source, suggestions, without=without)
             if expander.root.key != recording.opened.root.key:
                 raise _Differs(f"{where}: it is another one now")

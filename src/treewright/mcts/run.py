@@ -22,7 +22,6 @@ from treewright.kernel.rundir import (
     validate_run_id,
 )
 from treewright.lean.sorries import patch_of
-from treewright.lean.verdict import FAULTS
 from treewright.llm.usage import Usage
 from treewright.llm.usage_log import UsageLog
 from treewright.mcts import layout
@@ -97,18 +96,13 @@ class ProofRun:
     spent: UsageLog
 
     def verdicts(self) -> dict[int, VerdictReached]:
-        """The last verdict on each goal so far; not one of an earlier version that is a fault."""
-        return {goal: line for goal, line in verdicts(self.lines).items() if not was_fault(line)}
+        """The last verdict on each goal so far."""
+        return verdicts(self.lines)
 
 
 def verdicts(lines: Iterable[TraceLine]) -> dict[int, VerdictReached]:
     """The last verdict on each goal."""
     return {line.goal: line for line in lines if isinstance(line, VerdictReached)}
-
-
-def was_fault(line: VerdictReached) -> bool:
-    """Earlier versions recorded a check that was lost or timed out as `rejected`."""
-    return line.status == "rejected" and line.detail.split(":")[0] in FAULTS
 
 
 def goal_result(name: str, line: VerdictReached) -> GoalResult:
@@ -159,6 +153,7 @@ def create_in(
     prepare(directory)
     record = RunRecord(
         format_version=FORMAT_VERSION,
+        trace_version=TRACE_VERSION,
         run_id=directory.name,
         created_at=timestamp(),
         mode=settings.mode,
@@ -168,7 +163,6 @@ def create_in(
         environment=RunEnvironment.here(),
         lean=lean,
         git=git,
-        trace_version=TRACE_VERSION,
     )
     write_run(directory / layout.RUN, record)
 

@@ -32,11 +32,11 @@ def make_expander(
     without: Sequence[str] = (),
 ) -> Expander:
     """`without` are declarations that no tactic may name."""
-    known = environment.knowledge if settings.sources.known is True else None
+    known = environment.knowledge if settings.sources.known else None
     if without:
         source = WithoutNames(source, without)
         known = known_without(known, without) if known is not None else None
-    lessons = settings.sources.learned or ()
+    lessons = settings.sources.learned
     return Expander(
         environment,
         source,

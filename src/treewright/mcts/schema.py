@@ -34,11 +34,12 @@ def _titled(kind: Any, title: str) -> dict[str, Any]:
 
 
 def _policies(kind: type) -> dict[str, Any]:
-    """Those in the box. The first has no tag, so that one of a plug-in fits it too."""
+    """Those in the box, and any that a plug-in may bring."""
     if kind is not Policy:
         raise TypeError(f"no schema for {kind.__name__}")
     _, components = msgspec.json.schema_components(BUILT_IN)
-    return {"anyOf": [*components.values()]}
+    of_plugin = {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]}
+    return {"anyOf": [*components.values(), of_plugin]}
 
 
 if __name__ == "__main__":

@@ -17,11 +17,9 @@ from treewright.mcts.learning import Lesson
 from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
-TRACE_VERSION = 5
-"""Since 2 a trace has the search for the negation in it, and what a verdict rests on; since 5 the
-search once more for what rested on a `sorry`."""
-WITH_WITNESSES = 4
-"""Since then that search tries values for what a statement speaks of, also for goals of files."""
+TRACE_VERSION = 1
+"""Of run.json and of trace.jsonl. Each is raised when the meaning of a field changes; a run with
+another version is refused."""
 MODEL_TOKENS = 400
 MODEL_SECONDS = 30.0
 """How much a model may say about a goal, and how long it may take."""
@@ -69,10 +67,10 @@ class EndpointSettings(msgspec.Struct, frozen=True):
 class SourceSettings(msgspec.Struct, frozen=True):
     """Where tactics come from.
 
-    `known`: what Lean knows of a goal, lemmas that fit it among that; runs from before there was
-    such a thing did without. `tactics` is the text of the user's file; `advice` is Lean's own
-    search (`exact?`), seconds a goal. `library` is the digest of the index of Lean's library,
-    which is asked when all else was tried; `learned`, what earlier searches teach (weighing.py).
+    `known`: whether to use what Lean knows of a goal, lemmas that fit it among that. `tactics` is
+    the text of the user's file; `advice` is Lean's own search (`exact?`), seconds a goal. `library`
+    is the digest of the index of Lean's library, which is asked when all else was tried; `learned`,
+    what earlier searches teach (weighing.py).
     """
 
     tactics: str | None = None
@@ -81,9 +79,9 @@ class SourceSettings(msgspec.Struct, frozen=True):
     endpoint: EndpointSettings | None = None
     advice: bool = False
     noise: float = 0.1
-    known: bool | msgspec.UnsetType = msgspec.UNSET
-    library: str | msgspec.UnsetType = msgspec.UNSET
-    learned: tuple[Lesson, ...] | msgspec.UnsetType = msgspec.UNSET
+    known: bool = False
+    library: str | None = None
+    learned: tuple[Lesson, ...] = ()
 
     @property
     def outside(self) -> bool:
@@ -136,6 +134,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     """`run.json`. Written once, before the first goal is opened."""
 
     format_version: int
+    trace_version: int
     run_id: str
     created_at: str
     mode: Mode
@@ -145,7 +144,6 @@ class RunRecord(msgspec.Struct, frozen=True):
     environment: RunEnvironment
     lean: LeanRecord
     git: GitRecord | None = None
-    trace_version: int = 1
 
 
 def write_run(path: Path, record: RunRecord) -> None:
@@ -159,19 +157,20 @@ def read_run(path: Path) -> RunRecord:
         raise UsageError(f"there is no proof run here: {path.parent} has no run.json") from None
     try:
         document = jsontext.decode(data)
-        version = document.get("format_version")
-        if version != FORMAT_VERSION:
-            raise UsageError(
-                f"{path} is of format {version}; this treewright reads format {FORMAT_VERSION}"
-            )
+        for name, known in (("format_version", FORMAT_VERSION), ("trace_version", TRACE_VERSION)):
+            if (version := document.get(name)) != known:
+                raise UsageError(
+                    f"{path} has {name} {version}, this treewright reads {known}; use the "
+                    "treewright that wrote it"
+                )
         return msgspec.convert(document, RunRecord, dec_hook=_policy)
     except (msgspec.DecodeError, AttributeError) as error:
         raise StorageError(f"{path} is damaged: {error}") from None
 
 
 def _policy(kind: type, recorded: Any) -> Policy:
-    """A recorded policy is tagged with its name, but for the one there was at first."""
+    """A recorded policy is tagged with its name."""
     if kind is not Policy or not isinstance(recorded, dict):
         raise TypeError(f"no {kind.__name__}")
     options = {key: value for key, value in recorded.items() if key != "type"}
-    return make(recorded.get("type", Mcts.name), options)
+    return make(recorded.get("type", ""), options)

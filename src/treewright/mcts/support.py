@@ -14,15 +14,13 @@ from treewright.mcts import extraction
 from treewright.mcts.once_more import again_limits
 from treewright.mcts.records import CheckAnswer, VerdictReached
 from treewright.mcts.refutation import negation_limits
-from treewright.mcts.run import RunResult, goal_result, was_fault
+from treewright.mcts.run import RunResult, goal_result
 from treewright.mcts.search import Limits, Runner
 from treewright.mcts.settings import FileTarget, RunRecord, StatementTarget
 from treewright.mcts.targets import negation_in_text, negation_of
 from treewright.mcts.verification import checked_texts
 from treewright.search.andor.graph import Status
 
-_WITH_ANSWERS = 3
-"""The first version of traces that has the answers of the replay check."""
 _NEEDS_SOLVED_ROOT = ("proved", "partial", "rejected")
 
 
@@ -53,11 +51,6 @@ class Evidence:
     proof: Searched | None
     negation: Searched | None
     again: Searched | None = None
-
-    @property
-    def older(self) -> bool:
-        """Whether the run is of a version whose trace has no search for the negation."""
-        return self.run.trace_version < 2 and self.negation is None
 
 
 def unsupported(verdict: VerdictReached, evidence: Evidence) -> str:
@@ -91,8 +84,6 @@ def stale(result: RunResult, verdicts: Mapping[int, VerdictReached]) -> str:
     """
     for goal in result.goals:
         verdict = verdicts.get(goal.goal)
-        if verdict is not None and was_fault(verdict) and goal.status == "unchecked":
-            continue
         if verdict is None and goal.status != "unchecked":
             return f"result.json: goal {goal.goal} is {goal.status}; the trace has no verdict on it"
         if verdict is not None and goal != goal_result(goal.name, verdict):
@@ -139,8 +130,6 @@ def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
     for all sorries of its declaration.
     """
     run, negation = evidence.run, evidence.negation
-    if evidence.older:
-        return ""
     due = run.settings.refute and verdict.status in ("unproved", "false")
     optional = isinstance(run.target, FileTarget) and verdict.status == "unproved"
     if due != (negation is not None) and not (due and optional):
@@ -175,8 +164,6 @@ def _wrong_script(verdict: VerdictReached, evidence: Evidence, proof: Searched) 
         return "an unproved goal has a proof" * bool(verdict.proof)
     if not verdict.proof:
         return f"the verdict is {verdict.status}, but there is no script"
-    if evidence.run.trace_version < 2:
-        return ""  # what was left out of a script was not written down then
     searched = evidence.negation if verdict.status == "false" else proof
     if verdict.again == "solved":
         searched = evidence.again
@@ -211,7 +198,7 @@ def _wrong_check(verdict: VerdictReached, evidence: Evidence) -> str:
         needed = verdict.status in ("proved", "false") or (
             of_statement and (verdict.status == "rejected" or refused)
         )
-        if needed and evidence.run.trace_version >= _WITH_ANSWERS:
+        if needed:
             return f"the verdict is {verdict.status}, and the replay check was not asked"
         return ""
     if verdict.status == "unproved" and not refused:

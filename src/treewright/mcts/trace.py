@@ -16,7 +16,7 @@ import msgspec
 from treewright.kernel import journal, jsontext
 from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
-from treewright.mcts.records import AgainTurn, Iteration, NegationTurn, TraceLine, as_written
+from treewright.mcts.records import AgainTurn, Iteration, NegationTurn, TraceLine
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
 _SYNC_EVERY_SECONDS = 1.0
@@ -94,12 +94,7 @@ def without_clock(value: object) -> object:
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
-        return {
-            # Earlier versions recorded a case with its scope.
-            k: as_written(v) if k == "case" and isinstance(v, str) else without_clock(v)
-            for k, v in value.items()
-            if k not in CLOCK_FIELDS
-        }
+        return {k: without_clock(v) for k, v in value.items() if k not in CLOCK_FIELDS}
     if isinstance(value, (list, tuple)):
         return [without_clock(item) for item in value]
     return value

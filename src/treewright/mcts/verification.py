@@ -58,8 +58,8 @@ def answered(check: Callable[[], Verdict]) -> Verdict:
     return verdict
 
 
-def with_proofs(source: str, proofs: Sequence[tuple[Sorry, str]], *, aligned: bool = False) -> str:
+def with_proofs(source: str, proofs: Sequence[tuple[Sorry, str]]) -> str:
     """The text with scripts in the places of their sorries, from the last to the first."""
     for sorry, proof in sorted(proofs, key=lambda pair: -pair[0].start):
-        source = sorries.replace(source, sorry, proof, aligned=aligned)
+        source = sorries.replace(source, sorry, proof)
     return source

@@ -21,8 +21,8 @@ Run = TreeRun | ProofRun | SearchRun
 def load_run(path: str | os.PathLike[str]) -> Run:
     """The run in a directory, or with this id below `.treewright` of the current directory.
 
-    It is what the run's files say now, whether somebody works on it, it was killed, or it is from
-    an earlier version; call it again for what came since.
+    It is what the run's files say now, whether somebody works on it or it was killed; call it
+    again for what came since.
     """
     place = find(Path(path), Path.cwd())
     if _is_proof(place):

@@ -29,7 +29,7 @@ def with_library(
     if host.backend != "wasm":
         return settings
     ensure_index(lambda: HostSession(host), announce=announce)
-    sources = msgspec.structs.replace(settings.sources, library=library_digest() or msgspec.UNSET)
+    sources = msgspec.structs.replace(settings.sources, library=library_digest())
     return msgspec.structs.replace(settings, sources=sources)
 
 

@@ -38,7 +38,7 @@ def number_of(eval_id: str) -> int:
 
 
 def count(value: object) -> int:
-    """A counter that older records, or those of beam search, do not have."""
+    """A counter that records of beam search do not have."""
     return value if isinstance(value, int) else 0
 
 

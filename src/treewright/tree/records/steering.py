@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import re
 import secrets
 import socket
 import time
@@ -19,7 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from treewright.kernel.clock import timestamp
-from treewright.tree.records.patterns import PatternError, pattern
+from treewright.tree.records.patterns import pattern
 
 Action = Literal["extend", "pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget"]
 Settings = dict[str, Any]
@@ -140,10 +139,7 @@ def patterns(records: Iterable[Steering]) -> list[str]:
 
 def matches(source: str, text: str) -> bool:
     """Whether a text has what the pattern of a ban means."""
-    try:
-        return pattern(source).is_in(text)
-    except PatternError:  # of an earlier version, which took more; no new ban has such a pattern
-        return re.search(source, text, re.IGNORECASE) is not None
+    return pattern(source).is_in(text)
 
 
 def injected(records: Iterable[Steering]) -> list[str]:

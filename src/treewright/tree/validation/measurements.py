@@ -128,7 +128,7 @@ class _Failed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _differs(written: object, expected: msgspec.Struct) -> bool:
-    """Compared as records, not as text: an older version wrote fewer fields."""
+    """Compared as records, not as text."""
     try:
         return msgspec.convert(written, type=type(expected)) != expected
     except msgspec.ValidationError:

@@ -17,10 +17,8 @@ from treewright.search.andor.statistics import Backup, Step
 from treewright.search.policies.base import NotNegative
 
 
-class Mcts(Policy, msgspec.Struct, frozen=True):
-    """Without a tag: recorded settings that name no policy are these.
-
-    An edge never followed counts as worth `first_play` of its parent's value and the rest of
+class Mcts(Policy, msgspec.Struct, frozen=True, tag="mcts"):
+    """An edge never followed counts as worth `first_play` of its parent's value and the rest of
     its own promise. A node may have `widen_base + widen_scale * visits ** widen_power` edges
     before they are followed.
     """

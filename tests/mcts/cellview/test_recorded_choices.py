@@ -1,4 +1,4 @@
-"""Cells choose as they did in earlier versions: recorded runs replay, whatever is made quicker."""
+"""Cells choose what is on record: whatever is made quicker, recorded runs replay."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def drawn(rng: Random) -> CellSettings:
     )
 
 
-def test_cells_choose_as_in_earlier_versions() -> None:
-    """Computed before a reservation was made on the way down."""
+def test_cells_choose_what_is_on_record() -> None:
     rng = Random(5)
     digest = hashlib.sha256()
     iterations = 0
