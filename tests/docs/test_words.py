@@ -1,7 +1,7 @@
 """ARCHITECTURE.md gives each word one meaning: names in the code keep to it.
 
-What is on disk, on a wire or in a certificate keeps the name it was released with; the code around
-it need not.
+What is on disk, on a wire or in a certificate keeps its name; the code around it
+need not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ELSEWHERE = {
     "replay": ("kernel", "orchestrator", "search", "tree"),
 }
 """Packages and files in which a word would mean something else."""
-RELEASED = {("lean/protocol.py", "policy")}
+ON_A_WIRE = {("lean/protocol.py", "policy")}
 
 
 def names_in(path: Path) -> set[str]:
@@ -56,6 +56,6 @@ def test_a_word_is_not_used_for_something_else(word: str) -> None:
         for package in ELSEWHERE[word]
         for path in sorted((SOURCES / package).rglob("*.py")) or [SOURCES / package]
         if word in names_in(path)
-        if (path.relative_to(SOURCES).as_posix(), word) not in RELEASED
+        if (path.relative_to(SOURCES).as_posix(), word) not in ON_A_WIRE
     ]
     assert not wrong

@@ -70,7 +70,7 @@ def test_a_picture_is_named_where_it_is_drawn_and_where_it_is_shown_by_the_same_
     assert not wrong
 
 
-def test_names_on_disk_are_those_of_released_runs() -> None:
+def test_names_on_disk_are_the_documented_ones() -> None:
     assert tree_layout.experiment("e000001") == "eval/e000001/experiment"
     assert tree_layout.summary("eval/e1/experiment") == "eval/e1/experiment/summary.json"
     assert tree_layout.worktree("n0001") == "wt/n0001"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import msgspec
 import pytest
 
 from treewright.cli.prove_settings import settings_of
@@ -155,9 +154,6 @@ def test_a_key_goes_only_to_the_endpoint_it_was_configured_for(
         settings = settings_of({"llm_url": url, "llm_model": "tiny", **flags})
         build_source(settings).suggest([GOAL], 0)
     assert server.keys == [None, "Bearer for this one"]
-    # What an older run wrote down names the variable of the public endpoint for every host.
-    old = b'{"url": "http://x/v1", "model": "m", "key_variable": "OPENAI_API_KEY"}'
-    assert key_for(msgspec.json.decode(old, type=EndpointSettings).endpoint()) is None
     public = EndpointSettings("https://api.openai.com/v1", "m")
     assert key_for(public.endpoint()) == "secret of another host"
 

@@ -69,7 +69,7 @@ def decode_plan(data: bytes, path: Path) -> Plan:
     if stored.format_version != FORMAT_VERSION:
         raise StorageError(
             f"{path} has format_version {stored.format_version}, this treewright reads "
-            f"{FORMAT_VERSION}"
+            f"{FORMAT_VERSION}; use the treewright that wrote it"
         )
     return stored.plan
 
