@@ -27,11 +27,7 @@ NAMES = list(policies.known())
 def grown(name: str, values: list[float | None], lookahead: int = 1) -> tuple[Tree, list[int]]:
     """The tree that a policy grows when its choices come out like this, and whom it chose."""
     policy = policies.make(name)
-    tree = Tree(
-        branching=policy.branching,
-        sums_subtrees=policy.sums_subtrees,
-        sums_values=policy.sums_values,
-    )
+    tree = Tree(branching=policy.branching, sums_subtrees=policy.sums_subtrees)
     sequencer = Sequencer(tree, policy, seed=3, lookahead=lookahead)
     parents: list[int] = []
     for value in values:
@@ -76,16 +72,16 @@ def test_a_policy_is_a_function_of_tree_and_seed(name, values, number, lookahead
 
 @given(
     values=VALUES,
-    selection=st.sampled_from(["uct", "puct"]),
-    backup=st.sampled_from(["best", "mean"]),
+    name=st.sampled_from(["beam", "best-first", "random"]),
     lookahead=st.integers(1, 5),
 )
-def test_what_a_policy_does_not_read_changes_no_choice(values, selection, backup, lookahead):
-    """It says which statistics it reads; a tree that keeps all of them gets the same choices."""
-    policy = policies.Mcts(selection=selection, backup=backup)
+def test_statistics_that_a_policy_does_not_read_change_no_choice(values, name, lookahead):
+    """Policies without `sums_subtrees` choose the same on a tree that keeps those statistics."""
+    policy = policies.make(name)
+    assert not policy.sums_subtrees
     shapes = []
-    for sums_values in (policy.sums_values, True):
-        tree = Tree(branching=policy.branching, sums_values=sums_values)
+    for sums_subtrees in (False, True):
+        tree = Tree(branching=policy.branching, sums_subtrees=sums_subtrees)
         sequencer = Sequencer(tree, policy, seed=3, lookahead=lookahead)
         for value in values:
             branch = sequencer.next()

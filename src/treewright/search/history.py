@@ -34,7 +34,6 @@ class History:
             branching=settings.branching,
             actions=settings.actions,
             sums_subtrees=self.policy.sums_subtrees,
-            sums_values=self.policy.sums_values,
         )
         self.sequencer = Sequencer(
             tree, self.policy, settings.seed, settings.order, settings.lookahead

@@ -56,9 +56,8 @@ def _check_branch(tree: Tree, branch: Branch, subtree: list[Branch]) -> None:
     assert branch.failures == len(failed), f"{name}: failures"
     assert branch.reserved == sum(b.status is Status.PENDING for b in subtree), f"{name}: reserved"
     assert branch.growing == sum(tree.can_grow(b) for b in subtree), f"{name}: growing"
-    summed = scored if tree.sums_values else [b for b in scored if b is branch]
-    _close(branch.total, [b.value - tree.origin for b in summed], f"{name}: total")
-    _close(branch.squares, [(b.value - tree.origin) ** 2 for b in summed], f"{name}: squares")
+    _close(branch.total, [b.value - tree.origin for b in scored], f"{name}: total")
+    _close(branch.squares, [(b.value - tree.origin) ** 2 for b in scored], f"{name}: squares")
     peak = max((b.value for b in scored), default=-math.inf)
     assert branch.peak == peak, f"{name}: peak"
     tried = [b for b in tree.branches if b.parent is branch]
@@ -74,30 +73,6 @@ def _check_branch(tree: Tree, branch: Branch, subtree: list[Branch]) -> None:
         f"{name}: child_squares",
     )
     _close(branch.prior_sum, [c.prior for c in children], f"{name}: prior_sum")
-    if tree.sums_subtrees:
-        _check_rows(branch, name, tree.sums_values)
-
-
-def _check_rows(branch: Branch, name: str, sums_values: bool) -> None:
-    """What a node keeps of its children beside them, which are right by now."""
-    ranks, sums = list(branch.ranks), list(branch.sums)
-    grows = [child.growing > 0 for child in branch.children]
-    assert branch.open_children == sum(grows), f"{name}: open_children"
-    assert ranks[0::2] == [
-        child.peak if grown else -math.inf
-        for child, grown in zip(branch.children, grows, strict=True)
-    ], f"{name}: peaks in ranks"
-    tried = [math.sqrt(child.visits + child.reserved) for child in branch.children]
-    assert ranks[1::2] == tried, f"{name}: tries in ranks"
-    if branch.leaders is not None:
-        leading, bound, scale, low, span = branch.leaders
-        for row in range(0, len(ranks), 2):
-            score = (ranks[row] - low) / span + scale / ranks[row + 1]
-            assert row in leading or score <= bound or bound == math.inf, f"{name}: leaders"
-    rows = [(c.growing, c.scored, c.failures, c.total, c.squares) for c in branch.children]
-    expected = rows if sums_values else []
-    assert list(zip(*[iter(sums)] * 5, strict=True)) == expected, f"{name}: sums"
-    assert [child.place for child in branch.children] == list(range(len(rows))), f"{name}: place"
 
 
 def _close(kept: float, terms: list[float], what: str) -> None:

@@ -1,18 +1,18 @@
-"""The tree of a search: what was chosen, what came of it, and nothing about how to choose.
+"""The tree of a search: choices, their outcomes, and statistics over subtrees.
 
-A *choice* is a decision to grow one child under a node; it has a number, counted from 1 in the
-order in which choices were made, and its node, once scored, has the same number. The root is
-number 0. An outcome is a score (the node is there) or a failure (it never will be).
+A *choice* is a decision to grow one child under a node. Choices are numbered from 1 in the order in
+which they were made, and the node of a scored choice has the same number. The root is number 0.
+The outcome of a choice is a node with a score, or a failure.
 
-All statistics are kept up to date per event, along the path to the root only. Values are
-"larger is better" whatever the direction of the score. `invariants.check` recomputes everything.
+Each event updates the statistics along one path to the root. Larger values are better, whatever
+the direction of the score. `invariants.check` recomputes every statistic for the tests.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from treewright.search.branch import Branch, Status
@@ -25,10 +25,12 @@ LARGEST_VALUE = 1e140
 class Tree:
     """Grows by `reserve` and `settle`; never shrinks, never forgets.
 
-    `branching` is the most children a node may have, failed ones included; None is no limit.
-    Statistics of subtrees cost as much per event as the tree is deep; a policy that does not
-    ask for them (`sums_subtrees`) does without, and each event costs the same. One that asks for
-    visits and peaks alone does without the sums of values (`sums_values`).
+    Args:
+        root: The node the search starts from; an unscored node without data by default.
+        branching: The most children of a node, failed ones included; None for no limit.
+        actions: The ways to grow a child, if the search has several.
+        sums_subtrees: Whether to keep statistics of whole subtrees. They cost one step per level of
+            the tree and event; without them every event costs the same.
     """
 
     def __init__(
@@ -38,18 +40,16 @@ class Tree:
         branching: int | None = None,
         actions: tuple[str, ...] = (),
         sums_subtrees: bool = True,
-        sums_values: bool = True,
     ) -> None:
         self.branching = branching
         self.sums_subtrees = sums_subtrees
-        self.sums_values = sums_subtrees and sums_values
         self.actions = actions
         self.branches: list[Branch] = []
         self.levels: list[list[Branch]] = []
         """Every choice by depth, in the order of choosing."""
         self.pending = 0
         self.origin = 0.0
-        """The first value counted."""
+        """The first scored value; sums are kept relative to it."""
         self.lowest = math.inf
         self.highest = -math.inf
         self.best: Branch | None = None
@@ -57,7 +57,7 @@ class Tree:
         self._place: dict[int, int] = {}
         self._heap: list[tuple[float, int]] = []
         self.held: tuple[int, ...] = ()
-        """Nodes that take no child just now: `without`."""
+        """Nodes that `without` has suspended."""
         self._aside: list[tuple[float, int]] = []
         self.root = self._new(None, None)
         node = root or Node(0, None)
@@ -75,7 +75,11 @@ class Tree:
     # -- events ---------------------------------------------------------------------------
 
     def reserve(self, parent: int, action: str | None = None) -> Branch:
-        """A child is to be grown under `parent`, which must be able to take one."""
+        """Make a choice: reserve a child under `parent`.
+
+        Raises:
+            ValueError: There is no such node, or it takes no further child.
+        """
         if not 0 <= parent < len(self.branches):
             raise ValueError(f"there is no node {parent}")
         above = self.branches[parent]
@@ -87,7 +91,8 @@ class Tree:
         self.pending += 1
         branch.reserved = 1
         if self.sums_subtrees:
-            above.reserve()
+            for each in above.path():
+                each.reserved += 1
         if self._is_full(above):
             self._stop_growing(above)
         return branch
@@ -101,9 +106,17 @@ class Tree:
         prior: float = 1.0,
         exhausts_parent: bool = False,
     ) -> Branch:
-        """The outcome of a choice: its node, or None for a failure.
+        """Enter the outcome of a choice.
 
-        `exhausts_parent`: nothing more can be tried under the parent, whatever its branching.
+        Args:
+            number: The choice.
+            node: Its node, or None if the evaluation failed.
+            expandable: Whether the node may take children.
+            prior: The weight of the node in PUCT selection.
+            exhausts_parent: Whether the parent takes no further child, whatever its branching.
+
+        Raises:
+            ValueError: The choice has an outcome already.
         """
         branch = self.branches[number]
         if branch.status is not Status.PENDING:
@@ -117,10 +130,10 @@ class Tree:
         if node is None:
             branch.status = Status.FAILED
             parent.child_failures += 1
-            if self.sums_subtrees:
-                branch.fail()
-            else:
-                branch.reserved, branch.visits, branch.failures = 0, 1, 1
+            for each in self._counted_along(branch):
+                each.reserved -= 1
+                each.visits += 1
+                each.failures += 1
             return branch
         branch.node = node
         branch.status = Status.OPEN if expandable else Status.CLOSED
@@ -128,10 +141,7 @@ class Tree:
         grows = expandable and not branch.exhausted and not self._is_full(branch)
         self._count(branch, _bounded(node.value), grows)
         distance = branch.value - self.origin
-        if self.sums_subtrees:
-            parent.add_child(branch, self.sums_values)
-        else:
-            parent.children.append(branch)
+        parent.children.append(branch)
         parent.prior_sum += prior
         parent.child_total += distance
         parent.child_squares += distance * distance
@@ -140,7 +150,7 @@ class Tree:
         return branch
 
     def exhaust(self, number: int) -> None:
-        """Nothing more can be tried under this node, whatever its branching."""
+        """Mark a node as taking no further child, whatever its branching."""
         branch = self.branches[number]
         if not branch.exhausted:
             if self.can_grow(branch):
@@ -149,8 +159,11 @@ class Tree:
 
     @contextmanager
     def without(self, numbers: Sequence[int]) -> Iterator[None]:
-        """As if nothing could be tried under these nodes. When it ends all is as it was before,
-        down to the order of what can grow, so long as nothing happened to the tree meanwhile."""
+        """Suspend these nodes: inside the context they take no child.
+
+        The tree afterwards is the tree before, including the order of `growing`, provided that no
+        event happened inside the context.
+        """
         once = dict.fromkeys(numbers)
         held = [branch for n in once if self.can_grow(branch := self.branches[n])]
         places = []
@@ -172,20 +185,19 @@ class Tree:
     # -- questions ------------------------------------------------------------------------
 
     def can_grow(self, branch: Branch) -> bool:
-        branching = self.branching  # not `_is_full`: every policy asks this all the time
-        return (
-            branch.status is Status.OPEN
-            and not branch.exhausted
-            and (branching is None or branch.tries < branching)
-        )
+        """Whether a node can take another child."""
+        return branch.status is Status.OPEN and not branch.exhausted and not self._is_full(branch)
 
     @property
     def growing(self) -> list[Branch]:
-        """The nodes that can take another child; in an order that depends on the events only."""
+        """The nodes that can take another child, in an order that depends on the events only."""
         return self._growing
 
     def best_growing(self) -> Branch | None:
-        """Of these the one of highest value, the older of equals; a root without a score first."""
+        """Return the node of `growing` with the highest value, the older of equals.
+
+        A root without a score comes first.
+        """
         heap = self._heap
         while heap:
             branch = self.branches[heap[0][1]]
@@ -197,13 +209,13 @@ class Tree:
         return None
 
     def scored(self) -> Iterator[Node]:
-        """Every node with a score, in the order of choosing."""
+        """Yield every node with a score, in the order of choosing."""
         for branch in self.branches:
             if branch.node is not None and branch.node.score is not None:
                 yield branch.node
 
     def check(self) -> None:
-        """Raises AssertionError if anything kept up to date differs from what it should be."""
+        """Raise AssertionError if a statistic differs from its recomputation."""
         from treewright.search.invariants import check
 
         check(self)
@@ -218,19 +230,25 @@ class Tree:
         self.levels[branch.depth].append(branch)
         return branch
 
+    def _counted_along(self, branch: Branch) -> Iterable[Branch]:
+        """Return the branches whose statistics an event at `branch` changes."""
+        return branch.path() if self.sums_subtrees else (branch,)
+
     def _count(self, branch: Branch, value: float, grows: int) -> None:
+        """Enter the value of a pending choice; `grows` is 1 if its node can take children."""
         if self.best is None:
             self.origin = value
         branch.value = value
         distance = value - self.origin
-        if self.sums_values:
-            branch.score(distance, value, grows)
-        else:
-            branch.total, branch.squares = distance, distance * distance
-            if self.sums_subtrees:
-                branch.score_peak(value, grows)
-            else:
-                branch.reserved, branch.visits, branch.peak, branch.growing = 0, 1, value, grows
+        square = distance * distance
+        for each in self._counted_along(branch):
+            each.reserved -= 1
+            each.visits += 1
+            each.total += distance
+            each.squares += square
+            each.growing += grows
+            if value > each.peak:
+                each.peak = value
         self.lowest = min(self.lowest, value)
         self.highest = max(self.highest, value)
         if self.best is None or value > self.best.value:
@@ -242,7 +260,7 @@ class Tree:
     def _start_growing(self, branch: Branch) -> None:
         self._place[branch.number] = len(self._growing)
         self._growing.append(branch)
-        # A root without a score comes first: nothing is known that would be better.
+        # A root without a score comes first: no node is known to be better.
         is_scored = branch.node is not None and branch.node.score is not None
         heapq.heappush(self._heap, (-branch.value if is_scored else -math.inf, branch.number))
 
@@ -255,7 +273,7 @@ class Tree:
         self._grow(branch, -1)
 
     def _put_back(self, branch: Branch, place: int) -> None:
-        """Undoes `_stop_growing`, which put the last one in its place."""
+        """Undo `_stop_growing`, which moved the last element of `growing` to this place."""
         growing = self._growing
         growing.append(branch)
         if place < len(growing) - 1:
@@ -265,10 +283,8 @@ class Tree:
         self._grow(branch, 1)
 
     def _grow(self, branch: Branch, change: int) -> None:
-        if self.sums_subtrees:
-            branch.grow(change)
-        else:
-            branch.growing += change
+        for each in self._counted_along(branch):
+            each.growing += change
 
 
 def _bounded(value: float) -> float:

@@ -41,11 +41,6 @@ class Policy(msgspec.Struct, frozen=True):
     sums_subtrees: ClassVar[bool] = False
     """Whether it reads the statistics of whole subtrees, which cost more the deeper a tree is."""
 
-    @property
-    def sums_values(self) -> bool:
-        """Whether of these it reads sums of values: `Branch.total`, `squares` and `sums`."""
-        return self.sums_subtrees
-
     branching: ClassVar[int | None] = None
     """The most children of a node where the search does not say; None is no limit."""
 
