@@ -38,10 +38,12 @@ def sorries(
     found, problems = [], []
     lake = project_of(host, project) if files else None
     for result in extract_files(lambda: HostSession(host, project=lake), files, timeout=timeout):
+        errors = [each for each in result.diagnostics if each.severity == "error"]
         if result.error:
             problems.append({"file": str(result.path), "error": result.error})
+        if result.error and not any(each.text in result.error for each in errors):
             echo(f"{result.path}: {result.error}", err=True)
-        for error in (d for d in result.diagnostics if d.severity == "error"):
+        for error in errors:
             echo(error.format(str(result.path)), err=True)
         found += records(result, project)
     if as_json:

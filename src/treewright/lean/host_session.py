@@ -10,6 +10,7 @@ import msgspec
 from treewright.lean.host import Host
 from treewright.lean.inputs import header_of
 from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.lemma_command import explained
 from treewright.lean.process import LeanProcess, ProcessLost, Reply
 from treewright.lean.session import (
     DEFAULT_CHECK_SECONDS,
@@ -165,7 +166,11 @@ class HostSession:
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
         extra = {"until": until} if until and sorries else {}
-        return self._elaborate(timeout, text=source, sorries=sorries, audit=True, **extra)
+        result = self._elaborate(timeout, text=source, sorries=sorries, audit=True, **extra)
+        if not isinstance(result, CheckResult):
+            return result
+        diagnostics = tuple(explained(source, each) for each in result.diagnostics)
+        return msgspec.structs.replace(result, diagnostics=diagnostics)
 
     def check_file(
         self,

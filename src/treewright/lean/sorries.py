@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean.lemma_command import unread_lemmas
 from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, LeanSession
 from treewright.lean.types import CheckResult, Diagnostic, Goal, ProofState
 from treewright.lean.workspace.ordering import written_imports
@@ -127,6 +128,11 @@ def extract_source(session: LeanSession, path: Path, source: str, *, timeout: fl
     if not isinstance(result, CheckResult):
         return FileSorries(path, source, (), error=f"could not be elaborated: {result}")
     unread = f"Lean did not read all of it: {result.stopped}" if result.stopped else ""
+    lemmas = unread_lemmas(source, result.diagnostics)
+    if lemmas and not unread:
+        error = lemmas[0].error
+        more = f" (and {len(lemmas) - 1} more)" if lemmas[1:] else ""
+        unread = f"Lean did not read the lemma of line {error.line}{more}: {error.text}"
     return FileSorries(path, source, from_check(source, result), result.diagnostics, unread)
 
 

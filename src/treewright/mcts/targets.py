@@ -10,6 +10,7 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import sorries
 from treewright.lean.inputs import GOAL_NAME, check_closed, theorem_texts
+from treewright.lean.lemma_command import unread_lemmas
 from treewright.lean.session import LeanSession
 from treewright.lean.sorries import Sorry
 from treewright.lean.types import CheckResult, Diagnostic, ProofState, StepResult, TacticError
@@ -22,6 +23,10 @@ TellTrouble = Callable[[tuple[str, ...], str], None]
 """Hears which declarations are left alone, and why: the line of the error that concerns them."""
 
 Opening = Callable[[LeanSession], StepResult]
+
+
+class NothingToProve(UsageError):
+    """A file without an open goal: no `sorry`, no example with one, and no error in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +153,26 @@ def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> lis
     found = [s for s in everything if not s.declaration.endswith("_example")]
     if target.declaration is None:
         _tell_of_examples(target, [s for s in everything if s not in found], tell)
+        lemmas = [x for x in unread_lemmas(target.source, result.diagnostics) if x.has_sorry]
         if not found:
-            why = f": {_line(target, result.errors[0])}" if result.errors else ""
-            raise UsageError(f"{target.path} has no sorry: there is nothing to prove{why}")
+            error = next((x.error for x in lemmas), next(iter(result.errors), None))
+            if error is None and not everything:
+                raise NothingToProve(f"{target.path} has no sorry: there is nothing to prove")
+            why = f": {_line(target, error)}" if error else "; the sorries of examples are left out"
+            raise UsageError(f"{target.path} has no sorry that can be proved{why}")
+        if lemmas:
+            names = tuple(f"the lemma of line {each.error.line}" for each in lemmas)
+            tell(names, _line(target, lemmas[0].error))
         return _without_trouble(target, found, tell)
     name = target.declaration
     inside = [s for s in found if s.declaration == name or s.declaration.endswith(f".{name}")]
     if not inside:
         others = ", ".join(dict.fromkeys(s.declaration for s in found)) or "none"
-        raise UsageError(f"{target.path} has no sorry in `{name}`; declarations with one: {others}")
+        lemmas = unread_lemmas(target.source, result.diagnostics)
+        why = f"; {_line(target, lemmas[0].error)}" if lemmas else ""
+        raise UsageError(
+            f"{target.path} has no sorry in `{name}`; declarations with one: {others}{why}"
+        )
     return _without_trouble(target, inside, tell)
 
 

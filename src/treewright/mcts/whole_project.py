@@ -21,6 +21,7 @@ from treewright.mcts.prove import Observer
 from treewright.mcts.proving import Proving, Sources
 from treewright.mcts.run import RunResult
 from treewright.mcts.settings import Settings
+from treewright.mcts.targets import NothingToProve
 
 _OPEN = (b"sorry", b"admit")
 
@@ -107,6 +108,8 @@ class WholeProject:
                 came.files.append(result)
                 if result.left_alone:
                     came.left_alone[path] = result.left_alone
+            except NothingToProve:  # the word stands in a comment or a string only
+                continue
             except TreewrightError as error:
                 came.problems.append({"file": str(path), "error": str(error)})
                 self._observer.problem(path, error)
