@@ -34,6 +34,10 @@ from treewright.search.andor import policies
         (["--statement", "True", "--llm-url", "http://x"], "--llm-url and --llm-model go together"),
         (["--statement", "True", "--llm-key-env", "K"], "--llm-key-env is for --llm-url"),
         (
+            ["--statement", "True", "--usd-per-million-prompt-tokens", "1"],
+            "--usd-per-million-prompt-tokens is for --llm-url",
+        ),
+        (
             [
                 "--statement",
                 "1=1",

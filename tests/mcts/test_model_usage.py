@@ -75,6 +75,26 @@ def test_what_a_killed_run_has_used_is_in_the_sum(tmp_path: Path, treewright_her
     assert trace_of(run) == trace_of(other / ".treewright/proof_runs/r")
 
 
+def test_prices_give_the_cost_in_the_result_and_the_report(
+    tmp_path: Path, treewright_here: Program
+) -> None:
+    prices = (
+        "--usd-per-million-prompt-tokens", "2000", "--usd-per-million-completion-tokens", "10000",
+    )  # fmt: skip
+    with stand_in(Step(body=ANSWER)) as model:
+        done = treewright_here(*FLAGS, model.url, *prices, "--json", cwd=tmp_path)
+        answers = len(model.requests)
+    assert answers > 0, done.stderr
+    usage = json.loads(done.stdout)["usage"]
+    assert usage["unpriced_tokens"] == 0
+    assert usage["cost_usd"] == pytest.approx(0.3 * answers)
+    assert f"cost {0.3 * answers:.4f} USD" in done.stderr
+    report = (tmp_path / ".treewright/proof_runs/r/report.md").read_text()
+    assert f"cost {0.3 * answers:.4f} USD" in report
+    told = json.loads((tmp_path / ".treewright/proof_runs/r/run.json").read_text())
+    assert told["settings"]["sources"]["endpoint"]["usd_per_million_prompt_tokens"] == 2000
+
+
 def trace_of(run: Path) -> list[object]:
     return [without_clock(line) for line in read_trace(run / "trace.jsonl")]
 

@@ -74,6 +74,18 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 @click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
 @click.option("--llm-model", help="Its model.")
 @click.option("--llm-key-env", metavar="NAME", help="The environment variable with its key.")
+@click.option(
+    "--usd-per-million-prompt-tokens",
+    type=Number(min=0),
+    metavar="USD",
+    help="Price of a million tokens sent to --llm-url. [unknown]",
+)
+@click.option(
+    "--usd-per-million-completion-tokens",
+    type=Number(min=0),
+    metavar="USD",
+    help="Price of a million tokens that --llm-url answers with. [unknown]",
+)
 @click.option("--advice", is_flag=True, default=None, help="Also ask Lean's `exact?`; slow.")
 @click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
 @click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")

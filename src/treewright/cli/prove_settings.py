@@ -20,6 +20,8 @@ _POLICY = (
     "exploration", "first_play", "backup", "discount", "widen_base", "widen_scale", "widen_power",
 )  # fmt: skip
 
+_PRICES = ("usd_per_million_prompt_tokens", "usd_per_million_completion_tokens")
+
 
 def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
@@ -36,12 +38,15 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     key_env = flags.get("llm_key_env")
     if key_env is not None and "llm_url" not in flags:
         raise UsageError("--llm-key-env is for --llm-url")
+    prices = _some(flags, *_PRICES)
+    if prices and "llm_url" not in flags:
+        raise UsageError(f"{_flag(next(iter(prices)))} is for --llm-url")
     if key_env is not None and not os.environ.get(key_env, "").strip():
         raise UsageError(f"--llm-url needs a key: {not_set(key_env)}")
     endpoint = None
     if "llm_url" in flags:
         require_no_password(flags["llm_url"])
-        endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"], key_env)
+        endpoint = EndpointSettings(flags["llm_url"], flags["llm_model"], key_env, **prices)
     tactics = flags.get("tactics")
     premises = flags.get("premises")
     sources = SourceSettings(

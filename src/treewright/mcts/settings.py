@@ -47,12 +47,15 @@ Target = StatementTarget | FileTarget
 class EndpointSettings(msgspec.Struct, frozen=True):
     """A chat endpoint that proposes tactics.
 
-    `key_env` names the environment variable with its key; the key itself is never here.
+    `key_env` names the environment variable with its key; the key itself is never here. The prices
+    are for the cost in the result and the report, which is unknown without them.
     """
 
     url: str
     model: str
     key_env: str | None = None
+    usd_per_million_prompt_tokens: float | None = None
+    usd_per_million_completion_tokens: float | None = None
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -61,6 +64,8 @@ class EndpointSettings(msgspec.Struct, frozen=True):
             api_key_env=self.key_env,
             max_tokens=MODEL_TOKENS,
             timeout_seconds=MODEL_SECONDS,
+            usd_per_million_prompt_tokens=self.usd_per_million_prompt_tokens,
+            usd_per_million_completion_tokens=self.usd_per_million_completion_tokens,
         )
 
 
