@@ -75,11 +75,14 @@ def test_a_true_theorem_is_proved_beside_an_open_one(
     assert result.certificate is not None
     lines = read_trace(directory / "trace.jsonl")
     (opened,) = [line for line in lines if isinstance(line, AgainOpened)]
-    assert (opened.without, opened.simulations) == (("flip_eq",), settings.simulations)
+    first, last = [line for line in lines if isinstance(line, VerdictReached)]
+    left = settings.simulations - first.iterations
+    assert (opened.without, opened.simulations) == (("flip_eq",), left)
     turns = [line.turn for line in lines if isinstance(line, AgainTurn)]
     assert [turn.iteration for turn in turns] == list(range(1, len(turns) + 1))
     assert all((turn.agent is None) == (settings.cells is None) for turn in turns)
-    first, last = [line for line in lines if isinstance(line, VerdictReached)]
+    assert last.iterations == first.iterations + len(turns)
+    assert last.elapsed >= max(first.elapsed, turns[-1].elapsed)
     assert (first.status, first.again, last.again) == ("partial", "", "solved")
     assert first.detail == "it closes its goal; it rests on `flip_eq`, which is not proved"
     assert "without `flip_eq`" in (directory / "report.md").read_text()
@@ -184,6 +187,21 @@ def test_without_a_proof_the_partial_one_stands_and_says_what_was_tried(
     )
     assert replay_offline(directory, build_source(settings)).difference == ""
     assert read_result(directory) == result
+
+
+def test_the_search_once_more_has_what_the_first_one_left_of_the_budget(
+    prove: Proving, tmp_path: Path
+) -> None:
+    """One simulation is enough for the script that rests on the lemma: none is left."""
+    sources = msgspec.structs.replace(KNOWN, tactics="simp [flip_eq]\n", noise=0.0)
+    settings = msgspec.structs.replace(ONE, simulations=1, sources=sources)
+    result, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), settings)
+    (goal,) = result.goals
+    assert (goal.status, goal.iterations) == ("partial", 1)
+    assert "without that no proof was found: the limit of simulations was reached" in goal.detail
+    lines = read_trace(directory / "trace.jsonl")
+    assert not any(isinstance(line, AgainTurn) for line in lines)
+    assert replay_offline(directory, build_source(settings)).difference == ""
 
 
 def test_an_open_lemma_of_an_imported_module_is_left_out_too(

@@ -228,6 +228,38 @@ def test_an_example_is_left_alone_and_that_is_said(
     assert "1 of 1 proved, in 1 files\nleft alone: Ex.lean: the example of line 4" in done.stdout
 
 
+def test_a_project_passes_over_the_word_in_a_comment_and_not_over_an_example(
+    tmp_path: Path, treewright_here: Program
+) -> None:
+    (tmp_path / "lakefile.toml").write_text('name = "ex"\n[[lean_lib]]\nname = "Ex"\n')
+    path = tmp_path / "Ex.lean"
+    path.write_text("theorem done : 1 = 1 := rfl  -- no sorry is left\n")
+    done = treewright_here("prove", ".", "--no-library", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "nothing to prove" not in done.stderr
+    path.write_text("example : 1 = 1 := by sorry\n")
+    done = treewright_here("prove", ".", "--no-library", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "no sorry that can be proved; the sorries of examples are left out" in done.stderr
+
+
+def test_a_proof_refused_for_an_axiom_names_the_option(
+    tmp_path: Path, treewright_here: Program
+) -> None:
+    path = tmp_path / "Axiom.lean"
+    path.write_text("axiom P : Prop\naxiom magic : P\ntheorem claim : P := by\n  sorry\n")
+    tactics = tmp_path / "tactics.txt"
+    tactics.write_text("exact magic\n")
+    flags = ("--tactics", str(tactics), "--no-library", "--simulations", "4")
+    refused = treewright_here("prove", str(path), *flags, cwd=tmp_path)
+    assert refused.returncode == 1, refused.stderr
+    assert "claim:4: rejected" in refused.stdout
+    assert "--axioms names the axioms that a proof may rest on" in refused.stderr
+    allowed = treewright_here("prove", str(path), *flags, "--axioms", "magic,P", cwd=tmp_path)
+    assert allowed.returncode == 0, allowed.stderr
+    assert "--axioms" not in allowed.stderr
+
+
 def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
     tmp_path: Path, treewright_here: Program
 ) -> None:

@@ -7,7 +7,7 @@ change what happens. A reserved node is nobody else's, so its round is still the
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from treewright.mcts.expansion import Expander, Expansion
 from treewright.mcts.sources.base import Suggestions
@@ -42,6 +42,10 @@ class Asking:
         request = self._requests.pop(node.id, None)
         if request is not None:
             request.cancel()
+
+    def settle(self) -> None:
+        """Waits until every request has its answer, which is kept."""
+        wait(self._requests.values())
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

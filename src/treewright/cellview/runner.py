@@ -100,6 +100,11 @@ class CellViewRunner:
                 del self._asleep[cell.agent]
                 self._ready.append(cell)
 
+    def pause(self) -> None:
+        """Waits for the answers of slow sources; cells keep their reservations."""
+        if self._asking is not None:
+            self._asking.settle()
+
     def drain(self) -> None:
         """Gives up what is under way: every reservation is released, every thread has ended."""
         for cell in self._flights.values():

@@ -52,9 +52,14 @@ def narrator(stream: TextIO) -> Observer:
         detail = f": {line.detail}" if line.detail else ""
         after = numbers.count(line.iterations, "simulation")
         say(f"  {spec.name}: {line.status} after {after}{detail}")
+        if line.check is not None and line.check.reason == "axiom":
+            say(
+                "  --axioms names the axioms that a proof may rest on; start a new run to change it"
+            )
 
-    def negation(spec: GoalSpec) -> None:
-        say(f"  {spec.name}: no proof; looking for one of its negation")
+    def negation(spec: GoalSpec, early: bool) -> None:
+        so_far = "no proof so far; looking briefly" if early else "no proof; looking"
+        say(f"  {spec.name}: {so_far} for one of its negation")
 
     def again(spec: GoalSpec, names: Sequence[str]) -> None:
         searched.begin(spec.statement)

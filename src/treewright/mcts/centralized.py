@@ -40,5 +40,8 @@ class CentralizedEngine:
         self._policy.learn(self.tree, way, expansion.value, expansion.changes)
         return Turn(way[0], leaf, expansion, reason_of(leaf, expansion))
 
+    def pause(self) -> None:
+        """Between two simulations nothing is under way."""
+
     def drain(self) -> None:
         """Between two simulations nothing is under way."""

@@ -34,7 +34,11 @@ _FREE_TOGETHER = 64
 
 
 class LeanEnvironment:
-    """One goal in a Lean session that this object owns and replaces when it is lost."""
+    """One goal in a Lean session, which this object replaces when it is lost.
+
+    Two environments may share a session, one step at a time: each frees its own states, and makes
+    them again where the other one has lost the session.
+    """
 
     def __init__(
         self,
@@ -329,8 +333,11 @@ class LeanEnvironment:
             self.lean_seconds += time.perf_counter() - begun
 
     def _recycle(self) -> None:
-        """A session whose heap has grown is replaced between two steps."""
-        if getattr(self._session, "heap_bytes", 0) > self._heap_limit:
+        """Replaces a session whose heap has grown, or that another goal's environment has lost."""
+        if self._session is None:
+            return
+        too_large = getattr(self._session, "heap_bytes", 0) > self._heap_limit
+        if too_large or not self._session.alive:
             self.close()
 
     def _drop_session(self) -> None:

@@ -31,9 +31,11 @@ from treewright.mcts.sources.base import Suggestions, TacticSource, stop_when
 _NAME = re.compile(r"[^\W\d][\w'!?]*(?:\.[^\W\d][\w'!?]*)*")
 
 
-def again_limits(settings: Settings) -> Limits:
-    """What the first search had."""
-    return Limits(settings.simulations, settings.time_limit)
+def again_limits(settings: Settings, simulations: int, seconds: float = 0.0) -> Limits:
+    """What is left of the goal's limits after `simulations` and `seconds` of other searches."""
+    time = settings.time_limit
+    left = None if time is None else max(0.0, time - seconds)
+    return Limits(max(0, settings.simulations - simulations), left)
 
 
 # -- names ----------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Observer:
     goal: Callable[[GoalSpec, int], None] = lambda spec, total: None
     iteration: Callable[[Iteration, Graph], None] = lambda line, tree: None
     verdict: Callable[[GoalSpec, VerdictReached], None] = lambda spec, line: None
-    negation: Callable[[GoalSpec], None] = lambda spec: None
+    negation: Callable[[GoalSpec, bool], None] = lambda spec, early: None
     again: Callable[[GoalSpec, Sequence[str]], None] = lambda spec, names: None
     fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
     run: Callable[[RunRecord, Path], None] = lambda record, directory: None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import msgspec
 
@@ -27,7 +28,13 @@ from treewright.mcts.partial import best_partial
 from treewright.mcts.presentation import present
 from treewright.mcts.recording import FedEnvironment
 from treewright.mcts.records import VerdictReached
-from treewright.mcts.refutation import negation_limits, negation_recording, negation_sink
+from treewright.mcts.refutation import (
+    NEGATION_SHARE,
+    PROOF_SHARE,
+    negation_limits,
+    negation_recording,
+    negation_sink,
+)
 from treewright.mcts.run import ProofRun
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Runner, Search, Stop
@@ -45,14 +52,59 @@ SessionFactory = Callable[[], LeanSession]
 
 @dataclass(slots=True)
 class Spare:
-    """A session that goes from goal to goal; another is started where there is none."""
+    """The Lean session that all searches of a run share; another one is started if it ends."""
 
     start: SessionFactory
     session: LeanSession | None = None
 
     def take(self) -> LeanSession:
-        spare, self.session = self.session, None
-        return spare if spare is not None and spare.alive else self.start()
+        if self.session is None or not self.session.alive:
+            self.session = self.start()
+        return self.session
+
+
+@dataclass(slots=True)
+class Searching:
+    """A search with its runner. It can be paused for another search and continued."""
+
+    search: Search
+    runner: Runner
+    source: TacticSource
+    environment: LeanEnvironment
+    ended: Stop | None = None
+
+    def run(self, share: int | None = None) -> Stop | None:
+        """None where the search pauses after `share` simulations."""
+        stop_when(self.source, self.search.is_over)
+        self.ended = self.search.run(self.runner, share)
+        return self.ended
+
+
+@dataclass(slots=True)
+class Refutation:
+    """The search for the negation of a goal, and what was said of the script that it found."""
+
+    searching: Searching | None = None
+    is_begun: bool = False
+    judgement: Judgement | None = None
+    script: str = ""
+
+    @property
+    def searched(self) -> list[Search]:
+        return [self.searching.search] if self.searching is not None else []
+
+    @property
+    def ended(self) -> str:
+        """How the search ended, for the verdict; '' if there was none."""
+        return "" if self.searching is None else self.searching.ended or "simulations"
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self.ended == "interrupted"
+
+    @property
+    def is_proved(self) -> bool:
+        return self.judgement is not None and self.judgement.status == "false"
 
 
 @dataclass(slots=True)
@@ -66,28 +118,42 @@ class Pursuit:
     judge: Judge
     verdicts: Mapping[int, VerdictReached]
     stop_asked: Callable[[], bool]
-    on_negation: Callable[[GoalSpec], None]
+    on_negation: Callable[[GoalSpec, bool], None]
     on_again: Callable[[GoalSpec, Sequence[str]], None]
-    _before: int = field(default=0, init=False)
 
     def pursue(self, search: Search, spec: GoalSpec) -> VerdictReached | None:
-        """None if it was interrupted before there was a verdict. Raises Unchecked."""
-        self._before = search.iteration
-        with self._environment(spec.opening) as environment:
+        """Search for a proof of a goal and, early and again at the end, for one of its negation.
+
+        None if it was interrupted before there was a verdict. Raises Unchecked.
+        """
+        with contextlib.ExitStack() as stack:
+            environment = stack.enter_context(self._environment(spec.opening))
             try:
-                runner, stop = self._explore(search, environment, self.source)
+                proof = stack.enter_context(self._searching(search, environment, self.source))
             except GoalError as error:
-                return self._verdict(search, Judgement("ill_typed", str(error)), "ill_typed")
+                judgement = Judgement("ill_typed", str(error))
+                return self._verdict(spec, judgement, "ill_typed", [search])
+            negation = Refutation()
+            stop = proof.run(PROOF_SHARE if self._may_refute(spec, early=True) else None)
+            if stop is None:
+                self._refute(spec, negation, stack, NEGATION_SHARE)
+                if negation.is_interrupted:
+                    return None
+                if negation.is_proved:
+                    return self._unsolved(spec, "refuted", search, negation)
+                stop = proof.run()
             if stop == "solved":
-                return self._solved(search, spec, runner, environment)
+                return self._solved(proof, spec, negation)
+            assert stop is not None
             if stop == "interrupted":
                 return None
-            partial = best_partial(runner, environment.takes, self.judge.indentation(spec))
-        if self.run.record.settings.refute and not self._searched_in_vain(spec):
-            verdict = self._refute(search, spec, stop)
-        else:
-            verdict = self._verdict(search, Judgement("unproved", _WHY[stop]), stop)
-        if verdict is None or verdict.status != "unproved":
+            partial = best_partial(proof.runner, environment.takes, self.judge.indentation(spec))
+            if self._may_refute(spec, early=False):
+                self._refute(spec, negation, stack)
+            if negation.is_interrupted:
+                return None
+            verdict = self._unsolved(spec, stop, search, negation)
+        if verdict.status != "unproved":
             return verdict
         return msgspec.structs.replace(verdict, partial=partial)
 
@@ -127,7 +193,8 @@ class Pursuit:
         environment: LeanEnvironment,
     ) -> VerdictReached | None:
         self.on_again(spec, named_in(earlier.proof, without))
-        limits = again_limits(self.run.record.settings)
+        settings = self.run.record.settings
+        limits = again_limits(settings, earlier.iterations, earlier.elapsed)
         looking = Search(
             spec.number,
             spec.name,
@@ -137,53 +204,59 @@ class Pursuit:
             again_recording(spec.number, self.run.lines),
             stop_asked=self.stop_asked,
         )
-        self._before = 0
-        runner, ended = self._explore(looking, environment, self.source, without)
-        if ended == "interrupted":
-            return None
-        if ended != "solved":
-            why = f"{earlier.detail}; without that no proof was found: {_WHY[ended]}"
-            return msgspec.structs.replace(earlier, detail=why, again=ended)
-        try:
-            found = self._solved(looking, spec, runner, environment)
-        except Unchecked:
-            self.judge.remember(spec, earlier.proof)
-            raise
+        with self._searching(looking, environment, self.source, without) as again:
+            ended = again.run()
+            assert ended is not None
+            if ended == "interrupted":
+                return None
+            in_all = msgspec.structs.replace(
+                earlier,
+                iterations=earlier.iterations + looking.turns,
+                elapsed=round(earlier.elapsed + looking.elapsed, 3),
+            )
+            if ended != "solved":
+                why = f"{earlier.detail}; without that no proof was found: {_WHY[ended]}"
+                return msgspec.structs.replace(in_all, detail=why, again=ended)
+            try:
+                found = self._solved(again, spec, Refutation())
+            except Unchecked:
+                self.judge.remember(spec, earlier.proof)
+                raise
         if found.status == "rejected":
             self.judge.remember(spec, earlier.proof)
             why = f"{earlier.detail}; what was found without that was refused: {found.detail}"
-            return msgspec.structs.replace(earlier, detail=why, again="refused")
+            return msgspec.structs.replace(in_all, detail=why, again="refused")
         return msgspec.structs.replace(
-            found, iterations=earlier.iterations, elapsed=earlier.elapsed, again=ended
+            found,
+            iterations=in_all.iterations,
+            elapsed=in_all.elapsed,
+            negation=earlier.negation,
+            again=ended,
         )
 
-    def _explore(
+    @contextlib.contextmanager
+    def _searching(
         self,
         search: Search,
         environment: LeanEnvironment,
         source: TacticSource,
         without: Sequence[str] = (),
-    ) -> tuple[Runner, Stop]:
+    ) -> Iterator[Searching]:
+        """Raises GoalError if Lean does not take the goal."""
         settings = self.run.record.settings
         recording = search.recording
         fed = FedEnvironment(recording, environment)
         expander = make_expander(settings, fed, source, recording.suggestions, without=without)
         search.open(expander)
         runner = make_runner(settings, expander)
-        stop_when(source, search.is_over)
         try:
-            return runner, search.run(runner)
+            yield Searching(search, runner, source, environment)
         finally:
             runner.drain()
 
-    def _solved(
-        self,
-        search: Search,
-        spec: GoalSpec,
-        runner: Runner,
-        environment: LeanEnvironment,
-    ) -> VerdictReached:
+    def _solved(self, searching: Searching, spec: GoalSpec, negation: Refutation) -> VerdictReached:
         """The script as people write it, if the replay check takes that, else as it was found."""
+        runner, environment = searching.runner, searching.environment
         closes = self._until_tired(environment.closes)
         step = extraction.extract(runner.tree.root, goals=runner.expander.goals)
         places = extraction.superfluous(step, closes)
@@ -198,22 +271,58 @@ class Pursuit:
                 if judgement.status != "rejected":
                     break
         found = plain if script == shown != plain else ""
-        return self._verdict(
-            search, judgement, "solved", script, left_out=forms[script], found=found
+        verdict = self._verdict(
+            spec,
+            judgement,
+            "solved",
+            [searching.search, *negation.searched],
+            script,
+            negation.ended,
         )
+        return msgspec.structs.replace(verdict, left_out=forms[script], found=found)
 
-    def _searched_in_vain(self, spec: GoalSpec) -> bool:
-        """Whether the negation of the declaration was searched for another of its sorries."""
-        if spec.sorry is None:
+    def _may_refute(self, spec: GoalSpec, *, early: bool) -> bool:
+        """Whether the user asked for it, and it was not done for another sorry of the declaration:
+        in its first share for an early search, to its end for a later one."""
+        settings = self.run.record.settings
+        if not settings.refute or (early and settings.simulations <= PROOF_SHARE):
             return False
+        if spec.sorry is None:
+            return True
         name = spec.sorry.declaration
         family = (s.number for s in self.judge.specs if s.sorry and s.sorry.declaration == name)
-        verdicts = (self.verdicts.get(number) for number in family)
-        return any(v is not None and v.negation not in ("", "solved") for v in verdicts)
+        searched = (
+            verdict
+            for number in family
+            if (verdict := self.verdicts.get(number)) and verdict.negation not in ("", "solved")
+        )
+        return not any(early or verdict.status == "unproved" for verdict in searched)
 
-    def _refute(self, search: Search, spec: GoalSpec, stop: Stop) -> VerdictReached | None:
-        """The search for the negation of a goal that was not proved; None if interrupted."""
-        self.on_negation(spec)
+    def _refute(
+        self,
+        spec: GoalSpec,
+        negation: Refutation,
+        stack: contextlib.ExitStack,
+        share: int | None = None,
+    ) -> None:
+        """Begin or continue the search for the negation, and check what it finds."""
+        if negation.is_begun and (negation.searching is None or negation.searching.ended):
+            return
+        self.on_negation(spec, share is not None)
+        try:
+            if not negation.is_begun:
+                negation.is_begun = True
+                negation.searching = self._negated(spec, stack)
+            searching = negation.searching
+            if searching is None or searching.run(share) != "solved":
+                return
+        except LeanError as error:
+            raise Unchecked(f"the search for the negation: {error}") from None
+        negation.script = extraction.render(extraction.extract(searching.runner.tree.root))
+        negation.judgement = self.judge.refutation(spec, negation.script)
+
+    def _negated(self, spec: GoalSpec, stack: contextlib.ExitStack) -> Searching | None:
+        """The search for the negation; None if Lean does not take the negation of a file's goal."""
         limits = negation_limits(self.run.record.settings)
         looking = Search(
             spec.number,
@@ -224,27 +333,31 @@ class Pursuit:
             negation_recording(spec.number, self.run.lines),
             stop_asked=self.stop_asked,
         )
+        environment = stack.enter_context(self._environment(spec.negation.opening))
+        source = WithWitnesses(self.source, self.run.record.target)
         try:
-            with self._environment(spec.negation.opening) as environment:
-                source = WithWitnesses(self.source, self.run.record.target)
-                runner, ended = self._explore(looking, environment, source)
+            return stack.enter_context(self._searching(looking, environment, source))
         except GoalError:
             if spec.sorry is None:
                 raise
-            return self._verdict(search, Judgement("unproved", _WHY[stop]), stop)
-        except LeanError as error:
-            raise Unchecked(f"the search for the negation: {error}") from None
-        if ended == "interrupted":
             return None
-        detail = f"{_WHY[stop]}; its negation was not proved either"
-        if ended == "solved":
-            script = extraction.render(extraction.extract(runner.tree.root))
-            judgement = self.judge.refutation(spec, script)
-            if judgement.status == "false":
-                return self._verdict(search, judgement, stop, script, negation=ended)
-            refused = replace(judgement, detail=f"{_WHY[stop]}; {judgement.detail}")
-            return self._verdict(search, refused, stop, negation=ended)
-        return self._verdict(search, Judgement("unproved", detail), stop, negation=ended)
+
+    def _unsolved(
+        self, spec: GoalSpec, stop: Stop | Literal["refuted"], search: Search, negation: Refutation
+    ) -> VerdictReached:
+        """`false` if the negation is proved, else `unproved` and why."""
+        found = negation.judgement
+        searched = [search, *negation.searched]
+        if negation.is_proved:
+            assert found is not None
+            return self._verdict(spec, found, stop, searched, negation.script, negation.ended)
+        assert stop != "refuted"
+        if found is not None:
+            judgement = replace(found, detail=f"{_WHY[stop]}; {found.detail}")
+        else:
+            in_vain = "; its negation was not proved either" if negation.ended else ""
+            judgement = Judgement("unproved", f"{_WHY[stop]}{in_vain}")
+        return self._verdict(spec, judgement, stop, searched, negation=negation.ended)
 
     def _until_tired(self, holds: Callable[[str], bool]) -> Callable[[str], bool]:
         """Making a script shorter is worth some time, and ends when somebody asks to stop."""
@@ -253,35 +366,31 @@ class Pursuit:
 
     def _verdict(
         self,
-        search: Search,
+        spec: GoalSpec,
         judgement: Judgement,
         stop: str,
+        searched: Sequence[Search],
         proof: str = "",
-        *,
-        left_out: tuple[extraction.Place, ...] = (),
-        found: str = "",
         negation: str = "",
     ) -> VerdictReached:
         return VerdictReached(
             epoch=self.run.writer.epoch,
             at=timestamp(),
-            goal=search.goal,
+            goal=spec.number,
             status=judgement.status,
             stop=stop,
             detail=judgement.detail,
             proof=proof,
             axioms=judgement.axioms,
-            iterations=search.iteration - self._before,
-            elapsed=round(search.elapsed, 3),
-            left_out=left_out,
-            found=found,
+            iterations=sum(search.turns for search in searched),
+            elapsed=round(sum(search.elapsed for search in searched), 3),
             negation=negation,
             check=judgement.check,
         )
 
     @contextlib.contextmanager
     def _environment(self, opening: Opening) -> Iterator[LeanEnvironment]:
-        """Keeps the session for the next goal, emptied, unless something went wrong."""
+        """Free its states in the shared session at the end; close that if something went wrong."""
         environment = LeanEnvironment(
             self.spare.take, opening, step_seconds=self.run.record.settings.step_timeout
         )
@@ -290,7 +399,7 @@ class Pursuit:
         except BaseException:
             environment.close()
             raise
-        self.spare.session = environment.release()
+        environment.release()
 
 
 _WHY: dict[Stop, str] = {

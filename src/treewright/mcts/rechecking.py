@@ -54,7 +54,7 @@ def still_refused(
     """The first proof of a negation that is accepted although its goal is not called false."""
     for goal, script in scripts:
         if verify_refutation(replayer, specs[goal].negation, script).proved:
-            return f"goal {goal}: the verdict is unproved, but its negation is proved"
+            return f"goal {goal}: the verdict is not `false`, but its negation is proved"
     return ""
 
 

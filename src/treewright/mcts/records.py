@@ -207,7 +207,7 @@ class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
     the search for the negation ended, if there was one. `check` is the answer that the verdict
     rests on, if the replay check was asked. `partial` is there if there is no proof. `again` says
     how the search once more ended, if there was one: `solved` if `proof` is from it, `refused` if
-    what it found did not hold.
+    what it found did not hold. `iterations` and `elapsed` count all searches of the goal.
     """
 
     epoch: int

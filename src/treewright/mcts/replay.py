@@ -21,7 +21,7 @@ from treewright.mcts.once_more import again_opened, again_recording
 from treewright.mcts.rechecking import recheck, still_refused
 from treewright.mcts.recording import FedEnvironment, Recording, TraceError
 from treewright.mcts.records import GoalOpened, Iteration, TraceLine
-from treewright.mcts.refutation import negation_recording
+from treewright.mcts.refutation import negation_recording, order_of_turns
 from treewright.mcts.run import read_result, verdicts
 from treewright.mcts.runners import make_expander, make_runner
 from treewright.mcts.search import Runner
@@ -153,7 +153,7 @@ class _Replay:
         return Replayed(len(self.goals), self.compared, difference, checks)
 
     def offline(self, directory: Path, environment: _Environments) -> None:
-        if problem := _order(self.lines):
+        if problem := _order(self.lines) or order_of_turns(self.lines):
             raise _Differs(problem)
         self.searches(environment)
         self.result(directory)
@@ -171,7 +171,7 @@ class _Replay:
             evidence = Evidence(self.run, proof, negation, again)
             if problem := unsupported(reached[goal], evidence):
                 raise _Differs(f"goal {goal}: {problem}")
-            if negation is not None and negation.solved and reached[goal].status == "unproved":
+            if negation is not None and negation.solved and reached[goal].status != "false":
                 self.refused.append((goal, negation.script()))
 
     def result(self, directory: Path) -> None:

@@ -30,6 +30,10 @@ class Runner(Protocol):
 
     def step(self) -> Turn: ...
 
+    def pause(self) -> None:
+        """Waits for the questions that are under way, before another search has its turn."""
+        ...
+
     def drain(self) -> None:
         """Gives up what is under way, so that the tree is idle and no thread is left."""
         ...
@@ -65,6 +69,8 @@ class Search:
     iteration: int = 0
     stop_asked: Callable[[], bool] = lambda: False
     observe: Callable[[Iteration, Graph], None] = lambda line, tree: None
+    turns: int = field(default=0, init=False)
+    """The simulations of this search so far, also those of earlier processes."""
     _elapsed: float = field(default=0.0, init=False)
     _begun: float = field(default=0.0, init=False)
     _over: bool = field(default=False, init=False)
@@ -79,39 +85,51 @@ class Search:
         elif difference := first_difference(self.recording.opened, line):
             raise TraceError(f"goal {self.goal} is another one now: {difference}")
 
-    def run(self, runner: Runner) -> Stop:
-        """Simulations until the goal is settled, a limit strikes, or somebody asks to stop."""
+    def run(self, runner: Runner, share: int | None = None) -> Stop | None:
+        """Simulate until the goal is settled, a limit is reached, or the user asks to stop.
+
+        With `share` the search pauses after that many simulations in all and returns None; another
+        call continues it. The clock of its time limit stands still in between.
+        """
+        most = self.limits.simulations if share is None else min(share, self.limits.simulations)
+        self._begun = 0.0
         try:
-            return self._run(runner)
-        finally:
+            stop = self._run(runner, most)
+            if stop == "simulations" and most < self.limits.simulations:
+                runner.pause()
+                return None
+        except BaseException:
             self._over = True
+            raise
+        self._over = True
+        return stop
 
     def is_over(self) -> bool:
         """Whether nobody waits for anything any more: for what was asked ahead of time."""
-        return self._over or (self._begun > 0.0 and self._stop_before(False) is not None)
+        return self._over or (self._begun > 0.0 and self._stop_before() is not None)
 
-    def _run(self, runner: Runner) -> Stop:
+    def _run(self, runner: Runner, most: int) -> Stop:
         recorded = self.recording.iterations
 
         def known(done: int) -> Iteration | None:
             return recorded[done] if done < len(recorded) else None
 
-        def may_not_begin(done: int) -> Stop | None:
-            return None if known(done) else self._stop_before(done == len(recorded))
-
         try:
             return step_until_finished(
                 runner,
-                self.limits.simulations,
-                may_not_begin,
+                most,
+                lambda done: None if known(done) else self._stop_before(),
                 lambda done, turn: self._write_down(turn, runner, known(done)),
+                first=self.turns,
             )
-        except AskingStopped:
-            return self._stop_before(False) or "interrupted"
+        except AskingStopped:  # by `is_over`: the user asked to stop, or the time was over
+            asked = self.limits.seconds is None or self.stop_asked()
+            return "interrupted" if asked else "time"
 
     def _write_down(self, turn: Turn, runner: Runner, known: Iteration | None) -> None:
         """Appends an iteration, or compares it with the one that was written down."""
         self.iteration += 1
+        self.turns += 1
         self._elapsed = self._clock() if known is None else known.elapsed
         line = self._line(turn, runner, known)
         if known is None:
@@ -120,9 +138,9 @@ class Search:
             raise TraceError(f"iteration {self.iteration} comes out differently: {difference}")
         self.observe(line, runner.tree)
 
-    def _stop_before(self, first: bool) -> Stop | None:
-        """Whether a new iteration may begin; the clock starts with the first of this process."""
-        if first:
+    def _stop_before(self) -> Stop | None:
+        """Why no new iteration may begin; the clock starts with the first one that is asked for."""
+        if not self._begun:
             self._begun = time.monotonic() - self._elapsed
         if self.limits.seconds is not None and self._clock() >= self.limits.seconds:
             return "time"
@@ -151,12 +169,14 @@ def step_until_finished(
     most: int,
     may_not_begin: Callable[[int], Stop | None] = lambda done: None,
     observe: Callable[[int, Turn], None] = lambda done, turn: None,
+    first: int = 0,
 ) -> Stop:
     """At most so many simulations, one after the other; says why there are no more.
 
-    `may_not_begin` is asked before each, `observe` told of each, with how many were done before.
+    `first` of them were done by an earlier call. `may_not_begin` is asked before each, `observe`
+    told of each, with how many were done before.
     """
-    for done in range(most):
+    for done in range(first, most):
         if runner.finished:
             return _settled(runner)
         if stop := may_not_begin(done):

@@ -13,7 +13,7 @@ from treewright.lean.certificate import digest
 from treewright.mcts import extraction
 from treewright.mcts.once_more import again_limits
 from treewright.mcts.records import CheckAnswer, VerdictReached
-from treewright.mcts.refutation import negation_limits
+from treewright.mcts.refutation import NEGATION_SHARE, PROOF_SHARE, negation_limits
 from treewright.mcts.run import RunResult, goal_result
 from treewright.mcts.search import Limits, Runner
 from treewright.mcts.settings import FileTarget, RunRecord, StatementTarget
@@ -66,11 +66,15 @@ def unsupported(verdict: VerdictReached, evidence: Evidence) -> str:
         return f"the verdict is {verdict.status}, but the root {state}"
     settings = evidence.run.settings
     limits = Limits(settings.simulations, settings.time_limit)
+    if verdict.stop == "refuted":
+        ended = _wrong_early_end(verdict, evidence, proof)
+    else:
+        ended = _wrong_end(verdict.stop, proof, limits)
     return (
-        _wrong_end(verdict.stop, proof, limits)
-        or _wrong_count(verdict, proof)
+        ended
         or _wrong_negation(verdict, evidence)
         or _wrong_again(verdict, evidence)
+        or _wrong_count(verdict, evidence, proof)
         or _wrong_script(verdict, evidence, proof)
         or _wrong_words(verdict, evidence)
         or _wrong_check(verdict, evidence)
@@ -117,21 +121,40 @@ def _wrong_end(stop: str, searched: Searched, limits: Limits) -> str:
     return f"it is said to have ended by {stop!r}, but the trace has {seen}"
 
 
-def _wrong_count(verdict: VerdictReached, proof: Searched) -> str:
-    if verdict.iterations == proof.turns:
+def _wrong_early_end(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
+    """A goal is refuted early when the negation is proved within its first share."""
+    negation = evidence.negation
+    early = (
+        verdict.status == "false"
+        and not proof.finished
+        and proof.turns == PROOF_SHARE < evidence.run.settings.simulations
+        and negation is not None
+        and negation.turns <= NEGATION_SHARE
+    )
+    return "" if early else "it is said to have been refuted early, but the trace has more or less"
+
+
+def _wrong_count(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
+    """A verdict counts all searches; one once more that is under way is not in it."""
+    again = evidence.again if verdict.again else None
+    turns = proof.turns + sum(other.turns for other in (evidence.negation, again) if other)
+    if verdict.iterations == turns:
         return ""
-    return f"the verdict counts {verdict.iterations} iterations, the trace has {proof.turns}"
+    return f"the verdict counts {verdict.iterations} iterations, the trace has {turns}"
 
 
 def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
-    """The negation is searched exactly when a statement was not proved and it was asked for.
+    """The negation of a statement is searched if the user asked for that, and the statement was not
+    proved or its proof took more than the first share.
 
     Of a goal of a file it may be missing: Lean takes not every negation, and one is searched once
     for all sorries of its declaration.
     """
     run, negation = evidence.run, evidence.negation
-    due = run.settings.refute and verdict.status in ("unproved", "false")
-    optional = isinstance(run.target, FileTarget) and verdict.status == "unproved"
+    in_vain = verdict.status in ("unproved", "false")
+    long = evidence.proof is not None and evidence.proof.turns > PROOF_SHARE
+    due = run.settings.refute and (in_vain or long)
+    optional = isinstance(run.target, FileTarget) and verdict.status != "false"
     if due != (negation is not None) and not (due and optional):
         what = "no" if due else "a"
         return f"the verdict is {verdict.status}, and the trace has {what} search for the negation"
@@ -139,7 +162,10 @@ def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
         return f"no negation was searched; {verdict.negation!r} ended it" * bool(verdict.negation)
     if verdict.status == "false" and not negation.solved:
         return "the verdict is false, but the search for the negation did not find a proof"
-    if problem := _wrong_end(verdict.negation, negation, negation_limits(run.settings)):
+    limits = negation_limits(run.settings)
+    if not in_vain:
+        limits = Limits(NEGATION_SHARE, limits.seconds)
+    if problem := _wrong_end(verdict.negation, negation, limits):
         return f"the search for the negation: {problem}"
     return ""
 
@@ -154,7 +180,9 @@ def _wrong_again(verdict: VerdictReached, evidence: Evidence) -> str:
     if verdict.status not in ("proved", "partial"):
         return f"the verdict is {verdict.status}, and the trace has a search once more"
     ended = "solved" if verdict.again == "refused" else verdict.again
-    if problem := _wrong_end(ended, again, again_limits(evidence.run.settings)):
+    other = (evidence.proof, evidence.negation)
+    spent = sum(searched.turns for searched in other if searched is not None)
+    if problem := _wrong_end(ended, again, again_limits(evidence.run.settings, spent)):
         return f"the search once more: {problem}"
     return ""
 

@@ -46,13 +46,19 @@ class GoalFacts:
         return self.verdict.status if self.verdict else "open"
 
     @property
+    def turns(self) -> list[Iteration]:
+        """Of all searches of the goal: for a proof, for one of its negation, and once more."""
+        return [*self.iterations, *self.negation, *self.again]
+
+    @property
     def lean_seconds(self) -> float:
-        return sum(a.ms for turn in self.iterations for a in turn.attempts) / 1000
+        return sum(a.ms for turn in self.turns for a in turn.attempts) / 1000
 
     @property
     def seconds(self) -> float:
-        """Of the search, over all processes that worked on it."""
-        return self.iterations[-1].elapsed if self.iterations else 0.0
+        """Of all searches of the goal, over all processes that worked on it."""
+        searches = (self.iterations, self.negation, self.again)
+        return sum(turns[-1].elapsed for turns in searches if turns)
 
     @property
     def lean_share(self) -> float | None:

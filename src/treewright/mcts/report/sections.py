@@ -53,8 +53,8 @@ def _goal_row(goal: GoalFacts) -> list[str]:
     return [
         code(goal.name),
         escape(goal.status),
-        f"{len(goal.iterations):,}",
-        f"{sum(len(turn.attempts) for turn in goal.iterations):,}",
+        f"{len(goal.turns):,}",
+        f"{sum(len(turn.attempts) for turn in goal.turns):,}",
         f"{last.counters.nodes:,}" if last else "1",
         numbers.seconds(goal.seconds),
         "–" if share is None else f"{100 * share:.0f} %",
