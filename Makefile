@@ -92,7 +92,7 @@ site: install
 # Rewrites schema/*.json from the record types; a test checks that they are up to date.
 schema: install
 	$(BIN)/python -m treewright.tree.schema
-	$(BIN)/python -m treewright.mcts.schema
+	$(BIN)/python -m treewright.proving.schema
 
 # Rewrites the pinned files from the .in files; needs uv, reaches the registry.
 requirements:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from treewright.lean.crew import Crew
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts import run as runs
-from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.prove import Prover
-from treewright.mcts.settings import FileTarget, LeanRecord, Settings, StatementTarget, Target
-from treewright.mcts.sources.definitions import defined_in
-from treewright.mcts.sources.factory import build_source
+from treewright.proving import run as runs
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.prove import Prover
+from treewright.proving.settings import FileTarget, LeanRecord, Settings, StatementTarget, Target
+from treewright.proving.sources.definitions import defined_in
+from treewright.proving.sources.factory import build_source
 
 CASES = Path(__file__).resolve().parent.parent / "bench" / "false.jsonl"
 SIMULATIONS = 40

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
-from tests.mcts.bank import Sessions, bank, proved
+from tests.proving.bank import Sessions, bank, proved
 
 from benchmarks.levels import LEVELS, Level, levels, read_lessons, refused, searched
 from benchmarks.prove_bank import RUNNERS
@@ -24,9 +24,9 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts.lean_environment import LeanEnvironment
-from treewright.mcts.learning import Lesson, together, worth_keeping
-from treewright.mcts.weighing import Learned
+from treewright.proving.lean_environment import LeanEnvironment
+from treewright.proving.learning import Lesson, together, worth_keeping
+from treewright.proving.weighing import Learned
 
 BENCH = LEVELS.parent
 SETS = ("natural_numbers", "structures", "predicates", "further")

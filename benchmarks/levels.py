@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 import psutil
-from tests.mcts.bank import Sessions
+from tests.proving.bank import Sessions
 
 from benchmarks.prove_bank import RUNNERS, STEP_HELP
 from treewright.lean import sorries
@@ -27,14 +27,14 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts import extraction
-from treewright.mcts.expansion import Expander
-from treewright.mcts.lean_environment import LeanEnvironment
-from treewright.mcts.learning import Lesson, shape_of, together
-from treewright.mcts.sources.core import CoreTactics
-from treewright.mcts.values import estimate
-from treewright.mcts.verification import verify_file, with_proofs
-from treewright.mcts.weighing import Learned
+from treewright.proving import extraction
+from treewright.proving.expansion import Expander
+from treewright.proving.lean_environment import LeanEnvironment
+from treewright.proving.learning import Lesson, shape_of, together
+from treewright.proving.sources.core import CoreTactics
+from treewright.proving.values import estimate
+from treewright.proving.verification import verify_file, with_proofs
+from treewright.proving.weighing import Learned
 
 LEVELS = Path(__file__).parents[1] / "bench" / "levels"
 SIMULATIONS = 200

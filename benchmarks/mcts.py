@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from treequest.algos.standard_mcts import StandardMCTS
 
 from treewright.cellview.runner import CellViewRunner
-from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.environment import Outcome, Subgoal
-from treewright.mcts.expansion import Expander
-from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.search import Runner
-from treewright.mcts.sources.base import Suggestions
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.centralized import CentralizedEngine
+from treewright.proving.environment import Outcome, Subgoal
+from treewright.proving.expansion import Expander
+from treewright.proving.records import Candidate, GoalView
+from treewright.proving.search import Runner
+from treewright.proving.sources.base import Suggestions
 from treewright.search.andor import policies
 
 ACTIONS = ("a", "b", "c", "d")

@@ -15,14 +15,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.mcts.bank import BANK, BankGoal, Sessions, bank, by_policy, proved, search
+from tests.proving.bank import BANK, BankGoal, Sessions, bank, by_policy, proved, search
 
 from treewright.cellview.runner import CellViewRunner
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.expansion import Expander
-from treewright.mcts.search import Runner
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.expansion import Expander
+from treewright.proving.search import Runner
 from treewright.search.andor import policies
 
 SIMULATIONS = 200

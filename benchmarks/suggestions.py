@@ -8,14 +8,14 @@ from __future__ import annotations
 import statistics
 import time
 
-from tests.mcts.bank import bank
+from tests.proving.bank import bank
 
 from treewright.lean.host_session import HostSession
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.install import ensure_installed
-from treewright.mcts.goal_views import views
-from treewright.mcts.sources.naming import introduced
 from treewright.orchestrator.workers.meter import cpu_seconds
+from treewright.proving.goal_views import views
+from treewright.proving.sources.naming import introduced
 
 TACTICS = ("exact?", "rw?", "try?", "grind +suggestions", "simp_all? +suggestions")
 EVERY = 14

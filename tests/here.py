@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import pytest
 
-from treewright import cli, lean, mcts, orchestrator
+from treewright import cli, lean, orchestrator, proving
 from treewright.cli.main import main
 from treewright.lean import host_session, replay
 from treewright.lean.host_session import HostSession
@@ -54,7 +54,7 @@ class Lent:
 @functools.cache
 def _import_all() -> None:
     """A module that is imported later would keep for ever what it finds lent."""
-    for package in (cli, lean, mcts, orchestrator):
+    for package in (cli, lean, proving, orchestrator):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
 

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from treewright.lean.certificate import Certificate
     from treewright.lean.verdict import Verdict
     from treewright.lean.verifying import NoVerdict, verify
-    from treewright.mcts.calling import prove, resume_proof
-    from treewright.mcts.run import GoalResult
-    from treewright.mcts.run import RunResult as ProofResult
+    from treewright.proving.calling import prove, resume_proof
+    from treewright.proving.run import GoalResult
+    from treewright.proving.run import RunResult as ProofResult
     from treewright.runs.columns import Columns, Picture
     from treewright.runs.comparison import Comparison
     from treewright.runs.contenders import compare
@@ -37,13 +37,13 @@ _PUBLIC = {
     "compare": ("treewright.runs.contenders", "compare"),
     "load_run": ("treewright.runs.loading", "load_run"),
     "Certificate": ("treewright.lean.certificate", "Certificate"),
-    "GoalResult": ("treewright.mcts.run", "GoalResult"),
+    "GoalResult": ("treewright.proving.run", "GoalResult"),
     "NoVerdict": ("treewright.lean.verifying", "NoVerdict"),
-    "ProofResult": ("treewright.mcts.run", "RunResult"),
+    "ProofResult": ("treewright.proving.run", "RunResult"),
     "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),
     "Verdict": ("treewright.lean.verdict", "Verdict"),
-    "prove": ("treewright.mcts.calling", "prove"),
-    "resume_proof": ("treewright.mcts.calling", "resume_proof"),
+    "prove": ("treewright.proving.calling", "prove"),
+    "resume_proof": ("treewright.proving.calling", "resume_proof"),
     "verify": ("treewright.lean.verifying", "verify"),
     "EvaluationFailed": ("treewright.search.running", "EvaluationFailed"),
     "Result": ("treewright.search.running", "Result"),

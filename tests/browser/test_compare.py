@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.dashboard import proof_runs, samples
 from tests.dashboard.serving import served
 from tests.toy import ToyRepository
-from treewright.mcts import layout as proof_layout
+from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -17,7 +17,7 @@ from treewright.ci.proving import Trier
 from treewright.ci.runner_files import write_findings
 from treewright.ci.summary import LONGEST_PATCH, MOST_ROWS, summary
 from treewright.kernel.errors import UsageError
-from treewright.mcts.settings import Settings
+from treewright.proving.settings import Settings
 
 
 def goal(name: str, text: str = "⊢ True", file: str = "A.lean", line: int = 1) -> OpenGoal:

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from tests.here import run_here
-from tests.mcts.report_sample import write_sample
+from tests.proving.report_sample import write_sample
 from treewright.cli.prove_settings import settings_of
 from treewright.kernel.errors import UsageError
 from treewright.lean import backend
-from treewright.mcts.settings import read_run, write_run
+from treewright.proving.settings import read_run, write_run
 from treewright.search.andor import policies
 
 

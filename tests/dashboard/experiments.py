@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.mcts import experiment_driver as driver
+from tests.proving import experiment_driver as driver
 from treewright.cellview.experiment import plan as plans
 from treewright.cellview.experiment.plan import PlannedRun
 from treewright.cellview.experiment.results import MeasuredRun

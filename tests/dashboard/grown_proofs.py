@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from tests.dashboard.proof_runs import ProofRun, view
-from tests.mcts.synthetic import Tactics, World
-from treewright.mcts.centralized import CentralizedEngine
-from treewright.mcts.expansion import Expander
-from treewright.mcts.turn import Stamp, record
+from tests.proving.synthetic import Tactics, World
+from treewright.proving.centralized import CentralizedEngine
+from treewright.proving.expansion import Expander
+from treewright.proving.turn import Stamp, record
 from treewright.search.andor.graph import Status
 from treewright.search.andor.policies.mcts import Mcts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel.clock import timestamp
-from treewright.mcts.run import RunResult, write_result
+from treewright.proving.run import RunResult, write_result
 
 HOSTILE = "<script>window.hacked = true</script><img src=x onerror='window.hacked = true'>"
 

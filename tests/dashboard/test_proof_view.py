@@ -13,7 +13,7 @@ from treewright.dashboard.proof_view import LiveProof
 from treewright.dashboard.roots import Roots
 from treewright.llm.usage import Usage
 from treewright.llm.usage_log import UsageLog
-from treewright.mcts import layout
+from treewright.proving import layout
 
 
 def opened(project: Path) -> LiveProof:

@@ -15,9 +15,9 @@ import pytest
 from tests.docs.test_docs import COMMANDS, SOURCES, flags
 from treewright.kernel.explaining import all_keys
 from treewright.kernel.rundir import STATE_DIR
-from treewright.mcts import layout as proof_layout
 from treewright.orchestrator.ledger import file as ledger_file
 from treewright.orchestrator.ledger.tables import TABLES
+from treewright.proving import layout as proof_layout
 from treewright.tree import config
 from treewright.tree.records import events, layout, model
 

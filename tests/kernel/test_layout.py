@@ -8,8 +8,8 @@ from pathlib import Path
 
 import treewright
 from treewright.kernel import rundir
-from treewright.mcts import layout as proof_layout
 from treewright.orchestrator.ledger.file import LEDGER
+from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 
 SOURCE = Path(treewright.__file__).parent

@@ -9,7 +9,6 @@ import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept, refuse
 from treewright.lean.wasm.home import LeanHome
-from treewright.mcts.learning import Lesson
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
@@ -18,6 +17,7 @@ from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import current_meter
 from treewright.orchestrator.workers.search import SearchWorker
 from treewright.orchestrator.workers.trying import AttemptRequest, Strategies
+from treewright.proving.learning import Lesson
 
 LESSON = Lesson("eq", "rfl", 4, 2, 0.5, 0.8)
 

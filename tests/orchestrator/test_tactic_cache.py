@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.mcts.records import GoalView
-from treewright.mcts.sources.cached import CachedTactics
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
+from treewright.proving.records import GoalView
+from treewright.proving.sources.cached import CachedTactics
 
 HYPOTHESIS_FREE = GoalView("∀ (a b : Nat), a + b = b + a")
 

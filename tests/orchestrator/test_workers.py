@@ -26,8 +26,6 @@ from treewright.lean.host_session import HostSession
 from treewright.lean.types import Diagnostic, ProofState, SessionLost, TacticError
 from treewright.lean.verdict import Verdict
 from treewright.llm.endpoint import ChatError, Endpoint
-from treewright.mcts.records import Candidate, GoalView
-from treewright.mcts.sources.base import Suggestions
 from treewright.orchestrator import checkup, strategies
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.marketplace.market import Marketplace
@@ -40,6 +38,8 @@ from treewright.orchestrator.workers.factory import Tickets
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
+from treewright.proving.records import Candidate, GoalView
+from treewright.proving.sources.base import Suggestions
 
 LEAN = pytest.mark.xdist_group("orchestrator-lean")
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.here import Lent, Program
 from treewright.lean.host_session import HostSession
-from treewright.mcts.records import GoalView
-from treewright.mcts.sources.lemmas import LemmaTactics
 from treewright.premises import building, library
 from treewright.premises.index import PremiseIndex
+from treewright.proving.records import GoalView
+from treewright.proving.sources.lemmas import LemmaTactics
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

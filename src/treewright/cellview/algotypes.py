@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from treewright.mcts.cell_settings import Algotype
+from treewright.proving.cell_settings import Algotype
 from treewright.search.andor.graph import Edge, Node
 from treewright.search.andor.policies.mcts import Mcts, may_widen, puct, ucb1
 

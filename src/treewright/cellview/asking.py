@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from treewright.mcts.expansion import Expander, Expansion
-from treewright.mcts.sources.base import Suggestions
+from treewright.proving.expansion import Expander, Expansion
+from treewright.proving.sources.base import Suggestions
 from treewright.search.andor.graph import Node
 
 

@@ -13,8 +13,8 @@ from random import Random
 
 from treewright.cellview.algotypes import behaviour
 from treewright.cellview.damage import Damage
-from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.expansion import Expander
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.expansion import Expander
 from treewright.search.andor.graph import Edge, Node
 from treewright.search.andor.policies.mcts import Mcts, select_child
 from treewright.search.andor.statistics import release, reserve

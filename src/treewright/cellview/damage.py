@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import floor, inf
 from random import Random
 
-from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.interventions import Order
-from treewright.mcts.records import Intervention
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.interventions import Order
+from treewright.proving.records import Intervention
 
 
 class Block:

@@ -15,11 +15,11 @@ from treewright.cellview.asking import Asking
 from treewright.cellview.cell import Cell, is_settled
 from treewright.cellview.damage import Damage
 from treewright.kernel.errors import UsageError
-from treewright.mcts.cell_settings import CellSettings
-from treewright.mcts.expansion import Expander
-from treewright.mcts.records import Reason
-from treewright.mcts.settings import Settings
-from treewright.mcts.turn import Turn, reason_of
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.expansion import Expander
+from treewright.proving.records import Reason
+from treewright.proving.settings import Settings
+from treewright.proving.turn import Turn, reason_of
 from treewright.search.andor.graph import Node, Status
 from treewright.search.andor.policies.mcts import Mcts
 from treewright.search.andor.statistics import back_up, release

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from treewright.ci.comparison import OpenGoal
-from treewright.mcts.records import GoalStatus
+from treewright.proving.records import GoalStatus
 
 FailOn = Literal["never", "new-sorry", "unproved"]
 Status = GoalStatus | Literal["unchecked", "untried"]

@@ -18,10 +18,10 @@ from treewright.ci.findings import Attempt, Findings
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.crew import Crew
 from treewright.lean.sorries import patch_of
-from treewright.mcts.prove import Observer
-from treewright.mcts.proving import Proving, Sources
-from treewright.mcts.run import GoalResult
-from treewright.mcts.settings import FileTarget, Settings
+from treewright.proving.lifecycle import Proving, Sources
+from treewright.proving.prove import Observer
+from treewright.proving.run import GoalResult
+from treewright.proving.settings import FileTarget, Settings
 
 _NAMELESS = "it is in no declaration with a name, under which a proof could be checked"
 _NO_TIME = "the budget was used up, or somebody stopped it"

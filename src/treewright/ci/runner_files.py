@@ -11,7 +11,7 @@ from treewright.ci.findings import Findings
 from treewright.ci.summary import summary
 from treewright.kernel import atomic
 from treewright.kernel.rundir import STATE_DIR, hide_from_git
-from treewright.mcts.layout import PATCH
+from treewright.proving.layout import PATCH
 
 DIRECTORY = Path(STATE_DIR) / "ci"
 SUMMARY = "summary.md"

@@ -18,7 +18,7 @@ from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED
 if TYPE_CHECKING:
     from treewright.ci.changes import Change
     from treewright.ci.findings import Findings
-    from treewright.mcts.settings import Settings
+    from treewright.proving.settings import Settings
 
 _seconds = SECONDS
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from treewright.lean.host import Host
     from treewright.lean.wasm.install import Progress
     from treewright.lean.workspace.project import Project
-    from treewright.mcts.settings import RunRecord, Target
     from treewright.orchestrator.config import OrchestratorConfig
     from treewright.orchestrator.scheduling.dispatch import Attempting
     from treewright.orchestrator.workers.lean_access import LeanAccess
+    from treewright.proving.settings import RunRecord, Target
 
 BACKENDS = ("auto", "wasm", "native")
 
@@ -78,7 +78,7 @@ def lean_for(
     target: Target, requested: str | None, sandbox: bool | None
 ) -> tuple[Host, Project | None]:
     """The Lean for a target; with the bundled one, the Lake project of the file to prove."""
-    from treewright.mcts.settings import FileTarget
+    from treewright.proving.settings import FileTarget
 
     if isinstance(target, FileTarget):
         return opened_lean(requested, sandbox, Path(target.path))

@@ -11,7 +11,7 @@ import click
 from treewright.cli.numbers import Number
 
 if TYPE_CHECKING:
-    from treewright.mcts.cell_settings import CellSettings
+    from treewright.proving.cell_settings import CellSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,8 +74,8 @@ class CommandWithCells(click.Command):
 
 def cells_of(flags: dict[str, Any]) -> CellSettings:
     """What the flags that were given say; the rest is the default."""
-    from treewright.mcts.cell_settings import CellSettings, parse_algotypes
-    from treewright.mcts.interventions import load_schedule
+    from treewright.proving.cell_settings import CellSettings, parse_algotypes
+    from treewright.proving.interventions import load_schedule
 
     plain = [name for name in CELL_FLAGS if name not in ("algotypes", "interventions")]
     fields = {name: flags[name] for name in plain if name in flags}

@@ -12,9 +12,9 @@ from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.terminal import visible
 from treewright.llm.usage import describe_usage
 from treewright.llm.usage_log import UsageLog
-from treewright.mcts.prove import Observer
-from treewright.mcts.records import Iteration, PartialProof, VerdictReached
-from treewright.mcts.targets import GoalSpec
+from treewright.proving.prove import Observer
+from treewright.proving.records import Iteration, PartialProof, VerdictReached
+from treewright.proving.targets import GoalSpec
 from treewright.search.andor.graph import Graph, Status
 
 _PLAIN_EVERY = 50

@@ -13,8 +13,8 @@ from treewright.search.andor import policies
 from treewright.search.registry import given_options
 
 if TYPE_CHECKING:
-    from treewright.mcts.learning import Lesson
-    from treewright.mcts.settings import Settings
+    from treewright.proving.learning import Lesson
+    from treewright.proving.settings import Settings
 
 _POLICY = (
     "exploration", "first_play", "backup", "discount", "widen_base", "widen_scale", "widen_power",
@@ -27,7 +27,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     """Flags of one mode in the other are an error, so that none is silently without effect."""
     from treewright.llm.endpoint import require_no_password
     from treewright.llm.keys import not_set
-    from treewright.mcts.settings import EndpointSettings, Settings, SourceSettings
+    from treewright.proving.settings import EndpointSettings, Settings, SourceSettings
 
     mode = flags.get("mode", "centralized")
     for name in CELL_FLAGS if mode == "centralized" else ():
@@ -73,8 +73,8 @@ def _lessons(path: Path | None) -> tuple[Lesson, ...]:
     """What the searches in a ledger teach: part of the run's settings from now on."""
     if path is None:
         return ()
-    from treewright.mcts.sources.opening import existing
     from treewright.orchestrator.ledger.store import Ledger
+    from treewright.proving.sources.opening import existing
 
     with Ledger(existing(str(path))) as ledger:
         return ledger.lessons()

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 
 from treewright.cli.output import echo
-from treewright.mcts.settings import RunRecord
-from treewright.mcts.sources import opening
-from treewright.mcts.sources.base import TacticSource
-from treewright.mcts.sources.cached import TacticCache
-from treewright.mcts.sources.llm import Spend
+from treewright.proving.settings import RunRecord
+from treewright.proving.sources import opening
+from treewright.proving.sources.base import TacticSource
+from treewright.proving.sources.cached import TacticCache
+from treewright.proving.sources.llm import Spend
 
 
 @contextlib.contextmanager

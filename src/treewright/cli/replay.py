@@ -10,7 +10,7 @@ from treewright.cli.hosts import lean_of_run, sandbox_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 from treewright.kernel.rendering import numbers
-from treewright.mcts import layout
+from treewright.proving import layout
 
 
 @click.command()
@@ -31,10 +31,10 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     from treewright.cli.prove_sources import opened_source
     from treewright.lean.host_session import HostSession
     from treewright.lean.replay import Replayer
-    from treewright.mcts.replay import replay_live, replay_offline
-    from treewright.mcts.run import locate
-    from treewright.mcts.settings import read_run
-    from treewright.mcts.sources.opening import changed_since
+    from treewright.proving.replay import replay_live, replay_offline
+    from treewright.proving.run import locate
+    from treewright.proving.settings import read_run
+    from treewright.proving.sources.opening import changed_since
 
     if offline and sandbox:
         raise UsageError("--sandbox is about Lean, and --offline starts none; leave one out")

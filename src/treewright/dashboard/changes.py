@@ -21,7 +21,7 @@ from treewright.dashboard import confined, liveness
 from treewright.dashboard.live_tree import signature
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.kernel.rundir import LEASE_DIR
-from treewright.mcts import layout as proof_layout
+from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 
 MOST_LISTENERS = 200

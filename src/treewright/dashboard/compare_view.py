@@ -14,7 +14,7 @@ import msgspec
 from treewright.dashboard import confined
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.mcts import layout as proof_layout
+from treewright.proving import layout as proof_layout
 from treewright.runs.comparison import Contender, Point
 from treewright.runs.contenders import compare_runs
 from treewright.runs.loading import load_run

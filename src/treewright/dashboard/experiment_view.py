@@ -23,7 +23,7 @@ from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import StorageError
 from treewright.kernel.rundir import LEASE_DIR
-from treewright.mcts.layout import RUN, TRACE
+from treewright.proving.layout import RUN, TRACE
 
 _LARGEST_PLAN = 8 << 20
 _LARGEST_RESULT = 1 << 20

@@ -20,7 +20,7 @@ from treewright.dashboard.roots import RunRef
 from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
 from treewright.llm.usage_log import UsageLog
-from treewright.mcts.layout import LEASE, RESULT, RUN, TRACE, USAGE
+from treewright.proving.layout import LEASE, RESULT, RUN, TRACE, USAGE
 
 _LARGEST_RUN_FILE = 4 << 20
 _PIECE_BYTES = 4 << 20

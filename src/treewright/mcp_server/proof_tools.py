@@ -20,18 +20,18 @@ from treewright.mcp_server.check_tools import Seconds, read_source
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import Fault
 from treewright.mcp_server.tool import Answer, Arguments, Tool
-from treewright.mcts import layout
-from treewright.mcts.prove import Observer
-from treewright.mcts.proving import Proving
-from treewright.mcts.run import RunResult
-from treewright.mcts.settings import (
+from treewright.proving import layout
+from treewright.proving.lifecycle import Proving
+from treewright.proving.prove import Observer
+from treewright.proving.run import RunResult
+from treewright.proving.settings import (
     FileTarget,
     Settings,
     SourceSettings,
     StatementTarget,
     Target,
 )
-from treewright.mcts.sources.opening import with_library
+from treewright.proving.sources.opening import with_library
 
 _LONGEST_PATCH = 20_000
 Axioms = Annotated[

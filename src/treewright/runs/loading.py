@@ -7,7 +7,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.rundir import STATE_DIR
-from treewright.mcts import layout as proof_layout
+from treewright.proving import layout as proof_layout
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun
 from treewright.runs.tree_run import TreeRun

@@ -15,7 +15,7 @@ import msgspec
 from treewright.kernel import untrusted
 from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import UsageError
-from treewright.mcts.report.facts import GoalFacts
+from treewright.proving.report.facts import GoalFacts
 from treewright.runs.comparison import Difference, difference
 from treewright.runs.loading import Run
 from treewright.runs.proof_run import ProofRun

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from treewright.kernel.errors import UsageError
-from treewright.mcts import run
-from treewright.mcts.report import pictures
-from treewright.mcts.report.facts import GoalFacts, RunFacts
-from treewright.mcts.run import RunResult
+from treewright.proving import run
+from treewright.proving.report import pictures
+from treewright.proving.report.facts import GoalFacts, RunFacts
+from treewright.proving.run import RunResult
 from treewright.runs.columns import Columns, Picture, page
 from treewright.runs.simulations import Simulation, simulations
 

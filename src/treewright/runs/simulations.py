@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from treewright.mcts.records import Attempt, GoalView, NodeRecord
-from treewright.mcts.report.facts import GoalFacts
+from treewright.proving.records import Attempt, GoalView, NodeRecord
+from treewright.proving.report.facts import GoalFacts
 
 
 @dataclass(frozen=True, slots=True)

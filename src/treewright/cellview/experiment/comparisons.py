@@ -10,7 +10,7 @@ from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.measures.dose import DoseResponse, dose_response
 from treewright.cellview.measures.robustness import Robustness, robustness
 from treewright.cellview.measures.trials import Trial, restricted
-from treewright.mcts.measures.intervals import Estimate, clustered_mean, not_negative, rate
+from treewright.proving.measures.intervals import Estimate, clustered_mean, not_negative, rate
 
 Finished = Sequence[tuple[PlannedRun, MeasuredRun]]
 

@@ -12,8 +12,8 @@ import msgspec
 from treewright.cellview.experiment import planfile
 from treewright.cellview.experiment.planfile import choose_goals
 from treewright.kernel.errors import UsageError
-from treewright.mcts.cell_settings import CellSettings, parse_algotypes
-from treewright.mcts.settings import Mode, Settings, SourceSettings
+from treewright.proving.cell_settings import CellSettings, parse_algotypes
+from treewright.proving.settings import Mode, Settings, SourceSettings
 
 UNDAMAGED = "none"
 """The arm that every plan has, and that the others are compared with."""

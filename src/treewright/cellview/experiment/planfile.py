@@ -11,7 +11,7 @@ import msgspec
 from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
 from treewright.kernel.explaining import explain
-from treewright.mcts.settings import Mode
+from treewright.proving.settings import Mode
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 NotNegative = Annotated[int, msgspec.Meta(ge=0)]

@@ -9,8 +9,8 @@ from treewright.cellview.experiment.comparisons import Curve, Group
 from treewright.cellview.measures.dose import Level
 from treewright.kernel.rendering import svg
 from treewright.kernel.rendering.axis import ticks
-from treewright.mcts.measures.intervals import Estimate
-from treewright.mcts.report.chart import HEIGHT, WIDTH, Frame, Series, label, legend
+from treewright.proving.measures.intervals import Estimate
+from treewright.proving.report.chart import HEIGHT, WIDTH, Frame, Series, label, legend
 
 _LEFT, _RIGHT, _TOP, _ROW = 270.0, 60.0, 40.0, 24.0
 

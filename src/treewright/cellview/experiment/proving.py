@@ -9,13 +9,13 @@ from treewright.cellview.experiment.plan import Plan, PlannedRun, search_setting
 from treewright.cellview.experiment.results import MeasuredRun, measure_run
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
-from treewright.mcts import layout
-from treewright.mcts.prove import Prover
-from treewright.mcts.provenance import git_record, lean_record
-from treewright.mcts.pursuing import SessionFactory
-from treewright.mcts.run import create_in, opened
-from treewright.mcts.settings import StatementTarget
-from treewright.mcts.sources.factory import build_source
+from treewright.proving import layout
+from treewright.proving.prove import Prover
+from treewright.proving.provenance import git_record, lean_record
+from treewright.proving.pursuing import SessionFactory
+from treewright.proving.run import create_in, opened
+from treewright.proving.settings import StatementTarget
+from treewright.proving.sources.factory import build_source
 
 
 class PlanProver:

@@ -11,12 +11,12 @@ from treewright.cellview.experiment.plan import PlannedRun
 from treewright.cellview.measures.trials import Trial, trial_of
 from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError
-from treewright.mcts import layout
-from treewright.mcts.measures.aggregation import aggregation
-from treewright.mcts.measures.gratification import gratification, root_series
-from treewright.mcts.records import GoalStatus
-from treewright.mcts.report.facts import GoalFacts, by_goal
-from treewright.mcts.trace import read_trace
+from treewright.proving import layout
+from treewright.proving.measures.aggregation import aggregation
+from treewright.proving.measures.gratification import gratification, root_series
+from treewright.proving.records import GoalStatus
+from treewright.proving.report.facts import GoalFacts, by_goal
+from treewright.proving.trace import read_trace
 
 
 class MeasuredRun(msgspec.Struct, frozen=True):

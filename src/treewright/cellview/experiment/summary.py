@@ -15,7 +15,7 @@ from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.plots import pictures
 from treewright.cellview.experiment.results import MeasuredRun
 from treewright.kernel import atomic
-from treewright.mcts.report.writer import write_files
+from treewright.proving.report.writer import write_files
 
 _DAMAGE = """\
 Each arm against the undamaged runs of the same goal, seed and number of agents. *Retained* is the

@@ -11,8 +11,8 @@ from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.measures.dose import Trend
 from treewright.kernel.rendering import numbers
 from treewright.kernel.rendering.markdown import code, escape, table
-from treewright.mcts.measures.intervals import Estimate
-from treewright.mcts.report.writer import PLOTS
+from treewright.proving.measures.intervals import Estimate
+from treewright.proving.report.writer import PLOTS
 
 
 def headline(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:

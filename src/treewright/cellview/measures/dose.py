@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from treewright.cellview.measures.trials import Trial, by_goal, restricted
-from treewright.mcts.measures.intervals import (
+from treewright.proving.measures.intervals import (
     Estimate,
     clustered_mean,
     not_negative,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from treewright.cellview.measures.trials import Trial
-from treewright.mcts.measures.intervals import Estimate, clustered_mean, mcnemar, rate
+from treewright.proving.measures.intervals import Estimate, clustered_mean, mcnemar, rate
 
 
 class Robustness(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from treewright.mcts.records import Iteration
+from treewright.proving.records import Iteration
 
 
 class Trial(msgspec.Struct, frozen=True):

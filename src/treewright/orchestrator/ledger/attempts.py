@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from treewright.kernel.clock import timestamp
-from treewright.mcts.learning import Lesson
+from treewright.proving.learning import Lesson
 
 Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
 """`rejected`: the replay check refused what the worker claimed. `error`: something broke on the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 
-from treewright.mcts.learning import FADING, Lesson, worth_keeping
+from treewright.proving.learning import FADING, Lesson, worth_keeping
 
 _COLUMNS = "goal_class, shape, tried, helped, seconds, prior"
 

@@ -17,7 +17,6 @@ import msgspec
 from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import require_several
-from treewright.mcts.learning import Lesson
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger import attempts as table
 from treewright.orchestrator.ledger import lessons, tactic_cache
@@ -38,6 +37,7 @@ from treewright.orchestrator.ledger.file import (
 )
 from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.types import Goal, StrategyType
+from treewright.proving.learning import Lesson
 
 _LEARN = f"""
 INSERT INTO bandit (goal_class, strategy, success_rate, seconds, trials, successes)

@@ -17,7 +17,6 @@ import msgspec
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.verdict import Verdict
-from treewright.mcts.learning import Lesson
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.attempts import Attempt, Status
 from treewright.orchestrator.ledger.counting import TRIALS
@@ -28,6 +27,7 @@ from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE
 from treewright.orchestrator.workers.meter import Meter, current_meter
 from treewright.orchestrator.workers.trying import AttemptRequest
+from treewright.proving.learning import Lesson
 
 Try = Callable[[AttemptRequest, Meter], Awaitable[Result]]
 """Has an attempt made, wherever; what it uses goes to the meter."""

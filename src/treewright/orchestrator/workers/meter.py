@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from treewright.llm.usage import Usage
-from treewright.mcts.learning import Lesson
+from treewright.proving.learning import Lesson
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _AFTER_COMMAND = 2  # fields of /proc/<pid>/stat up to the command, which may contain spaces

@@ -15,10 +15,10 @@ import msgspec
 
 from treewright.kernel.executors.base import Stop, current_stop
 from treewright.llm.usage import Usage
-from treewright.mcts.learning import Lesson
 from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.proving.learning import Lesson
 
 GRACE_SECONDS = 10.0
 """A worker that ignores its own limit for this long is cancelled from outside."""

@@ -1,0 +1,131 @@
+"""What a cell-view run is asked to do: cells, views, damage. Goes into `run.json` as it is."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.proving.interventions import Order, Target, complain
+
+Algotype = Literal["ucb", "puct", "depth_first", "best_first", "random"]
+View = Literal["subtree", "radius"]
+
+ALGOTYPES: tuple[Algotype, ...] = get_args(Algotype)
+
+
+class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Times are ticks of the logical clock; an expansion takes one.
+
+    Cells: `algotypes` is a pattern that is repeated over the cells, so its length must divide
+    `agents`. At most `inflight` of them hold a reservation at once.
+
+    Views: a cell settles `stride` steps below the root, works there for `stay` turns and goes
+    back. It sees everything below where it stands (`subtree`), or `radius` steps of it. What it
+    saw it believes for `refresh` ticks. A depth_first cell turns back `depth_limit` steps below
+    where it stands.
+
+    Damage: at `block_at`, `block_fraction` of the cells (or, from then on, of the nodes that cells
+    run into) are blocked, for `block_duration` ticks and then as long again until a draw with
+    `unfreeze_prob` lets them go, or for ever (`block_permanent`). A reservation is late by
+    `delay_duration` with `delay_prob`. A cell that runs into a blocked node goes elsewhere, up to
+    `reroute_max` times for one turn. `schedule` holds further orders. After `give_up` fruitless
+    turns of every cell in a row the run is aborted.
+    """
+
+    agents: int = 4
+    inflight: int = 2
+    algotypes: tuple[Algotype, ...] = ("puct",)
+    view: View = "subtree"
+    radius: int = 3
+    stride: int = 2
+    stay: int = 4
+    refresh: int = 8
+    depth_limit: int = 12
+    block_fraction: float = 0.0
+    block_target: Target = "agents"
+    block_at: int = 0
+    block_duration: int = 20
+    block_permanent: bool = False
+    unfreeze_prob: float = 1.0
+    delay_prob: float = 0.0
+    delay_duration: int = 5
+    reroute_max: int = 2
+    give_up: int = 8
+    schedule: tuple[Order, ...] = ()
+
+    def __post_init__(self) -> None:
+        if wrong := self._first_mistake():
+            raise UsageError(wrong)
+
+    def _first_mistake(self) -> str | None:
+        for name in _AT_LEAST_ONE:
+            if getattr(self, name) < 1:
+                return f"{name} must be at least 1, not {getattr(self, name)}"
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                return f"{name} must not be negative, but is {getattr(self, name)}"
+        for name in _SHARES:
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                return f"{name} must be between 0 and 1, not {getattr(self, name):g}"
+        if self.inflight > self.agents:
+            return (
+                f"inflight is {self.inflight}, but there are only {self.agents} agents: "
+                "a cell holds one reservation at a time"
+            )
+        if self.unfreeze_prob == 0.0:
+            return "unfreeze_prob of 0 would block for ever: say so with block_permanent"
+        count = len(self.algotypes)
+        if not count or self.agents % count:
+            return (
+                f"algotypes names {count} cells and agents is {self.agents}: "
+                f"make agents {count or 1} or a multiple of it"
+            )
+        if unknown := [name for name in self.algotypes if name not in ALGOTYPES]:
+            return f"unknown algotype '{unknown[0]}': choose from {', '.join(ALGOTYPES)}"
+        for number, order in enumerate(self.schedule, 1):
+            if wrong := complain(order, self.agents):
+                return f"intervention {number}: {wrong}"
+        return None
+
+    def algotype(self, agent: int) -> Algotype:
+        return self.algotypes[agent % len(self.algotypes)]
+
+    def orders(self) -> tuple[tuple[Order, str], ...]:
+        """Everything that is to happen, by time, each with where it was asked for."""
+        asked = [(order, "schedule") for order in self.schedule]
+        if self.block_fraction > 0.0:
+            block = Order(
+                at=self.block_at,
+                kind="block",
+                fraction=self.block_fraction,
+                target=self.block_target,
+                duration=None if self.block_permanent else self.block_duration,
+                permanent=self.block_permanent,
+                unfreeze_prob=self.unfreeze_prob,
+            )
+            asked.insert(0, (block, "settings"))
+        return tuple(sorted(asked, key=lambda pair: pair[0].at))
+
+
+_AT_LEAST_ONE = (
+    "agents", "inflight", "radius", "stay", "refresh", "depth_limit", "block_duration",
+    "delay_duration", "give_up",
+)  # fmt: skip
+_NOT_NEGATIVE = ("stride", "block_at", "reroute_max")
+_SHARES = ("block_fraction", "unfreeze_prob", "delay_prob")
+
+
+def parse_algotypes(text: str) -> tuple[Algotype, ...]:
+    """`ucb:2,depth_first:1` as a pattern of cells; a name without a number stands for one."""
+    pattern: list[Algotype] = []
+    for part in text.split(","):
+        word, colon, count = (piece.strip() for piece in part.partition(":"))
+        named: list[Algotype] = [name for name in ALGOTYPES if name == word]
+        if not named:
+            raise UsageError(f"unknown algotype '{word}': choose from {', '.join(ALGOTYPES)}")
+        if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
+            raise UsageError(f"'{part.strip()}': after the colon stands how many cells, 1 or more")
+        pattern += named * int(count or 1)
+    return tuple(pattern)

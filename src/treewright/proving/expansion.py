@@ -1,0 +1,212 @@
+"""Trying tactics on a node and entering what they did into the tree. Both runners use it.
+
+Two halves, because the first may overlap with Lean and the second may not: `propose` asks the
+tactic source, `attempt` runs tactics in Lean and changes the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from treewright.lean.knowledge import Knowledge
+from treewright.proving.environment import Environment, Outcome
+from treewright.proving.learning import Lesson, Try, observed
+from treewright.proving.records import Attempt, Candidate, GoalView, NodeRecord
+from treewright.proving.sources.base import Frontier, Suggestions, TacticSource
+from treewright.proving.sources.known import KnownTactics
+from treewright.proving.sources.merged import together
+from treewright.proving.weighing import Learned
+from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
+
+Estimate = Callable[[Sequence[GoalView]], float]
+Recorded = Callable[[int, int], Suggestions | None]
+"""What a source said about a node, in which round, in an earlier process."""
+Known = Callable[[int], Knowledge]
+"""What Lean knows about a node."""
+
+
+class Expansion:
+    """What one turn at a node brought."""
+
+    __slots__ = ("attempts", "candidates", "changes", "complete", "grew", "new", "value")
+
+    def __init__(self) -> None:
+        self.candidates: tuple[Candidate, ...] | None = None
+        self.complete = False
+        self.grew = False
+        self.attempts: list[Attempt] = []
+        self.new: list[NodeRecord] = []
+        self.changes = Changes()
+        self.value = 0.0
+
+
+class Expander:
+    """Grows one goal's tree. Not for two threads, but for `ask`.
+
+    With `teaches` it keeps every try in memory, for `lessons`, and the prior that it had before
+    any lessons: else what was learned would be learned away again.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        source: TacticSource,
+        estimate: Estimate,
+        *,
+        batch: int = 8,
+        discount: float = 0.97,
+        recorded: Recorded = lambda node, round_number: None,
+        known: Known | None = None,
+        learned: Learned | None = None,
+        teaches: bool = False,
+    ) -> None:
+        self._environment = environment
+        self._recorded = recorded
+        self._known = known
+        self._known_tactics = KnownTactics()
+        self._learned = learned
+        self._teaches = teaches
+        self._source = source
+        self._estimate = estimate
+        self._batch = batch
+        self._discount = discount
+        self._goals: dict[int, tuple[GoalView, ...]] = {}
+        self._frontiers: dict[int, Frontier] = {}
+        self.attempts = 0
+        self.tries: list[Try] = []
+        self._given: dict[int, dict[str, float]] = {}
+        root = environment.root()
+        self.tree = Graph(root.key, estimate(root.goals))
+        self._goals[0] = root.goals
+        self.root = NodeRecord(0, root.key, root.goals)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the source says of itself that it is slow and may be asked from threads."""
+        return bool(getattr(self._source, "overlaps", False))
+
+    def lessons(self) -> list[Lesson]:
+        """What the search teaches, as far as it has come. Only of one made with `teaches`."""
+        assert self._teaches, "tries were not kept"
+        return observed(self.tree, self._goals.__getitem__, self.tries)
+
+    def goals(self, node: Node) -> tuple[GoalView, ...]:
+        return self._goals[node.id]
+
+    def round_number(self, node: Node) -> int | None:
+        """Which round of suggestions the node needs before its next attempt; None if none."""
+        frontier = self._frontiers.get(node.id)
+        if frontier is None:
+            return 0
+        return None if frontier.untried or frontier.complete else frontier.rounds
+
+    def ask(self, node: Node, round_number: int) -> Suggestions:
+        """Asks the source; changes nothing."""
+        known = self._recorded(node.id, round_number)
+        return known or self._source.suggest(self._goals[node.id], round_number)
+
+    def propose(self, node: Node, suggestions: Suggestions, expansion: Expansion) -> None:
+        """Enters suggestions into the node's frontier, and those from what Lean knows with them."""
+        frontier = self._frontiers.setdefault(node.id, Frontier())
+        if self._known is not None and self._recorded(node.id, frontier.rounds) is None:
+            knowledge = self._known(node.id)
+            more = self._known_tactics.suggest(self._goals[node.id], knowledge, frontier.rounds)
+            suggestions = together(suggestions, more, whole=frontier.rounds == 0)
+        if self._teaches:
+            given = self._given.setdefault(node.id, {})
+            for candidate in suggestions.candidates:
+                given.setdefault(candidate.tactic, candidate.prior or 0.0)
+        if self._learned is not None and self._recorded(node.id, frontier.rounds) is None:
+            weighed = self._learned.weighed(self._goals[node.id], suggestions.candidates)
+            suggestions = Suggestions(weighed, suggestions.complete)
+        frontier.merge(suggestions.candidates, suggestions.complete)
+        expansion.candidates = suggestions.candidates
+        expansion.complete = suggestions.complete
+
+    def expand(self, node: Node) -> Expansion:
+        """Both halves, one after the other."""
+        expansion = Expansion()
+        frontier = self._frontiers.get(node.id)
+        if frontier is None or not (frontier.untried or frontier.complete):
+            round_number = 0 if frontier is None else frontier.rounds
+            self.propose(node, self.ask(node, round_number), expansion)
+        self.attempt(node, expansion)
+        return expansion
+
+    def attempt(self, node: Node, expansion: Expansion) -> None:
+        """Tries the next candidates; stops early when the node is settled."""
+        frontier = self._frontiers[node.id]
+        for _ in range(self._batch):
+            if not frontier.untried or node.status is not Status.OPEN:
+                break
+            self._try(node, frontier, expansion)
+            if self._teaches:
+                attempt = expansion.attempts[-1]
+                prior = self._given[node.id].get(attempt.tactic, 0.0)
+                self.tries.append(Try(node.id, attempt, prior))
+        if node.status is Status.OPEN and frontier.complete and not frontier.untried:
+            self.tree.exhaust(node, expansion.changes)
+        expansion.value = self._worth(node)
+
+    def _try(self, node: Node, frontier: Frontier, expansion: Expansion) -> None:
+        candidate = frontier.take()
+        outcome = self._environment.apply(node.id, candidate.tactic)
+        self.attempts += 1
+        if outcome.kind not in ("goals", "closed"):
+            expansion.attempts.append(
+                Attempt(candidate.tactic, outcome.kind, outcome.ms, detail=outcome.detail)
+            )
+            return
+        keys = tuple([subgoal.key for subgoal in outcome.subgoals])
+        if keys in frontier.results:
+            self._environment.bind(node.id, candidate.tactic, ())
+            attempt = Attempt(candidate.tactic, "duplicate", outcome.ms, keys=keys)
+        else:
+            frontier.results.add(keys)
+            attempt = self._enter(node, candidate, outcome, keys, expansion)
+        expansion.attempts.append(attempt)
+
+    def _enter(
+        self,
+        node: Node,
+        candidate: Candidate,
+        outcome: Outcome,
+        keys: tuple[str, ...],
+        expansion: Expansion,
+    ) -> Attempt:
+        """Adds an edge for a tactic that worked, unless it leads in a circle."""
+        layout = tuple([subgoal.layout for subgoal in outcome.subgoals])
+        known = len(self.tree.nodes)
+        children = [Child(s.key, self._estimate(s.goals)) for s in outcome.subgoals]
+        edge = self.tree.add_edge(
+            node, outcome.script or candidate.tactic, candidate.prior, children, expansion.changes
+        )
+        if edge is None:
+            self._environment.bind(node.id, candidate.tactic, ())
+            return Attempt(candidate.tactic, "rejected", outcome.ms, keys=keys)
+        edge.layout = layout
+        expansion.grew = True
+        for child, subgoal in zip(edge.children, outcome.subgoals, strict=True):
+            if child.id >= known and child.id not in self._goals:
+                self._goals[child.id] = subgoal.goals
+                expansion.new.append(NodeRecord(child.id, child.key, subgoal.goals))
+        identities = tuple([child.id for child in edge.children])
+        self._environment.bind(node.id, candidate.tactic, identities)
+        return Attempt(
+            candidate.tactic,
+            outcome.kind,
+            outcome.ms,
+            edge.id,
+            identities,
+            layout,
+            keys,
+            outcome.script,
+        )
+
+    def _worth(self, node: Node) -> float:
+        """Provability after the attempts: of the best way found, or less than was thought."""
+        if node.status is not Status.OPEN:
+            return node.value
+        if node.live:
+            return self._discount * max(edge.promise for edge in node.live)
+        return node.estimate * 0.5

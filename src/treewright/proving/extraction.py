@@ -1,0 +1,181 @@
+"""From a solved tree to a Lean script: structured, then made smaller.
+
+A goal that stands alone is closed under a bullet. Goals that share metavariables cannot be
+bulleted: the single ones are closed first and the script goes on with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from treewright.proving.records import GoalView
+from treewright.search.andor.graph import Edge, Node, Status
+
+MOST_CHECKS = 40
+LONGEST_MINIMISED = 300
+_BULLET = "· "
+
+Place = tuple[int, ...]
+"""Where a step is: which part to follow at each step above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A tactic, and how each group of goals that it leaves is closed.
+
+    `goals` are those it works on, where somebody asked for them.
+    """
+
+    tactic: str
+    parts: tuple[tuple[tuple[int, ...], Step], ...] = ()
+    goals: tuple[GoalView, ...] = ()
+
+
+Choice = Callable[[Node], Edge | None]
+Goals = Callable[[Node], tuple[GoalView, ...]]
+
+
+def first_found(node: Node) -> Edge | None:
+    return node.solution
+
+
+def extract(root: Node, choice: Choice = first_found, goals: Goals = lambda node: ()) -> Step:
+    """The proof of a solved node. Raises ValueError if it is not solved."""
+    done: dict[int, Step] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        edge = choice(node)
+        if edge is None:
+            raise ValueError(f"node {node.id} is not solved")
+        missing = [child for child in edge.children if child.id not in done]
+        if missing:
+            waiting += missing
+            continue
+        layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
+        parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
+        done[node.id] = Step(edge.action, tuple(parts), goals(node))
+        waiting.pop()
+    return done[root.id]
+
+
+def shortest(root: Node) -> Choice:
+    """Of all solved ways from each goal the one with the fewest steps; of equal ones the first."""
+    reached, waiting = {root.id: root}, [root]
+    while waiting:
+        for edge in waiting.pop().edges:
+            if edge.status is Status.SOLVED:
+                new = [child for child in edge.children if child.id not in reached]
+                reached |= {child.id: child for child in new}
+                waiting += new
+    best: dict[int, tuple[int, Edge]] = {}
+    for node in sorted(reached.values(), key=lambda node: -node.rank):
+        ways = [edge for edge in node.edges if edge.status is Status.SOLVED]
+        sizes = [(1 + sum(best[child.id][0] for child in way.children), way) for way in ways]
+        if sizes:
+            best[node.id] = min(sizes, key=lambda sized: sized[0])
+
+    def choose(node: Node) -> Edge | None:
+        return best[node.id][1] if node.id in best else None
+
+    return choose
+
+
+def render(step: Step) -> str:
+    return "\n".join(_lines(step))
+
+
+def _lines(step: Step) -> Iterator[str]:
+    while True:
+        yield from step.tactic.splitlines()
+        if not step.parts:
+            return
+        if len(step.parts) > 1:
+            yield from _bullets(step)
+        linked = [part for layout, part in step.parts if len(layout) > 1 or len(step.parts) == 1]
+        if not linked:
+            return
+        step = linked[0]
+
+
+def _bullets(step: Step) -> Iterator[str]:
+    """Closes the goals that stand alone, bringing each to the front, and leaves the others."""
+    waiting = sorted(position for layout, _ in step.parts for position in layout)
+    for layout, part in step.parts:
+        if len(layout) != 1:
+            continue
+        yield from to_front(waiting, layout[0])
+        waiting.pop(0)
+        for index, line in enumerate(_lines(part)):
+            yield f"{_BULLET if index == 0 else '  '}{line}"
+    if waiting:
+        yield from to_front(waiting, min(waiting))
+
+
+def to_front(waiting: list[int], position: int) -> Iterator[str]:
+    turns = waiting.index(position)
+    if turns:
+        yield f"rotate_left {turns}"
+        waiting[:] = waiting[turns:] + waiting[:turns]
+
+
+def superfluous(
+    step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS
+) -> tuple[Place, ...]:
+    """Steps without which the script still `holds`, from the end to the beginning.
+
+    Each place is meant in what is left without those before it. Only a step that leaves one group
+    of goals can be left out. At most `most_checks` tries; a very long script is left as it is.
+    """
+    if render(step).count("\n") > LONGEST_MINIMISED:
+        return ()
+    tries = 0
+    found: list[Place] = []
+    for place in reversed(list(_places(step))):
+        target = _at(step, place)
+        if len(target.parts) != 1:
+            continue
+        if tries >= most_checks:
+            break
+        tries += 1
+        shorter = without(step, [place])
+        if holds(render(shorter)):
+            step = shorter
+            found.append(place)
+    return tuple(found)
+
+
+def without(step: Step, places: Iterable[Place]) -> Step:
+    """The script with some steps left out, one after the other. Raises ValueError if it cannot."""
+    for place in places:
+        try:
+            target = _at(step, place)
+        except IndexError:
+            raise ValueError(f"there is no step at {place}") from None
+        if len(target.parts) != 1:
+            raise ValueError(f"the step at {place} cannot be left out")
+        step = _put(step, place, target.parts[0][1])
+    return step
+
+
+def _places(step: Step, above: Place = ()) -> Iterator[Place]:
+    """Ways to every step, the way of a parent before those of its children."""
+    yield above
+    for index, (_, part) in enumerate(step.parts):
+        yield from _places(part, (*above, index))
+
+
+def _at(step: Step, place: Place) -> Step:
+    for index in place:
+        step = step.parts[index][1]
+    return step
+
+
+def _put(step: Step, place: Place, new: Step) -> Step:
+    if not place:
+        return new
+    index = place[0]
+    layout, part = step.parts[index]
+    changed = (layout, _put(part, place[1:], new))
+    return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))

@@ -1,0 +1,354 @@
+"""Lean as the world of one goal, used strictly one step at a time.
+
+It remembers how each node came about, so that after a crash of Lean, or in another process, a
+node's proof state is made again from the root when it is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from treewright.lean.difference import new_errors
+from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.session import LeanError, LeanSession
+from treewright.lean.types import (
+    Cancelled,
+    CheckResult,
+    ProofState,
+    SessionLost,
+    StepResult,
+    TacticError,
+    Timeout,
+)
+from treewright.proving.environment import Outcome, Subgoal
+from treewright.proving.goal_views import stable, together, views
+
+_ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
+_TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
+_RESTS = re.compile(r"'(?P<name>[^'].*)' depends on axioms:\s*\[(?P<axioms>[^\]]*)\]", re.DOTALL)
+_LONGEST_DETAIL = 300
+_FREE_TOGETHER = 64
+
+
+class LeanEnvironment:
+    """One goal in a Lean session, which this object replaces when it is lost.
+
+    Two environments may share a session, one step at a time: each frees its own states, and makes
+    them again where the other one has lost the session.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[], LeanSession],
+        opening: Callable[[LeanSession], StepResult],
+        *,
+        step_seconds: float = 5.0,
+        heap_limit: int = 1_500_000_000,
+    ) -> None:
+        self._factory = factory
+        self._opening = opening
+        self._step_seconds = step_seconds
+        self._heap_limit = heap_limit
+        self._session: LeanSession | None = None
+        self._states: dict[int, ProofState] = {}
+        self._recipes: dict[int, tuple[int, str, int]] = {}
+        self._keys: dict[int, str] = {}
+        self._pending: dict[tuple[int, str], tuple[ProofState, ...]] = {}
+        self._unneeded: list[ProofState] = []
+        self.lean_seconds = 0.0
+        self.sessions_lost = 0
+
+    def root(self) -> Subgoal:
+        """Raises LeanError, with Lean's message, if the goal does not elaborate."""
+        state = self._open_root()
+        self._keys[0] = state.hash
+        return Subgoal(state.hash, views(state.goals), tuple(range(len(state.goals))))
+
+    def apply(self, node: int, tactic: str) -> Outcome:
+        """Tries a tactic; once more if Lean was lost, for that need not be the tactic's doing.
+
+        Raises LeanError if Lean cannot be had at all: that is a fault, and no outcome.
+        """
+        outcome = self._apply(node, tactic)
+        if outcome.kind == "lost":
+            outcome = self._apply(node, tactic)
+        if outcome.kind == "lost":
+            self._require_lean()
+        return outcome
+
+    def _require_lean(self) -> None:
+        """A tactic may end Lean each time it is tried, but not one that does not open the goal."""
+        try:
+            self._state(0)
+        except LeanError as error:
+            raise LeanError(f"Lean does not stay alive: {_short(str(error))}") from None
+
+    def _apply(self, node: int, tactic: str) -> Outcome:
+        try:
+            state = self._state(node)
+        except LeanError as error:
+            return Outcome("lost", detail=_short(str(error)))
+        result = self._timed(lambda session: session.run_tactic(state, tactic, self._step_seconds))
+        match result:
+            case ProofState():
+                outcome = self._opened(node, tactic, result)
+                if outcome.kind == "goals" and _ASKS_LEAN.match(tactic):
+                    self.bind(node, tactic, ())  # nobody will: its states are not needed
+                    return Outcome("error", ms=result.ms, detail="found nothing that closes it")
+                if outcome.kind == "closed" and _ASKS_LEAN.match(tactic):
+                    return self._follow_advice(state, result)
+                return outcome
+            case TacticError():
+                kind = "exhausted" if result.kind == "exhausted" else "error"
+                return Outcome(kind, ms=result.ms, detail=_short(result.message))
+            case Timeout():
+                return Outcome("timeout", ms=result.ms, detail=f"over {result.seconds:g} s")
+            case Cancelled():
+                return Outcome("timeout", ms=result.ms, detail="cancelled")
+            case SessionLost():
+                self._drop_session()
+                return Outcome("lost", ms=result.ms, detail=_short(result.reason))
+
+    def knowledge(self, node: int) -> Knowledge:
+        """What Lean knows that may help with a node; nothing if it cannot be had. A Lean that was
+        lost is asked once more, and one that cannot be had at all is a LeanError."""
+        for _ in range(2):
+            try:
+                return self._surveyed(node)
+            except LeanError:
+                if self._session is not None and self._session.alive:
+                    return NOTHING_KNOWN
+                self._drop_session()
+        self._require_lean()
+        return NOTHING_KNOWN
+
+    def _surveyed(self, node: int) -> Knowledge:
+        state = self._state(node)
+        begun = time.perf_counter()
+        try:
+            assert self._session is not None
+            return self._session.survey(state, library=True)
+        finally:
+            self.lean_seconds += time.perf_counter() - begun
+
+    def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
+        states = self._pending.pop((parent, tactic), ())
+        for position, child in enumerate(children):
+            if child not in self._recipes and child != 0:
+                self._recipes[child] = (parent, tactic, position)
+            if position < len(states) and child not in self._states:
+                self._states[child] = states[position]
+                self._keys[child] = states[position].hash
+            elif position < len(states):
+                self._unneeded.append(states[position])
+        self._unneeded += states[len(children) :]
+        if len(self._unneeded) >= _FREE_TOGETHER and self._session is not None:
+            unneeded, self._unneeded = self._unneeded, []
+            with contextlib.suppress(LeanError):  # a lost session is found by the next step
+                self._session.free(unneeded)
+
+    def closes(self, script: str) -> bool:
+        """Whether a whole script closes the goal."""
+        end = self._end_of(script)
+        return end is not None and end.closed and end.complete
+
+    def takes(self, script: str) -> bool:
+        """Whether Lean gets through a script; there may be a `sorry` in it."""
+        end = self._end_of(script)
+        return end is not None and end.closed
+
+    def _end_of(self, script: str) -> ProofState | None:
+        """What a whole script leaves of the goal; None if Lean does not get through it."""
+        try:
+            state = self._state(0)
+        except LeanError:
+            return None
+        result = self._timed(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        return result if isinstance(result, ProofState) else None
+
+    def accepts(self, source: str, original: str) -> bool:
+        """Whether a whole text elaborates, as far as the original does; sorries may be left in it.
+
+        A session that is lost is replaced once. Raises LeanError if there is no answer.
+        """
+        result = self._checked(source)
+        if not result.errors or result.stopped:
+            return not result.stopped
+        return not new_errors(result.errors, self._checked(original).errors)
+
+    def unproved(self, source: str, asked: Sequence[str] = ()) -> tuple[str, ...]:
+        """The declarations of a text that rest on `sorry`; of those it imports, which of `asked`
+        do. Raises LeanError if there is no answer."""
+        questions = "".join(f"\n#print axioms {name}" for name in asked)
+        result = self._checked(source + questions)
+        answers = (_RESTS.match(d.text) for d in result.diagnostics if d.severity == "information")
+        found = (a["name"] for a in answers if a and "sorryAx" in a["axioms"].split(", "))
+        return tuple(dict.fromkeys((*result.unproved, *found)))
+
+    def _checked(self, source: str) -> CheckResult:
+        result = self._check(source)
+        if not isinstance(result, CheckResult):
+            result = self._check(source)
+        if not isinstance(result, CheckResult):
+            why = f"over {result.seconds:g} s" if isinstance(result, Timeout) else result.reason
+            raise LeanError(f"the file with the script in it was not elaborated: {why}")
+        return result
+
+    def _check(self, source: str) -> CheckResult | Timeout | SessionLost:
+        if self._session is None:
+            self._session = self._factory()
+        result = self._session.check(source)
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        return result
+
+    def release(self) -> LeanSession | None:
+        """Gives the session away, emptied; None if there is none that can be used."""
+        session, self._session = self._session, None
+        states = [*self._states.values(), *self._unneeded]
+        self.close()
+        if session is None or not session.alive:
+            return None
+        with contextlib.suppress(LeanError):
+            session.free(states)
+            return session
+        return None
+
+    def expect(self, node: int, key: str) -> None:
+        """Tells the key of a node that was found in an earlier process."""
+        self._keys.setdefault(node, key)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+        self._states.clear()
+        self._pending.clear()
+        self._unneeded.clear()
+
+    # -- outcomes -------------------------------------------------------------------------
+
+    def _opened(self, node: int, tactic: str, state: ProofState) -> Outcome:
+        if state.uses_sorry:
+            return Outcome("error", ms=state.ms, detail="the tactic leaves a sorry")
+        if state.closed:
+            if not state.complete:
+                return Outcome("error", ms=state.ms, detail="the tactic leaves holes in the proof")
+            return Outcome("closed", ms=state.ms)
+        groups = together(state)
+        parts: list[ProofState] = []
+        for group in groups:
+            if len(groups) == 1:
+                parts.append(state)
+                continue
+            part = self._timed(lambda session, g=group: session.focus(state, g))
+            if not isinstance(part, ProofState):
+                if isinstance(part, SessionLost):
+                    self._drop_session()
+                return Outcome("lost", ms=state.ms, detail="the goals could not be taken apart")
+            parts.append(part)
+        self._pending[node, tactic] = tuple(parts)
+        subgoals = tuple(
+            Subgoal(part.hash, views(part.goals), group)
+            for part, group in zip(parts, groups, strict=True)
+        )
+        return Outcome("goals", subgoals, state.ms)
+
+    def _follow_advice(self, state: ProofState, result: ProofState) -> Outcome:
+        """`exact?` and its kin are not written into a proof; what they found is, if it works."""
+        for message in result.messages:
+            if found := _TRY_THIS.search(message.text):
+                advice = found.group(1).strip()
+                again = self._timed(
+                    lambda session, text=advice: session.run_tactic(state, text, self._step_seconds)
+                )
+                if isinstance(again, ProofState) and again.closed and again.complete:
+                    return Outcome("closed", ms=result.ms + again.ms, script=advice)
+                if isinstance(again, SessionLost):
+                    self._drop_session()
+                    return Outcome("lost", ms=result.ms, detail=_short(again.reason))
+        return Outcome("closed", ms=result.ms)
+
+    # -- states ---------------------------------------------------------------------------
+
+    def _state(self, node: int) -> ProofState:
+        """The proof state of a node, made again from the nearest one at hand."""
+        self._recycle()
+        missing: list[int] = []
+        current = node
+        while current not in self._states and current != 0:
+            missing.append(current)
+            current = self._recipes[current][0]
+        if current not in self._states:
+            self._open_root()
+        for child in reversed(missing):
+            parent, tactic, position = self._recipes[child]
+            state = self._again(parent, tactic, position)
+            if self._keys.setdefault(child, state.hash) != state.hash:
+                raise LeanError(f"`{tactic}` gave other goals than before")
+            self._states[child] = state
+        return self._states[node]
+
+    def _again(self, parent: int, tactic: str, position: int) -> ProofState:
+        before = self._states[parent]
+        result = self._timed(lambda s: s.run_tactic(before, tactic, 4 * self._step_seconds))
+        if isinstance(result, ProofState) and result.goals:
+            whole, groups = result, together(result)
+            if len(groups) == 1:
+                return whole
+            if position < len(groups):
+                result = self._timed(lambda s: s.focus(whole, groups[position]))
+        if isinstance(result, SessionLost):
+            self._drop_session()
+        if not isinstance(result, ProofState) or not result.goals:
+            raise LeanError(f"`{tactic}` did not work a second time")
+        return result
+
+    def _open_root(self) -> ProofState:
+        result = self._timed(self._opening)
+        if isinstance(result, SessionLost):
+            self._drop_session()
+            result = self._timed(self._opening)
+        if isinstance(result, ProofState) and result.goals:
+            if self._keys.setdefault(0, result.hash) != result.hash:
+                raise LeanError("the goal is not the one this run began with")
+            self._states[0] = result
+            return result
+        if isinstance(result, TacticError):
+            raise GoalError(result.message)
+        raise LeanError(f"the goal could not be opened: {result}")
+
+    def _timed(self, call: Callable[[LeanSession], StepResult]) -> StepResult:
+        if self._session is None:
+            self._session = self._factory()
+        begun = time.perf_counter()
+        try:
+            return call(self._session)
+        finally:
+            self.lean_seconds += time.perf_counter() - begun
+
+    def _recycle(self) -> None:
+        """Replaces a session whose heap has grown, or that another goal's environment has lost."""
+        if self._session is None:
+            return
+        too_large = getattr(self._session, "heap_bytes", 0) > self._heap_limit
+        if too_large or not self._session.alive:
+            self.close()
+
+    def _drop_session(self) -> None:
+        self.sessions_lost += 1
+        self.close()
+
+
+class GoalError(LeanError):
+    """The goal itself is wrong: it does not elaborate."""
+
+
+def _short(text: str) -> str:
+    line = stable(" ".join(text.split()))
+    return line if len(line) <= _LONGEST_DETAIL else line[: _LONGEST_DETAIL - 1] + "…"

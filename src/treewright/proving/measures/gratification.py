@@ -1,0 +1,119 @@
+"""Delayed gratification: does the search accept that things look worse, and does it pay?
+
+On the root's provability over the iterations of one goal: after each unbroken decline (the dip)
+the unbroken rise that follows it (the gain), as gain over dip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from treewright.proving.measures.intervals import upper_p
+from treewright.proving.records import Iteration
+
+_FEWEST_EXCURSIONS = 5
+"""Fewer have so few orders that no p-value could be small."""
+
+
+class Excursion(msgspec.Struct, frozen=True):
+    """A decline from `start` to `bottom` and the rise after it up to `end`, as positions."""
+
+    start: int
+    bottom: int
+    end: int
+    dip: float
+    gain: float
+
+    @property
+    def ratio(self) -> float:
+        return self.gain / self.dip
+
+
+class Gratification(msgspec.Struct, frozen=True):
+    """`ratio` is all gains over all dips; `mean_ratio` weighs every excursion alike.
+
+    `p` is small where deeper dips are followed by larger gains; it needs some excursions. Where
+    no dip is followed by a rise the ratios are None and `undefined` says why. `open_dip` is a
+    decline at the end that nothing followed; it is in no ratio.
+    """
+
+    excursions: tuple[Excursion, ...]
+    ratio: float | None
+    mean_ratio: float | None
+    open_dip: float
+    p: float | None
+    undefined: str | None = None
+
+
+def root_series(iterations: Sequence[Iteration], *, settled: bool = False) -> list[float]:
+    """The root's provability after each iteration of one goal.
+
+    A settled root is 1 or 0 because that is known, not estimated; unless `settled`, the series
+    ends before it.
+    """
+    values: list[float] = []
+    for iteration in iterations:
+        known = 0 in iteration.solved or 0 in iteration.dead
+        if known and not settled:
+            break
+        values.append(iteration.root_value)
+    return values
+
+
+def gratification(
+    series: Sequence[float], *, seed: int = 0, permutations: int = 999
+) -> Gratification:
+    """Of one series of estimates."""
+    excursions, open_dip = excursions_of(series)
+    if not excursions:
+        return Gratification((), None, None, open_dip, None, _why(series, open_dip))
+    return Gratification(
+        tuple(excursions),
+        sum(e.gain for e in excursions) / sum(e.dip for e in excursions),
+        sum(e.ratio for e in excursions) / len(excursions),
+        open_dip,
+        _depth_pays(excursions, seed, permutations),
+    )
+
+
+def excursions_of(series: Sequence[float]) -> tuple[list[Excursion], float]:
+    """Every dip with the gain after it, and the dip at the end that has none.
+
+    Equal neighbours end neither a decline nor a rise.
+    """
+    runs: list[tuple[bool, int, int]] = []
+    for place, (before, after) in enumerate(pairwise(series), 1):
+        if after == before:
+            continue
+        if runs and runs[-1][0] == (after > before):
+            runs[-1] = (*runs[-1][:2], place)
+        else:
+            runs.append((after > before, place - 1, place))
+    found = [
+        Excursion(start, bottom, end, series[start] - series[bottom], series[end] - series[bottom])
+        for (rises, start, bottom), (_, _, end) in pairwise(runs)
+        if not rises
+    ]
+    open_dip = runs[-1] if runs and not runs[-1][0] else None
+    return found, series[open_dip[1]] - series[open_dip[2]] if open_dip else 0.0
+
+
+def _depth_pays(excursions: Sequence[Excursion], seed: int, permutations: int) -> float | None:
+    """Whether dips and gains go together, against the same gains after other dips."""
+    if len(excursions) < _FEWEST_EXCURSIONS:
+        return None
+    import numpy as np  # a tenth of a second, which a short run does not have
+
+    dips = np.array([e.dip for e in excursions])
+    gains = np.array([e.gain for e in excursions])
+    dealt = np.random.default_rng(seed).permuted(np.tile(gains, (permutations, 1)), axis=1)
+    return upper_p(float(dips @ gains), dealt @ dips)
+
+
+def _why(series: Sequence[float], open_dip: float) -> str:
+    if len(series) < 3:
+        return "fewer than three values"
+    return "no rise after the only dip" if open_dip else "no dip"

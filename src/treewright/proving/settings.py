@@ -1,0 +1,181 @@
+"""What shapes a proof search, and `run.json`: the record from which a run can be repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from treewright.kernel import atomic, jsontext
+from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.rundir import RunEnvironment
+from treewright.lean.verdict import DEFAULT_AXIOMS
+from treewright.llm.endpoint import Endpoint
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.learning import Lesson
+from treewright.search.andor.policies import Mcts, Policy, make
+
+FORMAT_VERSION = 1
+TRACE_VERSION = 1
+"""Of run.json and of trace.jsonl. Each is raised when the meaning of a field changes; a run with
+another version is refused."""
+MODEL_TOKENS = 400
+MODEL_SECONDS = 30.0
+"""How much a model may say about a goal, and how long it may take."""
+Mode = Literal["centralized", "distributed"]
+
+
+class StatementTarget(msgspec.Struct, frozen=True, tag="statement"):
+    """A proposition, given as text."""
+
+    statement: str
+    imports: tuple[str, ...] = ("Init",)
+
+
+class FileTarget(msgspec.Struct, frozen=True, tag="file"):
+    """The sorries of a file, or of one of its declarations; the text as it was then."""
+
+    path: str
+    source: str
+    declaration: str | None = None
+
+
+Target = StatementTarget | FileTarget
+
+
+class EndpointSettings(msgspec.Struct, frozen=True):
+    """A chat endpoint that proposes tactics.
+
+    `key_env` names the environment variable with its key; the key itself is never here. The prices
+    are for the cost in the result and the report, which is unknown without them.
+    """
+
+    url: str
+    model: str
+    key_env: str | None = None
+    usd_per_million_prompt_tokens: float | None = None
+    usd_per_million_completion_tokens: float | None = None
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            base_url=self.url,
+            model=self.model,
+            api_key_env=self.key_env,
+            max_tokens=MODEL_TOKENS,
+            timeout_seconds=MODEL_SECONDS,
+            usd_per_million_prompt_tokens=self.usd_per_million_prompt_tokens,
+            usd_per_million_completion_tokens=self.usd_per_million_completion_tokens,
+        )
+
+
+class SourceSettings(msgspec.Struct, frozen=True):
+    """Where tactics come from.
+
+    `known`: whether to use what Lean knows of a goal, lemmas that fit it among that. `tactics` is
+    the text of the user's file; `advice` is Lean's own search (`exact?`), seconds a goal. `library`
+    is the digest of the index of Lean's library, which is asked when all else was tried; `learned`,
+    what earlier searches teach (weighing.py).
+    """
+
+    tactics: str | None = None
+    premises: str | None = None
+    cache: str | None = None
+    endpoint: EndpointSettings | None = None
+    advice: bool = False
+    noise: float = 0.1
+    known: bool = False
+    library: str | None = None
+    learned: tuple[Lesson, ...] = ()
+
+    @property
+    def outside(self) -> bool:
+        """Whether answers come from something that may have changed since."""
+        return self.endpoint is not None or self.cache is not None or self.premises is not None
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Everything a search depends on but its target. `cells` are for the distributed mode.
+
+    `policy` is how the centralized mode chooses; cells take their constants from it.
+    `axioms` are those that a proof may rest on.
+    """
+
+    mode: Mode = "centralized"
+    simulations: int = 200
+    time_limit: float | None = None
+    step_timeout: float = 5.0
+    seed: int = 0
+    batch: int = 8
+    refute: bool = True
+    policy: Policy = Mcts()
+    sources: SourceSettings = SourceSettings()
+    cells: CellSettings | None = None
+    axioms: tuple[str, ...] = tuple(sorted(DEFAULT_AXIOMS))
+
+    @property
+    def searcher(self) -> str:
+        """Who searches, in words."""
+        return f"{self.mode}, {self.policy.name}" if self.mode == "centralized" else self.mode
+
+
+class LeanRecord(msgspec.Struct, frozen=True):
+    """Which Lean answered. `modules`: of the project, with the sha256 of their texts."""
+
+    backend: str
+    version: str
+    detail: str
+    modules: dict[str, str] = {}
+
+
+class GitRecord(msgspec.Struct, frozen=True):
+    """The commit of the directory the run was started in, if it is in a repository."""
+
+    commit: str
+    dirty: bool
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """`run.json`. Written once, before the first goal is opened."""
+
+    format_version: int
+    trace_version: int
+    run_id: str
+    created_at: str
+    mode: Mode
+    target: Target
+    settings: Settings
+    seeds: dict[str, int]
+    environment: RunEnvironment
+    lean: LeanRecord
+    git: GitRecord | None = None
+
+
+def write_run(path: Path, record: RunRecord) -> None:
+    atomic.write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+
+
+def read_run(path: Path) -> RunRecord:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no proof run here: {path.parent} has no run.json") from None
+    try:
+        document = jsontext.decode(data)
+        for name, known in (("format_version", FORMAT_VERSION), ("trace_version", TRACE_VERSION)):
+            if (version := document.get(name)) != known:
+                raise UsageError(
+                    f"{path} has {name} {version}, this treewright reads {known}; use the "
+                    "treewright that wrote it"
+                )
+        return msgspec.convert(document, RunRecord, dec_hook=_policy)
+    except (msgspec.DecodeError, AttributeError) as error:
+        raise StorageError(f"{path} is damaged: {error}") from None
+
+
+def _policy(kind: type, recorded: Any) -> Policy:
+    """A recorded policy is tagged with its name."""
+    if kind is not Policy or not isinstance(recorded, dict):
+        raise TypeError(f"no {kind.__name__}")
+    options = {key: value for key, value in recorded.items() if key != "type"}
+    return make(recorded.get("type", ""), options)

@@ -1,0 +1,241 @@
+"""From what the user names to goals that a session can open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean import sorries
+from treewright.lean.inputs import GOAL_NAME, check_closed, theorem_texts
+from treewright.lean.lemma_command import unread_lemmas
+from treewright.lean.session import LeanSession
+from treewright.lean.sorries import Sorry
+from treewright.lean.types import CheckResult, Diagnostic, ProofState, StepResult, TacticError
+from treewright.proving.settings import FileTarget, StatementTarget, Target
+
+NEGATION_NAME = "treewright_negation"
+_FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
+
+TellTrouble = Callable[[tuple[str, ...], str], None]
+"""Hears which declarations are left alone, and why: the line of the error that concerns them."""
+
+Opening = Callable[[LeanSession], StepResult]
+
+
+class NothingToProve(UsageError):
+    """A file without an open goal: no `sorry`, no example with one, and no error in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """The negation of what is to be proved, as a theorem of its own: behind the file, if there is
+    one, where every name means what it means for the goal. `original` has a `sorry` as its proof.
+    """
+
+    statement: str
+    opening: Opening
+    original: str
+    declaration: str
+
+    def with_proof(self, script: str) -> str:
+        """The candidate for the replay check."""
+        lines = [f"  {line}" if line.strip() else "" for line in script.splitlines()]
+        return self.original.removesuffix("  sorry\n") + "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSpec:
+    """One goal of a run. `sorry` is its place, for goals of a file."""
+
+    number: int
+    name: str
+    statement: str
+    opening: Opening
+    negation: Negation
+    sorry: Sorry | None = None
+
+
+def parse(argument: str | None, statement: str | None) -> Target:
+    """TARGET or `--statement`: exactly one of them."""
+    if (argument is None) == (statement is None):
+        raise UsageError(
+            "name one thing to prove: FILE.lean, FILE.lean:theorem, a project's directory, or "
+            "--statement"
+        )
+    if statement is not None:
+        if not statement.strip():
+            raise UsageError("--statement is empty")
+        check_closed(statement, "the statement")
+        return StatementTarget(statement.strip())
+    found = _FILE.match(argument or "")
+    if not found:
+        raise UsageError(
+            f"cannot read {argument!r} as FILE.lean or FILE.lean:theorem; "
+            "for a proposition use --statement"
+        )
+    return file_target(Path(found["path"]), found["name"])
+
+
+def file_target(path: Path, declaration: str | None = None) -> FileTarget:
+    """Every `sorry` of a file, or of one declaration in it."""
+    try:
+        source = path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from None
+    return FileTarget(str(path), source, declaration)
+
+
+def statement_goal(target: StatementTarget) -> GoalSpec:
+    statement = target.statement
+    typed = f"({statement}\n : Prop)"
+    return GoalSpec(0, "goal", statement, lambda session: session.start(typed), negation_of(target))
+
+
+def negation_of(target: StatementTarget) -> Negation:
+    statement = f"¬ ({target.statement}\n : Prop)"
+    original, _ = theorem_texts(statement, "", imports=target.imports)
+    return Negation(statement, lambda session: session.start(statement), original, GOAL_NAME)
+
+
+def negation_in_file(source: str, declaration: str) -> Negation:
+    """What a declaration says, denied, at the end of its file. Lean does not take all of them: what
+    a definition gives is no proposition."""
+    return negation_in_text(source, f"¬ (type_of% @_root_.{declaration})")
+
+
+def negation_in_text(source: str, statement: str) -> Negation:
+    ended = source.replace("\r\n", "\n").rstrip("\n")
+    theorem = f"theorem _root_.{NEGATION_NAME} : {statement} := by"
+    original = f"{ended}\n\n{theorem}\n  sorry\n"
+
+    def open_it(session: LeanSession) -> StepResult:
+        for sorry in sorries.extract(session, original, until=NEGATION_NAME):
+            if sorry.declaration == NEGATION_NAME and sorry.states and sorry.trouble is None:
+                return sorry.states[0]
+        return TacticError(f"Lean does not take {statement}", "statement")
+
+    return Negation(statement, open_it, original, NEGATION_NAME)
+
+
+def file_goals(
+    target: FileTarget, session: LeanSession, tell: TellTrouble = lambda names, error: None
+) -> list[GoalSpec]:
+    """`tell` hears of declarations with a sorry that an error in the file concerns."""
+    found = _sorries(target, session, tell)
+    places = _Places(target.source, session, found)
+    return [_spec(number, places, sorry) for number, sorry in enumerate(found)]
+
+
+def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
+    """The goals of a run; a session is needed, and closed again, only for those of a file."""
+    if isinstance(target, StatementTarget):
+        return [statement_goal(target)]
+    session = sessions()
+    try:
+        return file_goals(target, session)
+    finally:
+        session.close()
+
+
+def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> list[Sorry]:
+    result = session.check(target.source, sorries=True, until=target.declaration or "")
+    if not isinstance(result, CheckResult):
+        raise TreewrightError(f"{target.path} could not be elaborated: {result}")
+    if result.stopped:
+        raise TreewrightError(f"{target.path} could not be elaborated: {result.stopped}")
+    everything = [s for s in sorries.from_check(target.source, result) if s.states]
+    # An example has no name under which its proof could be checked.
+    found = [s for s in everything if not s.declaration.endswith("_example")]
+    if target.declaration is None:
+        _tell_of_examples(target, [s for s in everything if s not in found], tell)
+        lemmas = [x for x in unread_lemmas(target.source, result.diagnostics) if x.has_sorry]
+        if not found:
+            error = next((x.error for x in lemmas), next(iter(result.errors), None))
+            if error is None and not everything:
+                raise NothingToProve(f"{target.path} has no sorry: there is nothing to prove")
+            why = f": {_line(target, error)}" if error else "; the sorries of examples are left out"
+            raise UsageError(f"{target.path} has no sorry that can be proved{why}")
+        if lemmas:
+            names = tuple(f"the lemma of line {each.error.line}" for each in lemmas)
+            tell(names, _line(target, lemmas[0].error))
+        return _without_trouble(target, found, tell)
+    name = target.declaration
+    inside = [s for s in found if s.declaration == name or s.declaration.endswith(f".{name}")]
+    if not inside:
+        others = ", ".join(dict.fromkeys(s.declaration for s in found)) or "none"
+        lemmas = unread_lemmas(target.source, result.diagnostics)
+        why = f"; {_line(target, lemmas[0].error)}" if lemmas else ""
+        raise UsageError(
+            f"{target.path} has no sorry in `{name}`; declarations with one: {others}{why}"
+        )
+    return _without_trouble(target, inside, tell)
+
+
+def _tell_of_examples(target: FileTarget, examples: list[Sorry], tell: TellTrouble) -> None:
+    if examples:
+        names = tuple(dict.fromkeys(f"the example of line {each.line}" for each in examples))
+        tell(names, f"{target.path}: an example has no name under which a proof can be checked")
+
+
+def _without_trouble(target: FileTarget, found: list[Sorry], tell: TellTrouble) -> list[Sorry]:
+    """Those whose declarations no error of the file concerns; there has to be one."""
+    fine = [sorry for sorry in found if sorry.trouble is None]
+    if not fine and (error := found[0].trouble) is not None:
+        raise TreewrightError(
+            f"an error in the file concerns `{found[0].declaration}`, so it cannot be proved: "
+            f"{_line(target, error)}"
+        )
+    concerned: dict[str, dict[str, None]] = {}
+    for sorry in found:
+        if sorry.trouble is not None:
+            concerned.setdefault(_line(target, sorry.trouble), {})[sorry.declaration] = None
+    for error, names in concerned.items():
+        tell(tuple(names), error)
+    return fine
+
+
+def _line(target: FileTarget, error: Diagnostic) -> str:
+    return error.format(target.path).splitlines()[0]
+
+
+class _Places:
+    """The goals of a file's sorries in a session: one elaboration of the file gives them all.
+
+    Each is handed out once, because whoever got it frees it. In another session, or for a goal
+    that is opened a second time, the file is elaborated again, as far as its declaration.
+    """
+
+    def __init__(self, source: str, session: LeanSession, found: list[Sorry]) -> None:
+        self.source = source
+        self._session = session
+        self._states = _by_place(found)
+
+    def open(self, session: LeanSession, sorry: Sorry) -> StepResult:
+        place = (sorry.start, sorry.end)
+        if session is not self._session or place not in self._states:
+            self._session = session
+            self._states = _by_place(sorries.extract(session, self.source, until=sorry.declaration))
+        state = self._states.pop(place, None)
+        gone = f"the sorry at line {sorry.line} is not there any more"
+        return TacticError(gone, "statement") if state is None else state
+
+
+def _by_place(found: Iterable[Sorry]) -> dict[tuple[int, int], ProofState]:
+    return {(sorry.start, sorry.end): sorry.states[0] for sorry in found if sorry.states}
+
+
+def _spec(number: int, places: _Places, sorry: Sorry) -> GoalSpec:
+    name = f"{sorry.declaration}:{sorry.line}"
+    return GoalSpec(
+        number,
+        name,
+        sorry.goal.pretty,
+        lambda session: places.open(session, sorry),
+        negation_in_file(places.source, sorry.declaration),
+        sorry,
+    )

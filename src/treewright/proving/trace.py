@@ -1,0 +1,129 @@
+"""`trace.jsonl`: one line per iteration, written by the owner of the run's lease.
+
+Lines are in the order of what happened. A line torn by a crash is cut off when the run is
+continued. What a replaced owner still managed to write has an older epoch and is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel import journal, jsontext
+from treewright.kernel.atomic import storage_errors
+from treewright.kernel.errors import StorageError
+from treewright.proving.records import AgainTurn, Iteration, NegationTurn, TraceLine
+
+CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
+_SYNC_EVERY_SECONDS = 1.0
+
+_decoder = jsontext.decoder(TraceLine)
+_encode = msgspec.json.Encoder().encode
+
+
+def read_trace(path: Path) -> list[TraceLine]:
+    """The valid lines. Raises StorageError where the file is damaged."""
+    lines: list[TraceLine] = []
+    for raw in journal.read(path):
+        try:
+            line = _decoder(raw.raw)
+        except msgspec.DecodeError as error:
+            raise StorageError(f"{path}: a line before byte {raw.end} is wrong: {error}") from None
+        while lines and _superseded(lines[-1], line):
+            lines.pop()
+        lines.append(line)
+    return lines
+
+
+def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
+    """Whether a turn was written by an owner who had lost the run, and then taken again."""
+    if isinstance(earlier, NegationTurn | AgainTurn) and isinstance(line, type(earlier)):
+        return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
+    return (
+        isinstance(earlier, Iteration)
+        and isinstance(line, Iteration)
+        and earlier.epoch < line.epoch
+        and earlier.iteration >= line.iteration
+    )
+
+
+class TraceWriter:
+    """Appends lines; they survive the end of the process at once, a power cut within a second."""
+
+    def __init__(
+        self,
+        path: Path,
+        epoch: int,
+        guard: Callable[[], None],
+        is_ours: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """See journal.Journal."""
+        self.epoch = epoch
+        _cut_torn_tail(path)
+        self._journal = journal.Journal(path, epoch, guard, is_ours)
+        self._synced = time.monotonic()
+
+    def append(self, lines: Sequence[TraceLine], *, sync: bool = False) -> None:
+        due = time.monotonic() - self._synced > _SYNC_EVERY_SECONDS
+        self._journal.append([_encode(line) for line in lines], sync=sync or due)
+        if sync or due:
+            self._synced = time.monotonic()
+
+    def close(self) -> None:
+        self._journal.close()
+
+
+def _cut_torn_tail(path: Path) -> None:
+    """Only the owner of the lease may; a journal would need a line of its own to step over it."""
+    if not path.exists():
+        return
+    end = 0
+    for line in journal.read(path):
+        end = line.end
+    with storage_errors(path):
+        if end < path.stat().st_size:
+            os.truncate(path, end)
+
+
+def without_clock(value: object) -> object:
+    """A line as plain data, without what differs between two runs of the same search."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.to_builtins(value)
+    if isinstance(value, dict):
+        return {k: without_clock(v) for k, v in value.items() if k not in CLOCK_FIELDS}
+    if isinstance(value, (list, tuple)):
+        return [without_clock(item) for item in value]
+    return value
+
+
+def first_difference(expected: TraceLine, found: TraceLine) -> str:
+    """Where two lines differ, as `field: expected, found`; '' if they do not."""
+    return _differ(without_clock(expected), without_clock(found), "")
+
+
+def _differ(expected: object, found: object, where: str) -> str:
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in {**expected, **found}:
+            place = f"{where}.{key}" if where else str(key)
+            if difference := _differ(expected.get(key), found.get(key), place):
+                return difference
+        return ""
+    if isinstance(expected, list) and isinstance(found, list):
+        for index, pair in enumerate(zip(expected, found, strict=False)):
+            if difference := _differ(*pair, f"{where}[{index}]"):
+                return difference
+        if len(expected) != len(found):
+            return f"{where}: {len(expected)} entries recorded, {len(found)} now"
+        return ""
+    if expected != found:
+        return f"{where}: {_show(expected)} recorded, {_show(found)} now"
+    return ""
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:119] + "…"

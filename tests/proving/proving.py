@@ -1,0 +1,47 @@
+"""Proof runs on one real Lean session that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.here import Lent
+from treewright.lean.host_session import HostSession
+from treewright.lean.replay import Replayer
+from treewright.proving import run as runs
+from treewright.proving.prove import Prover
+from treewright.proving.pursuing import SessionFactory
+from treewright.proving.run import RunResult
+from treewright.proving.settings import LeanRecord, Settings, StatementTarget, Target
+from treewright.proving.sources.factory import build_source
+
+LEAN = LeanRecord("wasm", "test", "")
+
+Proving = Callable[..., tuple[RunResult, Path]]
+
+
+@pytest.fixture(scope="session")
+def sessions(lean_session: Callable[[], HostSession]) -> SessionFactory:
+    """Lends the worker's session to all runs, one after the other."""
+    return lambda: Lent(lean_session())  # pyright: ignore[reportReturnType]
+
+
+def resume(directory: Path, sessions: SessionFactory, replayer: Replayer) -> RunResult:
+    """Begins a run, or goes on with it."""
+    with runs.opened(directory) as run:
+        return Prover(run, sessions, replayer, build_source(run.record.settings)).prove()
+
+
+@pytest.fixture
+def prove(tmp_path: Path, sessions: SessionFactory, replayer: Replayer) -> Proving:
+    def go(
+        target: Target | str, settings: Settings | None = None, checker: Replayer | None = None
+    ) -> tuple[RunResult, Path]:
+        target = StatementTarget(target) if isinstance(target, str) else target
+        settings = settings or Settings(simulations=40, step_timeout=20.0)
+        directory = runs.create(tmp_path, None, target, settings, LEAN, None)
+        return resume(directory, sessions, checker or replayer), directory
+
+    return go

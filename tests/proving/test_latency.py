@@ -1,0 +1,89 @@
+"""What keeps the first answer of `prove` short: what is started aside, what is left out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.here import Program
+from treewright.lean.crew import Crew
+from treewright.lean.process import LeanProcess
+from treewright.lean.replay import Replayer
+from treewright.lean.types import ProofState
+from treewright.lean.wasm.home import LeanHome
+
+pytestmark = pytest.mark.xdist_group("lean-session")
+
+TRIVIAL = "∀ p q : Prop, p ∧ q → q ∧ p"
+NEEDED = (
+    "treewright.cli.prove", "treewright.cli.prove_sources", "treewright.cli.prove_progress",
+    "treewright.proving.prove", "treewright.proving.report", "treewright.lean.backend",
+)  # fmt: skip
+
+
+def test_what_a_short_proof_does_not_need_is_not_imported() -> None:
+    code = f"import sys, {', '.join(NEEDED)}; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_proof_is_checked_once(
+    tmp_path: Path, treewright_here: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certificate is that of the verdict, if this process reached it."""
+    checked: list[str] = []
+    real = Replayer.text
+
+    def counted(self: Replayer, original: str, candidate: str, *rest: object, **more: object):
+        checked.append(candidate)
+        return real(self, original, candidate, *rest, **more)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(Replayer, "text", counted)
+    done = treewright_here("prove", "--statement", TRIVIAL, "--run-id", "r")
+    assert done.returncode == 0, done.stderr
+    assert len(checked) == 1
+    proved = tmp_path / ".treewright/proof_runs/r/proved"
+    assert (proved / "statement.certificate.json").is_file()
+    assert (proved / "statement.lean").read_text() == checked[0]
+
+
+def test_the_replay_check_is_there_before_it_is_needed(
+    home: LeanHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[LeanProcess] = []
+    real = LeanProcess.__init__
+
+    def noted(self: LeanProcess, *arguments: object, **more: object) -> None:
+        real(self, *arguments, **more)  # pyright: ignore[reportArgumentType]
+        started.append(self)
+
+    monkeypatch.setattr(LeanProcess, "__init__", noted)
+    with Crew(home) as crew:
+        session = crew.session()
+        assert isinstance(session.start("True"), ProofState)
+        for start in crew.replayer.processes.starts():
+            start()  # waits for the one that is being started, and starts none beside it
+        assert len(started) == 4
+        verdict = crew.replayer.theorem("True", "trivial")
+        assert verdict.proved, verdict
+        assert len(started) == 4
+        session.close()
+    assert not any(process.alive for process in started)
+
+
+def test_closed_while_it_starts_a_crew_leaves_nothing_behind(
+    home: LeanHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[LeanProcess] = []
+    real = LeanProcess.__init__
+
+    def noted(self: LeanProcess, *arguments: object, **more: object) -> None:
+        started.append(self)
+        real(self, *arguments, **more)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(LeanProcess, "__init__", noted)
+    Crew(home).close()
+    assert not any(process.alive for process in started)
