@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from tests.decisions import decisions
 from tests.toy import ToyRepository
 from tests.tree.runs import RUN_ID, search
+from treewright.cli.main import cli
 from treewright.tree.records import store
 from treewright.tree.validation import validate
 
@@ -33,6 +36,15 @@ def target(path: Path, ran: Path) -> ToyRepository:
     toy.write("sweep.sh", f"touch '{ran}'; exit 1\n")
     toy.commit("only sources that ask somebody")
     return toy
+
+
+def test_a_dry_run_announces_the_evaluations_that_the_guide_gives(toy: ToyRepository) -> None:
+    shape = ["--beam-width", "1", "--ideas-per-node", "3", "--max-depth", "2"]
+    done = CliRunner().invoke(
+        cli, ["tree", "--repo", str(toy.path), "--sweep-config-limit", "8", "--dry-run", *shape]
+    )
+    assert done.exit_code == 0, done.output
+    assert "at most 6 evaluations" in done.stderr
 
 
 def test_no_model_no_generator_no_sweep(tmp_path: Path) -> None:

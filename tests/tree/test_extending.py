@@ -137,9 +137,9 @@ def test_the_best_stays_in_the_beam(toy: ToyRepository) -> None:
     assert set(found.depths[1].frontier) == {first, "n0000"}, "two elites: the best and the root"
 
 
-@pytest.mark.parametrize(("policy", "given", "kept"), [(None, {}, 1), (None, {"elites": 0}, 0),
+@pytest.mark.parametrize(("policy", "given", "kept"), [(None, {}, 0), (None, {"elites": 1}, 1),
                                                         ("best-first", {}, UNSET)])  # fmt: skip
-def test_a_new_beam_keeps_the_best_unless_it_is_told_otherwise(
+def test_a_new_beam_keeps_the_best_only_if_it_is_told_to(
     toy: ToyRepository, policy: str | None, given: dict[str, Any], kept: object
 ) -> None:
     found = go_on(toy.path, policy, **DRY, max_depth=1, max_total_idea_evals=2, **given)

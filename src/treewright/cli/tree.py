@@ -92,7 +92,7 @@ class _PolicySettings(click.Option):
 @click.option(
     "--elites",
     type=click.IntRange(min=0),
-    help="So many of the best nodes of the run stay in the beam beside the promoted. [1]",
+    help="Best nodes of the run that stay in the frontier beside the promoted ones. [0]",
 )
 @click.option(
     "--max-cost-usd",

@@ -84,7 +84,7 @@ DEFAULT_SHAPE = Shape(
     dedupe_scope="node_plus_ancestors",
     confirm_configs=0,
     dry_run=False,
-    elites=1,
+    elites=0,
 )
 
 
