@@ -20,6 +20,7 @@ from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused
 from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.validation import validate
 
 ONE_DEPTH = Shape(ideas_per_node=4, beam_width=2, max_depth=1, sweep_config_limit=8, dry_run=True)
 
@@ -59,16 +60,26 @@ def attempts(toy: ToyRepository, problem, **policy) -> tuple[int, str]:
     return tries, error["code"]
 
 
+FAULTS_ONLY = {"retries": 2, "retried": "faults"}
+
+
 @pytest.mark.parametrize(
     ("problem", "policy", "tries"),
     [
-        (EvalError("tests_failed", "no", retryable=False), {"retries": 5}, 1),
+        (EvalError("tests_failed", "no", retryable=False), {}, 1),
+        (EvalError("tests_failed", "no", retryable=False), {"retries": 2}, 3),
+        (EvalError("tests_failed", "no", retryable=False), FAULTS_ONLY, 1),
+        (EvalError("agent_failed", "no", retryable=False), {"retries": 2}, 3),
+        (EvalError("agent_failed", "no", retryable=False), FAULTS_ONLY, 1),
         (EvalError("patch_failed", "no", retryable=False), {"retries": 5}, 1),
-        (EvalError("sweep_timeout", "late", retryable=False), {"retries": 5}, 1),
+        (EvalError("patch_failed", "no", retryable=False), {"retries": 2, "retried": "all"}, 3),
+        (EvalError("sweep_timeout", "late", retryable=False), {"retries": 1}, 2),
+        (EvalError("sweep_timeout", "late", retryable=False), FAULTS_ONLY, 1),
         (EvalError("llm_unavailable", "busy", retryable=True), {"retries": 2}, 3),
         (EvalError("llm_unavailable", "busy", retryable=True), {}, 1),
-        (EvalError("eval_timeout", "late", retryable=True), {"retries": 2}, 1),
-        (EvalError("eval_timeout", "l", retryable=True), {"retries": 2, "retry_timeouts": True}, 3),
+        (EvalError("llm_unavailable", "busy", retryable=True), FAULTS_ONLY, 3),
+        (EvalError("eval_timeout", "late", retryable=True), {"retries": 2}, 3),
+        (EvalError("eval_timeout", "late", retryable=True), FAULTS_ONLY, 1),
         (WorkerLost("gone"), {}, 4),
         (WorkerLost("gone"), {"retries": 5}, 6),
         (OSError("disk"), {"retries": 1}, 2),
@@ -76,7 +87,7 @@ def attempts(toy: ToyRepository, problem, **policy) -> tuple[int, str]:
         (OSError(errno.EMFILE, "too many files"), {"retries": 5}, 6),
     ],
 )
-def test_only_what_can_pass_is_tried_again(toy, problem, policy, tries):
+def test_each_failure_is_tried_as_often_as_the_rules_say(toy, problem, policy, tries):
     assert attempts(toy, problem, **policy)[0] == tries
 
 
@@ -84,20 +95,67 @@ def test_a_machine_that_is_short_of_something_is_named(toy):
     assert attempts(toy, OSError(errno.ENOMEM, "no memory"))[1] == "machine_busy"
 
 
-def test_a_rejected_patch_and_failing_tests_are_answers(toy, treewright):
+def test_failing_tests_are_run_again_and_a_rejected_patch_is_an_answer(toy, treewright):
+    """The tests fail once for every candidate; the patch never applies."""
     toy.write("ideas/00_broken.md", idea("Broken", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-no\n+yes\n"))
-    toy.write("tests.sh", "grep -q 'A 1.0' params.txt\n")
+    seen = toy.path.parent / "seen"
+    seen.mkdir()
+    toy.write("tests.sh", FAILS_ONCE.format(seen=seen))
     toy.commit()
     done = treewright(
         "tree", *REAL_FLAGS, "--max-depth", "1", "--tree-run-id", "run", "--repo", str(toy.path),
-        "--max-parallel-evals", "3", "--eval-retries", "3",
+        "--max-parallel-evals", "3", "--eval-retries", "1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = events(toy.run_dir("run"))
     codes = {e["outcome"]["error"]["code"] for e in found if e["type"] == "failed"}
-    assert "tests_failed" in codes
-    assert len(codes) == 2
-    assert [e for e in found if e["type"] == "requeued"] == []
+    assert codes == {"patch_failed"}
+    again = {e["eval_id"]: e["reason"] for e in found if e["type"] == "requeued"}
+    scored = {e["eval_id"] for e in found if e["type"] == "completed"}
+    assert again == dict.fromkeys(scored, "tests_failed")
+    assert len(scored) >= 2
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+FAILS_ONCE = """\
+grep -q 'A 1.0' params.txt && grep -q 'B 1.0' params.txt && grep -q 'C 1.0' params.txt &&
+    grep -q 'D 1.0' params.txt && exit 0
+mkdir '{seen}'/"$(cksum < params.txt | tr ' ' -)" 2> /dev/null && exit 1
+exit 0
+"""
+"""The root passes; a candidate fails the first time that its parameters are seen."""
+
+
+def test_a_held_out_sweep_that_failed_once_is_run_again(toy, treewright):
+    """Each candidate's first held-out sweep fails; the parent's works."""
+    seen = toy.path.parent / "seen"
+    seen.mkdir()
+    first = (
+        f"if [ \"$TREEWRIGHT_SWEEP_CONFIG_START\" = 8 ] && ! grep -q 'A 1.0' params.txt; then\n"
+        f"  mkdir '{seen}/heldout' 2> /dev/null && exit 1\nfi\n"
+    )
+    toy.write("sweep.sh", first + (toy.path / "sweep.sh").read_text())
+    toy.commit()
+    done = treewright(
+        "tree", *REAL_FLAGS, "--max-depth", "1", "--tree-run-id", "run", "--repo", str(toy.path),
+        "--eval-retries", "1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (seen / "heldout").is_dir()
+    confirmed = [e for e in events(toy.run_dir("run")) if e["type"] == "confirmed"]
+    assert all(e["confirmation"]["held"] for e in confirmed), confirmed
+    assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_a_depth_goes_on_with_those_that_did_not_fail(toy, treewright):
+    toy.write("tests.sh", "grep -q 'A 1.0' params.txt\n")
+    toy.commit()
+    done = treewright(
+        "tree", *REAL_FLAGS, "--max-depth", "1", "--tree-run-id", "run", "--repo", str(toy.path),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = events(toy.run_dir("run"))
+    assert {e["type"] for e in found} >= {"failed", "completed", "decided"}
 
 
 def test_backoff_doubles_up_to_a_minute():
@@ -211,7 +269,7 @@ def test_no_parent_has_more_under_way_than_its_share_and_none_starves(toy):
         (["--eval-retries", "-1"], "eval-retries"),
         (["--eval-timeout-seconds", "0"], "eval-timeout-seconds"),
         (["--parallel-backend", "ray"], "parallel-backend"),
-        (["--retry-timeouts"], "--retry-timeouts needs --eval-retries"),
+        (["--retry-failures", "all"], "--retry-failures needs --eval-retries"),
     ],
 )
 def test_flags_that_mean_nothing_are_refused_before_anything_is_made(toy, treewright, flags, said):

@@ -170,9 +170,14 @@ class _PolicySettings(click.Option):
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Tries beyond the first for faults that can pass on a second try.",
+    help="Tries beyond the first for each failed evaluation that --retry-failures covers.",
 )
-@click.option("--retry-timeouts", is_flag=True, help="Let --eval-retries cover timeouts too.")
+@click.option(
+    "--retry-failures",
+    type=click.Choice(["faults", "commands", "all"]),
+    help="What --eval-retries covers. faults: endpoints and machines; commands: also tests, sweeps "
+    "and agents that failed or ran out of time; all: every failed evaluation. [commands]",
+)
 @click.option(
     "--eval-timeout-seconds",
     type=SECONDS,
@@ -241,7 +246,7 @@ def _search(flags: dict[str, Any]) -> None:
         retention=Retention(flags["keep_rejected_worktrees"], flags["keep_failed_artifacts"]),
         failure_rules=FailureRules(
             retries=flags["eval_retries"],
-            retry_timeouts=flags["retry_timeouts"],
+            retried=flags["retry_failures"],
             strict=flags["strict_fail"],
             timeout_seconds=flags["eval_timeout_seconds"],
             max_per_node=flags["max_parallel_per_node"],

@@ -261,5 +261,5 @@ def _measuring(eval_id: str) -> str:
 
 
 def _problem(outcome: HeldoutOutcome) -> EvalError | None:
-    """What a held-out sweep ended with is an answer: not retryable, unless it is nobody's."""
+    """Return how a held-out sweep failed; None if it has results."""
     return EvalError(outcome.problem, outcome.problem) if outcome.problem else None
