@@ -35,7 +35,12 @@ def results(**columns: Sequence[float] | Mapping[int, float]) -> Results:
 
 
 def recommendation(
-    score: float = 0.1, *, passes: bool = True, reasons: Sequence[str] = (), rows: int = 8
+    score: float = 0.1,
+    *,
+    passes: bool = True,
+    reasons: Sequence[str] = (),
+    rows: int = 8,
+    expected: int = 8,
 ) -> Recommendation:
     return Recommendation(
         should_explore=passes,
@@ -43,7 +48,7 @@ def recommendation(
         score=score,
         reasons=list(reasons),
         rows_used=rows,
-        rows_expected=8,
+        rows_expected=expected,
         primary_gain=score,
     )
 
@@ -57,6 +62,8 @@ def evaluation(
     tree: str | None = None,
     error: str = "",
     results: str | None = None,
+    code: str | None = None,
+    rows: int = 8,
 ) -> Evaluation:
     digest = results if results is not None else f"results-{number}"
     return Evaluation(
@@ -70,8 +77,9 @@ def evaluation(
         experiment_dir="",
         status="failed" if error else "completed",
         candidate_tree=tree if tree is not None else f"tree-{number}",
-        parent_relative=recommendation(parent, passes=passes),
-        root_relative=recommendation(root, passes=passes),
+        candidate_code=code if code is not None else f"code-{number}",
+        parent_relative=recommendation(parent, passes=passes, rows=rows, expected=rows),
+        root_relative=recommendation(root, passes=passes, rows=rows, expected=rows),
         error=EvalError(error, error) if error else None,
         results_csv=Artifact(f"artifacts/e{number:06d}_results.csv", digest, 10, "a sweep"),
     )

@@ -49,7 +49,7 @@ def confirmation(held: bool) -> Confirmation:
 
 @given(depths(), st.integers(1, 5), st.sets(st.sampled_from(["a", "b"])))
 def test_the_beam(evaluations, width, known) -> None:
-    nodes = Known(dict.fromkeys(known, 0), {"same": 0} if "a" in known else {})
+    nodes = Known(dict.fromkeys(known, 0), {("same", ""): 0} if "a" in known else {})
     found = beam.select(evaluations, width, nodes, None)
     by_id = {one.eval_id: one for one in evaluations}
     promoted = [by_id[eval_id] for eval_id in found.promoted]
@@ -60,14 +60,14 @@ def test_the_beam(evaluations, width, known) -> None:
     assert not set(trees) & known
     results = [digest(one) for one in promoted]
     assert len(set(results)) == len(results), "results once"
-    assert not set(results) & set(nodes.results or ())
+    taken = {sha256 for sha256, _ in nodes.results}
+    assert not set(results) & taken
     assert set(found.decisions) == set(by_id), "everybody's fate is known"
     rest = [one for one in evaluations if one not in promoted and may(one)]
     left_out = [
         one
         for one in rest
-        if one.candidate_tree not in {*trees, *known}
-        and digest(one) not in {*results, *(nodes.results or ())}
+        if one.candidate_tree not in {*trees, *known} and digest(one) not in {*results, *taken}
     ]
     if left_out:
         assert len(promoted) == width, "room is not wasted"
@@ -106,6 +106,21 @@ def test_the_older_of_equal_results_is_the_one_that_counts() -> None:
     found = beam.select(same, 2, Known(), None)
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_results"
+
+
+def test_equal_results_of_one_number_fill_the_beam() -> None:
+    same = [evaluation(2, results="x", rows=1), evaluation(1, results="x", rows=1)]
+    assert beam.select(same, 2, Known(), None).promoted == ["e000001", "e000002"]
+    narrow = beam.select(same, 1, Known(), None)
+    assert narrow.decisions["e000002"].fate == "beyond_beam"
+
+
+def test_equal_results_of_one_number_count_once_where_the_code_is_the_same() -> None:
+    same = [evaluation(n, results="x", rows=1, code="formatted") for n in (1, 2)]
+    found = beam.select(same, 2, Known(), None)
+    assert found.decisions["e000002"].fate == "duplicate_results"
+    other = [evaluation(n, results=f"{n}", rows=1, code="formatted") for n in (1, 2)]
+    assert len(beam.select(other, 2, Known(), None).promoted) == 2, "formatting made a difference"
 
 
 def test_a_candidate_without_root_score_comes_last() -> None:

@@ -1,9 +1,9 @@
 """Which candidates become the next frontier: a global beam over one depth.
 
 Gated parent-relative, ranked root-relative, so that candidates of different parents
-are comparable. Candidates with the same code (the same ideas in another order) or the same
-results fill one place, not two. Pure: where a confirmation is missing, `select` names the candidate
-and is asked again once it is there.
+are comparable. Candidates with the same code (the same ideas in another order) fill one place, not
+two; equal scores of different code fill two (`sameness`). Pure: where a confirmation is missing,
+`select` names the candidate and is asked again once it is there.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at
         depth=evaluation.depth,
         commit=evaluation.candidate_commit,
         tree=evaluation.candidate_tree,
+        code=evaluation.candidate_code or "",
         ref=None if manifest.dry_run else layout.node_ref(manifest.tree_run_id, node_id),
         worktree_path=None if manifest.dry_run else layout.worktree(node_id),
         baseline_results_csv_path=evaluation.results_csv.path,

@@ -1,7 +1,10 @@
-"""Which candidates count once: those with the same code, and those with the same results.
+"""Which candidates count once: those with the same code.
 
-Two changes that give the same results, byte for byte, are for the search one and the same: a second
-place in the tree would only make it look at the same thing twice.
+A second node with the same code would only make the search look at the same thing twice. Two
+candidates have the same code if their git trees are equal. They are also taken to be the same if
+their results are equal, byte for byte, and either their code is equal after formatting, or the
+results have so many configs that different code would hardly agree on all of them. Equal results of
+few configs say nothing: two different ideas may gain the same.
 """
 
 from __future__ import annotations
@@ -11,14 +14,21 @@ from dataclasses import dataclass, field
 
 from treewright.tree.records.model import Evaluation, Fate, Node
 
+MANY_CONFIGS = 8
+"""Equal results of this many configs are the same results, whatever the code."""
+_ANY_CODE = ""
+
 
 @dataclass(slots=True)
 class Known:
-    """Code and results of nodes. The numbers say at which outcome each became known, for searches
-    without a barrier."""
+    """Code and results of nodes.
+
+    `trees` maps git trees, and `results` maps pairs of the results' sha256 and the code's digest,
+    to the number of the outcome at which they became known; 0 in a search by depth.
+    """
 
     trees: dict[str, int] = field(default_factory=dict)
-    results: dict[str, int] = field(default_factory=dict)
+    results: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Known:
@@ -26,32 +36,42 @@ class Known:
         for node in nodes:
             known.trees[node.tree] = 0
             if node.artifacts.baseline is not None:
-                known.results[node.artifacts.baseline.sha256] = 0
+                known._add_results(node.artifacts.baseline.sha256, node.code, 0)
         return known
 
     def twin(self, evaluation: Evaluation) -> Fate | None:
-        """Why the candidate is one that is known; None if it is new."""
+        """Return why the candidate is the same as a known one; None if it is new."""
         if evaluation.candidate_tree in self.trees:
             return "duplicate_code"
-        if _digest(evaluation) in self.results:
-            return "duplicate_results"
-        return None
+        return "duplicate_results" if _results_key(evaluation) in self.results else None
 
     def became(self, evaluation: Evaluation) -> int | None:
-        """The outcome at which the first that is like it became a node."""
-        found = [self.trees.get(evaluation.candidate_tree or "")]
-        found.append(self.results.get(_digest(evaluation)))
+        """Return the outcome at which the first candidate that is the same became a node."""
+        found = (
+            self.trees.get(evaluation.candidate_tree or ""),
+            self.results.get(_results_key(evaluation)),
+        )
         return min((place for place in found if place is not None), default=None)
 
     def add(self, evaluation: Evaluation, outcome: int = 0) -> None:
         if evaluation.candidate_tree is not None:
             self.trees.setdefault(evaluation.candidate_tree, outcome)
         if evaluation.results_csv is not None:
-            self.results.setdefault(_digest(evaluation), outcome)
+            code = evaluation.candidate_code or evaluation.eval_id
+            self._add_results(evaluation.results_csv.sha256, code, outcome)
 
     def copy(self) -> Known:
         return Known(dict(self.trees), dict(self.results))
 
+    def _add_results(self, sha256: str, code: str, outcome: int) -> None:
+        for key in ((sha256, code), (sha256, _ANY_CODE)):
+            self.results.setdefault(key, outcome)
 
-def _digest(evaluation: Evaluation) -> str:
-    return evaluation.results_csv.sha256 if evaluation.results_csv is not None else ""
+
+def _results_key(evaluation: Evaluation) -> tuple[str, str]:
+    """Return the key under which results that are the same would be known."""
+    sha256 = evaluation.results_csv.sha256 if evaluation.results_csv is not None else ""
+    found = evaluation.root_relative
+    if found is not None and found.rows_expected >= MANY_CONFIGS:
+        return sha256, _ANY_CODE
+    return sha256, evaluation.candidate_code or evaluation.eval_id

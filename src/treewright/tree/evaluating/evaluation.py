@@ -40,7 +40,7 @@ from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, places, summary
 from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
-from treewright.tree.repository import blocks, protection
+from treewright.tree.repository import blocks, formatting, protection
 from treewright.tree.repository.git import GitError
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.staging import Staged, stage_all
@@ -92,6 +92,7 @@ class _Evaluation:
         self._approved: bool | None = None
         self._staged: Staged | None = None
         self._commit: Commit | None = None
+        self._code: str | None = None
         self._results: Artifact | None = None
         self._comparisons: tuple[Comparison, Comparison] | None = None
 
@@ -211,6 +212,9 @@ class _Evaluation:
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time, staged, request.parent_commit
         )
+        root = request.root_commit or request.parent_commit
+        repo = Path(request.repo)
+        self._code = formatting.code_digests(repo, root, [self._commit.commit])[0]
 
     def _known_results(self) -> bytes | None:
         """Of the same code, swept before or at this moment. Not where the parent has to be swept
@@ -275,6 +279,7 @@ class _Evaluation:
         return EvalOutcome(
             candidate_commit=self._commit.commit if self._commit else None,
             candidate_tree=self._commit.tree if self._commit else None,
+            candidate_code=self._code,
             results_csv=self._results,
             parent_relative=parent,
             root_relative=root,

@@ -59,6 +59,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
         outcome = EvalOutcome(
             candidate_commit=request.parent_commit,
             candidate_tree=kept.sha256,
+            candidate_code=kept.sha256,
             results_csv=kept,
             parent_relative=comparisons[0].recommendation,
             root_relative=comparisons[1].recommendation,

@@ -125,6 +125,16 @@ class Outcomes:
                 break
         return History(self._metrics(), self._path(), tries, len(ordered) - len(tries))
 
+    def beyond_beam(self) -> set[str]:
+        """Return the keys of ideas that passed the gate and found no room in the beam."""
+        paths = {
+            evaluation.idea_path
+            for evaluation in self._known()
+            if evaluation.decision is not None and evaluation.decision.fate == "beyond_beam"
+        }
+        nodes = list(self.manifest.nodes.values())
+        return {idea.key for node in nodes for idea in node.ideas if idea.path in paths}
+
     def _known(self) -> list[Evaluation]:
         # A copy at once: another thread may be adding to it.
         decided = [e for e in list(self.manifest.evaluations.values()) if e.decision is not None]

@@ -68,7 +68,7 @@ class LlmSource:
 
     def _prompt(self, context: NodeContext) -> str:
         template = prompts.load("ideas", self._config.prompt, context.repo)
-        earlier = node_context.earlier_ideas(context.context_ideas_dirs)
+        earlier = node_context.earlier_ideas(context)
         values = {
             "count": str(context.wanted),
             "node": node_context.as_markdown(context, self._config.feedback_chars).strip(),

@@ -3,7 +3,6 @@ for prompts. The JSON's keys are a contract, see docs/ideas.md."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.directory import read_ideas
 from treewright.tree.ideas.history import History
 from treewright.tree.ideas.telling import JSON_CHARS, PROMPT_CHARS, tell
-from treewright.tree.ideas.text import title
+from treewright.tree.ideas.text import key, title
 from treewright.tree.repository.blocks import block_rules
 
 CONSTRAINTS = (
@@ -86,13 +85,17 @@ def reasons(summary: dict[str, Any] | None) -> dict[str, list[str]]:
     return found
 
 
-def earlier_ideas(directories: list[Path]) -> list[Idea]:
-    """Every idea of the node and its ancestors, tried or not, nearest node first."""
+def earlier_ideas(context: NodeContext) -> list[Idea]:
+    """Return the ideas of the node and its ancestors that are not to be proposed again, nearest
+    node first. Left out are ideas that passed the gate and found the beam full: they may help
+    here as they did there."""
+    still_open = context.outcomes.beyond_beam() if context.outcomes else set()
     return [
         idea
-        for directory in directories
+        for directory in context.context_ideas_dirs
         if directory.is_dir()
         for idea in read_ideas(directory, origin=directory.name)
+        if key(idea.text) not in still_open
     ]
 
 

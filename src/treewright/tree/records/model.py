@@ -146,10 +146,12 @@ class EvalError(msgspec.Struct, frozen=True):
 
 class EvalOutcome(msgspec.Struct, frozen=True):
     """All that an evaluation hands back. `error` is None if and only if it was scored.
+    `candidate_code` is a digest of the code that does not depend on its formatting.
     `results_from`: its code was swept before, as part of that evaluation or node."""
 
     candidate_commit: str | None = None
     candidate_tree: str | None = None
+    candidate_code: str | None = None
     results_csv: Artifact | None = None
     parent_relative: Recommendation | None = None
     root_relative: Recommendation | None = None
@@ -192,6 +194,7 @@ class Evaluation(msgspec.Struct):
     worker_pid: int | None = None
     candidate_commit: str | None = None
     candidate_tree: str | None = None
+    candidate_code: str | None = None
     candidate_results_csv_path: str | None = None
     summary_path: str | None = None
     results_csv: Artifact | None = None
@@ -256,8 +259,11 @@ class NodeArtifacts(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """A commit and its sweep results. Without a barrier: `tried` counts its evaluations,
-    `expansion` is the number of its last one in the run."""
+    """A commit and its sweep results; `code` is the digest of the code after formatting.
+
+    Without a barrier: `tried` counts its evaluations, `expansion` is the number of its last one in
+    the run.
+    """
 
     node_id: str
     parent_node_id: str | None
@@ -281,6 +287,7 @@ class Node(msgspec.Struct):
     expanded_for_depth: int | None = None
     dedupe: Dedupe | None = None
     artifacts: NodeArtifacts = msgspec.field(default_factory=NodeArtifacts)
+    code: str = ""
     tried: int | Unset = UNSET
     expansion: int | Unset = UNSET
 

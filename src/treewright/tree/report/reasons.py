@@ -143,8 +143,9 @@ def why_rejected(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
             )
         case "duplicate_results":
             return (
-                "Its results are, byte for byte, those of a node or of a better-ranked candidate: "
-                "one place in the tree is enough."
+                "Its results are, byte for byte, those of a node or of a better-ranked candidate, "
+                "over many configs or with the same code after formatting: one place in the tree "
+                "is enough."
             )
         case "not_confirmed":
             return _not_confirmed(evaluation, style)

@@ -27,7 +27,7 @@ from treewright.tree.records.model import (
     NodeArtifacts,
     SteadySearch,
 )
-from treewright.tree.repository import isolation
+from treewright.tree.repository import formatting, isolation
 from treewright.tree.repository.git import Root, require_clean
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.running.baseline import RootBaseline
@@ -170,6 +170,7 @@ class NewRun:
             depth=0,
             commit=root.commit,
             tree=root.tree,
+            code=formatting.UNCHANGED,
             ref=None if merged["dry_run"] else trees.node_ref(ROOT_NODE),
             worktree_path=None if merged["dry_run"] else layout.worktree(ROOT_NODE),
             baseline_results_csv_path=baseline.path,

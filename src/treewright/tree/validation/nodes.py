@@ -68,6 +68,7 @@ def _promoted(node: Node, manifest: Manifest) -> Iterator[Finding]:
         "depth": evaluation.depth,
         "commit": evaluation.candidate_commit,
         "tree": evaluation.candidate_tree,
+        "code": evaluation.candidate_code,
         "baseline_results_csv_path": evaluation.candidate_results_csv_path,
         "parent_relative": evaluation.parent_relative,
         "root_relative": evaluation.root_relative,

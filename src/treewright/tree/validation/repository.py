@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from treewright.tree.records import layout
 from treewright.tree.records.model import Node
-from treewright.tree.repository import protection, staging
+from treewright.tree.repository import formatting, protection, staging
 from treewright.tree.repository import refs as git_refs
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.worktrees import Worktrees
@@ -43,6 +43,14 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
                 message = f"commit {short} does not descend from its parent's {parent.commit[:12]}"
                 yield Finding("not_descendant", name, message)
             pairs[name] = present[parent.commit].tree, made.tree
+    there = [n for n in subject.manifest.nodes.values() if n.commit in present]
+    if subject.manifest.root_commit in present:
+        root, commits = subject.manifest.root_commit, [node.commit for node in there]
+        digests = formatting.code_digests(subject.repo, root, commits)
+        for node, digest in zip(there, digests, strict=True):
+            if node.code != digest:
+                message = f"commit {node.commit[:12]} has other code than the recorded digest"
+                yield Finding("tree_differs", node.node_id, message)
     changed = staging.differences(subject.repo, list(pairs.values()))
     for name, changes in zip(pairs, changed, strict=True):
         paths = [change.path for change in changes]
