@@ -14,6 +14,7 @@ _OF_THE_MOMENT = {
     "worker",
     "worker_pid",
     "attempt",
+    "boot_id",
     "lost_alone",
     "lost_together",
     "pauses",

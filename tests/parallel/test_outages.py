@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import json
 import os
 import shutil
 import signal
@@ -369,23 +370,77 @@ def test_tests_that_stop_working_pause_the_run_and_a_candidate_that_fails_them_d
     assert error["code"] == "tests_failed"
 
 
-def test_a_candidate_that_kills_the_search_is_not_tried_for_ever(toy: ToyRepository):
+KILL = """\
+if [ -n "$COORDINATOR" ]; then kill -9 "$COORDINATOR"; exit 1; fi
+"""
+DEADLY = """\
+import os
+from treewright.kernel import proctree
+os.environ["COORDINATOR"] = str(os.getpid())
+"""
+AND_RUN = "from treewright.cli.main import main\nmain()"
+RESTARTED = """\
+# The machine of a test cannot be restarted: each search is told another boot id. The system does
+# not name its processes either, so that the owner before counts as dead and not as elsewhere.
+proctree.boot_id, proctree.namespace = lambda: "boot {}", lambda: ""
+"""
+TWO = ("--ideas-per-node", "2", "--max-depth", "2", "--sweep-config-limit", "8")
+ONE_BY_ONE = (
+    *TWO,
+    "--policy",
+    "best-first",
+    "--max-total-idea-evals",
+    "2",
+    "--dedupe-scope",
+    "none",
+)
+
+
+def die_twice(toy: ToyRepository, *flags: str, script: str = "") -> dict[str, Any]:
+    """A candidate ends the search twice; returns the evaluations after a third search, in which
+    it could not."""
     toy.write("sweep.sh", "[ ! -f x.sh ] || . ./x.sh\n" + (toy.path / "sweep.sh").read_text())
-    toy.write("ideas/00_help.md", idea("Kill", new_file("x.sh", 'kill -9 "$COORDINATOR"; exit 1')))
+    toy.write("ideas/00_help.md", idea("Kill", new_file("x.sh", KILL.strip())))
     toy.commit()
-    flags = ("--ideas-per-node", "2", "--max-depth", "1", "--sweep-config-limit", "8")
-    for _ in range(2):
-        script = (
-            "import os, sys; os.environ['COORDINATOR'] = str(os.getpid())\n"
-            "from treewright.cli.main import main\nmain()"
-        )
-        dead = Search(toy, *flags, script=script)
+    for number in range(2):
+        dead = Search(toy, *flags, script=DEADLY + script.format(number) + AND_RUN)
         assert dead.end() == -signal.SIGKILL
-    done = run_search(toy, *flags, env={**os.environ, "COORDINATOR": "0"})
-    assert done.err
-    found = evaluations(toy)
+    last = "from treewright.kernel import proctree\n" + script.format("of the last") + AND_RUN
+    done = Search(toy, *flags, script=last)
+    assert done.end() == 0
+    assert validate(toy.run_dir("run"), toy.path) == []
+    return evaluations(toy)
+
+
+def test_power_cuts_cast_no_doubt_on_a_candidate(toy: ToyRepository) -> None:
+    found = die_twice(toy, *TWO, script=RESTARTED)
+    assert [e["status"] for e in found.values()] == ["completed", "completed"]
+    assert found["e000001"]["lost_alone"] == 0
+
+
+@pytest.mark.parametrize("flags", [TWO, ONE_BY_ONE])
+def test_a_candidate_that_kills_the_search_is_not_tried_until_it_is_brought_back(
+    toy: ToyRepository, treewright, flags: tuple[str, ...]
+) -> None:
+    found = die_twice(toy, *flags)
     assert found["e000001"]["error"]["code"] == "quarantined"
+    assert "reopen e000001" in found["e000001"]["error"]["message"]
     assert found["e000002"]["status"] == "completed"
+    more = ("--extend", "--max-total-idea-evals", "3") if flags is ONE_BY_ONE else ()
+    for name in ("e000002", "e000009", "e000001", "e000001"):
+        done = treewright("steer", "run", "reopen", name, "--repo", str(toy.path))
+        assert done.returncode == 0, done.stderr
+    run_search(toy, *more, "--until-done")
+    again = evaluations(toy)
+    idea_of = {name: e["idea_sha256"] for name, e in again.items()}
+    tried = [n for n, sha256 in idea_of.items() if sha256 == idea_of["e000001"] and n != "e000001"]
+    assert len(tried) == 1
+    assert again[tried[0]]["parent_node_id"] == again["e000001"]["parent_node_id"]
+    assert again[tried[0]]["status"] == "completed"
+    steering = json.loads((toy.run_dir("run") / "manifest.json").read_text())["steering"]
+    said = [r.get("refused", "") for r in steering if r["command"]["action"] == "reopen"]
+    assert said[:3] == ["e000002 is not quarantined", "there is no evaluation e000009", ""]
+    assert "e000001 was brought back before" in said[3]
     assert validate(toy.run_dir("run"), toy.path) == []
 
 

@@ -43,6 +43,7 @@ def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> 
     ban NODE|PATTERN       no further idea on a node, or none that matches
     boost NODE             try the next idea there
     reopen NODE            ask for ideas there again
+    reopen EVALUATION      try a quarantined candidate again
     budget --max-…         another limit
     show                   what was asked for and what became of it
     """

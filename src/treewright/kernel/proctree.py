@@ -55,12 +55,19 @@ def is_alive(pid: int, started: str) -> bool:
     return bool(started) and start_time(pid) == started and _state(pid) not in ("Z", "X", "")
 
 
+def boot_id() -> str:
+    """Return the name of this start of the machine; empty where the system does not say."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
 def namespace() -> str:
     """Names the set of processes in which our ids mean something: a container has its own, a
     boot ends all. Empty where the system does not say."""
     try:
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}:{(_PROC / 'self/ns/pid').stat().st_ino}"
+        return f"{boot_id()}:{(_PROC / 'self/ns/pid').stat().st_ino}"
     except OSError:
         return ""
 

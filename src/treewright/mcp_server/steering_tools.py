@@ -18,7 +18,7 @@ _NEEDS = {
     "inject": "`what`: the text of the idea",
     "ban": "`what`: a node or a pattern",
     "boost": "`what`: a node",
-    "reopen": "`what`: a node",
+    "reopen": "`what`: a node or a quarantined evaluation",
 }
 _MOST = 50
 
@@ -31,7 +31,7 @@ class SteerArguments(Arguments, frozen=True):
         msgspec.Meta(
             max_length=200_000,
             description="inject: the idea's Markdown; ban: a node or a regular expression; "
-            "boost, reopen: a node.",
+            "boost: a node; reopen: a node or a quarantined evaluation.",
         ),
     ] = ""
     at: Annotated[str, msgspec.Meta(max_length=64, description="inject: the node.")] = ""

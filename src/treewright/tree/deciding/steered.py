@@ -37,7 +37,7 @@ class Turns:
 
     def add(self, record: Steering) -> None:
         command = record.command
-        if record.node_id is None or command.action not in ("boost", "inject"):
+        if record.node_id is None or (command.action != "boost" and record.idea_path is None):
             return
         turn = (record.node_id, command.times)
         if command.first:

@@ -68,7 +68,7 @@ class LlmSource:
 
     def _prompt(self, context: NodeContext) -> str:
         template = prompts.load("ideas", self._config.prompt, context.repo)
-        earlier = node_context.earlier_ideas(context)
+        earlier = node_context.ideas_not_to_repeat(context)
         values = {
             "count": str(context.wanted),
             "node": node_context.as_markdown(context, self._config.feedback_chars).strip(),

@@ -85,18 +85,22 @@ def reasons(summary: dict[str, Any] | None) -> dict[str, list[str]]:
     return found
 
 
-def earlier_ideas(context: NodeContext) -> list[Idea]:
-    """Return the ideas of the node and its ancestors that are not to be proposed again, nearest
-    node first. Left out are ideas that passed the gate and found the beam full: they may help
-    here as they did there."""
-    still_open = context.outcomes.beyond_beam() if context.outcomes else set()
+def earlier_ideas(directories: list[Path]) -> list[Idea]:
+    """Every idea of the node and its ancestors, tried or not, nearest node first."""
     return [
         idea
-        for directory in context.context_ideas_dirs
+        for directory in directories
         if directory.is_dir()
         for idea in read_ideas(directory, origin=directory.name)
-        if key(idea.text) not in still_open
     ]
+
+
+def ideas_not_to_repeat(context: NodeContext) -> list[Idea]:
+    """Return the earlier ideas without those that passed the gate and found the beam full: they
+    may help here as they did there."""
+    still_open = context.outcomes.beyond_beam() if context.outcomes else set()
+    earlier = earlier_ideas(context.context_ideas_dirs)
+    return [idea for idea in earlier if key(idea.text) not in still_open]
 
 
 def listed_ideas(ideas: list[Idea], budget: int) -> str:

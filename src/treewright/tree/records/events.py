@@ -81,14 +81,18 @@ class Queued(_Event, tag="queued"):
 
 
 class Started(_Event, tag="started"):
+    """An attempt began. `boot_id` names the start of the machine on which its coordinator ran."""
+
     eval_id: str
     attempt: int
+    boot_id: str = ""
 
 
 class Requeued(_Event, tag="requeued"):
     """The evaluation goes back to the queue; `reason` is `interrupted`, `lost` (with its
     coordinator), or the code of the failure that is tried again. `usage` is what the
-    attempt had cost. `company`: how many others ran when the coordinator died. `paused`: an
+    attempt had cost. `company`: how many others ran when the coordinator died; None if it did
+    not, or if the machine has restarted since, so that no candidate can be blamed. `paused`: an
     outage, which ends the invocation unless it has passed by then."""
 
     eval_id: str

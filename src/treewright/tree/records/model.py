@@ -189,6 +189,7 @@ class Evaluation(msgspec.Struct):
     pauses: int = 0
     queued_at: str | None = None
     started_at: str | None = None
+    boot_id: str = ""
     finished_at: str | None = None
     worker: str | None = None
     worker_pid: int | None = None

@@ -157,6 +157,7 @@ def _started(evaluation: Evaluation, event: ev.Started) -> None:
     evaluation.status = evaluation.task_state = "running"
     evaluation.attempt = event.attempt
     evaluation.started_at = event.at
+    evaluation.boot_id = event.boot_id
 
 
 def _requeued(manifest: Manifest, event: ev.Requeued) -> None:

@@ -31,7 +31,8 @@ DEFAULT_ELITES = 0
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What somebody wants changed. `settings` are those of the run, by their names there.
 
-    `node_id` is what is boosted, reopened or banned, or where an idea is to be tried; `pattern` a
+    `node_id` is what is boosted, reopened or banned, or where an idea is to be tried; `eval_id` a
+    quarantined evaluation whose idea is to be tried again; `pattern` a
     regular expression that no further idea may match; `first`: before all other ideas; `now`:
     without waiting for what is under way; `times`: for so many ideas.
     """
@@ -42,6 +43,7 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     requested_at: str
     settings: Settings = {}
     node_id: str | None = None
+    eval_id: str | None = None
     pattern: str | None = None
     first: bool = False
     now: bool = False
@@ -148,11 +150,16 @@ def injected(records: Iterable[Steering]) -> list[str]:
     return [r.idea_path for r in sorted(found, key=lambda r: not r.command.first) if r.idea_path]
 
 
+def brought_back(records: Iterable[Steering]) -> dict[str, str]:
+    """Return the quarantined evaluations that are tried again, by the path of the new idea."""
+    return {r.idea_path: r.command.eval_id for r in records if r.idea_path and r.command.eval_id}
+
+
 def what(record: Steering) -> str:
     """What was asked for, without the action itself: of which node, pattern or settings."""
     command = record.command
     changes = ", ".join(_changes(record))
-    parts = [record.node_id or command.node_id, command.pattern, changes]
+    parts = [command.eval_id, record.node_id or command.node_id, command.pattern, changes]
     return " ".join(part for part in parts if part)
 
 

@@ -28,8 +28,14 @@ _MEANS = {
     **dict.fromkeys((*SETTINGS, *CAPS), ("budget",)),
 }
 """Which option goes with which action."""
-NEEDS = {"inject": "IDEA.md", "ban": "NODE or PATTERN", "boost": "NODE", "reopen": "NODE"}
+NEEDS = {
+    "inject": "IDEA.md",
+    "ban": "NODE or PATTERN",
+    "boost": "NODE",
+    "reopen": "NODE or EVALUATION",
+}
 _NODE = re.compile(r"n\d{4,}")
+_EVALUATION = re.compile(r"e\d{6,}")
 
 
 def letter(
@@ -61,6 +67,8 @@ def _fields(
         return {"node_id": options.get("at") or None, "first": bool(options.get("first"))}
     if action == "ban" and not _NODE.fullmatch(what or ""):
         return {"pattern": _pattern(what or "")}
+    if action == "reopen" and _EVALUATION.fullmatch(what or ""):
+        return {"eval_id": what}
     if action == "boost":
         return {"node_id": what, "times": options.get("times") or 1}
     if action in NEEDS:

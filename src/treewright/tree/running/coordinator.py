@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from treewright.kernel import proctree
 from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.config import Config
@@ -148,16 +149,14 @@ class Coordinator(ABC):
         housekeeping.end_orphans(self.store.run_dir, self.store.lease.epoch)
         running = [e for e in self.manifest.evaluations.values() if e.status == "running"]
         if running:
-            died = self.store.lease.owner.takeover == "dead"
-            company = len(running) - 1 if died else None
-            self.store.record(
-                *(
-                    faults.after_loss(
-                        e, company, *usage_log.spent(self.store.run_dir / e.experiment_dir)
-                    )
-                    for e in running
-                )
-            )
+            died, boot_id = self.store.lease.owner.takeover == "dead", proctree.boot_id()
+            lost: list[ev.Requeued | ev.Failed] = []
+            for e in running:
+                # A power cut ends every search, whatever its candidates do.
+                company = len(running) - 1 if died and e.boot_id == boot_id else None
+                spent = usage_log.spent(self.store.run_dir / e.experiment_dir)
+                lost.append(faults.after_loss(e, company, *spent))
+            self.store.record(*lost)
         housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
         self._expander.tidy(self.manifest)
         self._hold()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from treewright.kernel import proctree
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.executors.base import Done, Executor
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
@@ -142,7 +143,8 @@ class Dispatcher:
         evaluation = self._evaluation(eval_id)
         attempt = evaluation.attempt + 1
         request = self.assigner.request(evaluation, attempt)
-        self.store.record(ev.Started(eval_id=eval_id, attempt=attempt))
+        boot_id = proctree.boot_id()
+        self.store.record(ev.Started(eval_id=eval_id, attempt=attempt, boot_id=boot_id))
         self._queue.began(eval_id)
         if faults.is_suspect(evaluation):
             self._suspects.add(eval_id)

@@ -71,13 +71,18 @@ def is_suspect(evaluation: Evaluation) -> bool:
 def after_loss(
     evaluation: Evaluation, company: int | None, spent: Usage, roles: dict[str, Usage]
 ) -> ev.Requeued | ev.Failed:
-    """What was running when the owner before us died goes back to the queue. Once: one
-    with which, and with which alone, an owner died before is not tried a third time."""
+    """Return the event for an evaluation that was running when the owner before this one died.
+
+    It goes back to the queue. If an owner died twice while only this evaluation ran, it is
+    quarantined instead. `company` is how many others ran; None if the search did not die by itself
+    (it was taken over, or the machine restarted), which is no reason to doubt a candidate.
+    """
     if company == 0 and evaluation.lost_alone + 1 >= _MOST_LOSSES:
         error = EvalError(
             QUARANTINED,
-            f"the search died {_MOST_LOSSES} times while only this candidate ran; it is not "
-            "tried again",
+            f"the search died {_MOST_LOSSES} times while only this candidate ran, on a machine "
+            "that did not restart; it is not tried again unless you bring it back: "
+            f"treewright steer RUN reopen {evaluation.eval_id}",
         )
         return ev.Failed(
             eval_id=evaluation.eval_id,

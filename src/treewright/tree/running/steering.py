@@ -26,6 +26,7 @@ from treewright.tree.records.description import best_node
 from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, SteadySearch, Unset
 from treewright.tree.records.steering import Command, Steering, applied
 from treewright.tree.running import extending
+from treewright.tree.running.faults import QUARANTINED
 from treewright.tree.running.inbox import Letter
 
 OF_THE_TREE = ("inject", "ban", "boost", "reopen")
@@ -68,6 +69,8 @@ def apply(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
                 return _inject(manifest, letter, expander)
             case "ban":
                 return _ban(manifest, command, expander.run_dir)
+            case "reopen" if command.eval_id is not None:
+                return _bring_back_candidate(manifest, command, expander)
             case "boost" | "reopen":
                 return _bring_back(manifest, command)
     except (Refused, UsageError) as why:
@@ -115,22 +118,47 @@ def _inject(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steere
     _check_may_grow(manifest, node)
     if not text.strip():
         raise Refused("the idea is empty")
-    key = idea_text.key(text)
-    before = expander.tried_before(manifest, node, key)
+    before = expander.tried_before(manifest, node, idea_text.key(text))
     if before is not None:
         raise Refused(f"the idea was chosen before: {before}")
+    return _add_idea(manifest, command, expander.run_dir, node, text)
+
+
+def _bring_back_candidate(manifest: Manifest, command: Command, expander: Expander) -> ev.Steered:
+    """Have the idea of a quarantined evaluation tried once more, on the same node."""
+    name = command.eval_id or ""
+    evaluation = manifest.evaluations.get(name)
+    if evaluation is None:
+        raise Refused(f"there is no evaluation {name}")
+    if evaluation.error is None or evaluation.error.code != QUARANTINED:
+        raise Refused(f"{name} is not quarantined")
+    for path, other in records.brought_back(applied(manifest.steering)).items():
+        if other == name:
+            raise Refused(f"{name} was brought back before: {path}")
+    node = _node(manifest, evaluation.parent_node_id)
+    _check_may_grow(manifest, node)
+    text = _idea(expander.run_dir, evaluation.idea_path)
+    if sha256_text(text) != evaluation.idea_sha256:
+        raise Refused(f"{evaluation.idea_path} is not the idea that was recorded for {name}")
+    return _add_idea(manifest, command, expander.run_dir, node, text)
+
+
+def _add_idea(
+    manifest: Manifest, command: Command, run_dir: Path, node: Node, text: str
+) -> ev.Steered:
+    """Write the file of an idea that the user wants tried on a node; return its event."""
     search = manifest.steady
     path = f"{node.node_ideas_dir}/{layout.idea_file(len(node.ideas))}"
     idea = IdeaRecord(
         path=path,
         sha256=sha256_text(text),
-        key=key,
+        key=idea_text.key(text),
         origin=f"steer:{command.by}",
         depth=node.depth + 1 if search is not None else manifest.current_depth + 1,
         expansion=UNSET if search is None else search.expansions + 1,
     )
-    atomic.make_directory(expander.run_dir / node.node_ideas_dir)
-    atomic.write_bytes(expander.run_dir / path, text.encode("utf-8"))
+    atomic.make_directory(run_dir / node.node_ideas_dir)
+    atomic.write_bytes(run_dir / path, text.encode("utf-8"))
     record = extending.here(manifest, command)
     record = msgspec.structs.replace(record, node_id=node.node_id, idea_path=path)
     return _changing_tree(manifest, record, idea)

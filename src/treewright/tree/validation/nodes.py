@@ -12,7 +12,8 @@ from treewright.tree.records.model import (
     Manifest,
     Node,
 )
-from treewright.tree.records.steering import applied, injected
+from treewright.tree.records.steering import applied, brought_back, injected
+from treewright.tree.running.faults import QUARANTINED
 from treewright.tree.validation.findings import Finding, Subject
 
 
@@ -37,6 +38,16 @@ def check_nodes(subject: Subject) -> Iterator[Finding]:
             yield from _promoted(node, manifest)
         for message in _expansion_problems(node, manifest, first):
             yield Finding("expansion", node.node_id, message)
+    for path, name in brought_back(applied(manifest.steering)).items():
+        evaluation = manifest.evaluations.get(name)
+        if evaluation is None or evaluation.error is None or evaluation.error.code != QUARANTINED:
+            yield Finding("expansion", path, f"it brings back {name}, which is not quarantined")
+        elif evaluation.idea_sha256 not in {
+            idea.sha256
+            for idea in manifest.nodes[evaluation.parent_node_id].ideas
+            if idea.path == path
+        }:
+            yield Finding("expansion", path, f"it is not the idea of {name}, on the same node")
 
 
 def _root(node: Node, manifest: Manifest) -> Iterator[Finding]:
@@ -127,7 +138,10 @@ def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterat
     elsewhere = (other for other in ancestors(manifest, node) if other is not node)
     tried = [idea for other in elsewhere for idea in other.ideas]
     seen = {idea.key: idea for idea in sorted(tried, key=turn_of, reverse=True)}
+    again = brought_back(applied(manifest.steering))
     for idea in node.ideas:
+        if idea.path in again:
+            continue
         earlier = seen.get(idea.key)
         if earlier is not None and turn_of(earlier) > turn_of(idea):
             earlier = None  # without a barrier an ancestor may get an idea after its descendant
