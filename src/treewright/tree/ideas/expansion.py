@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
 from treewright.llm.usage import Usage
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
+from treewright.tree.deciding.left_over import LEFT_OVER
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.factory import make_source, rehearsed_source
@@ -60,10 +61,11 @@ class Expander:
         most: int,
         expansion: int | Unset = UNSET,
         known: int | None = None,
+        left_over: Sequence[IdeaRecord] = (),
     ) -> ev.NodeExpanded:
-        """Chooses up to `most` new ideas and writes their files. `expansion` is the number of
-        this one in a run without a barrier, where a node may be expanded any number of times;
-        `known` how many outcomes are known there."""
+        """Chooses up to `most` new ideas and writes their files, first those of `left_over`.
+        `expansion` is the number of this one in a run without a barrier, where a node may be
+        expanded any number of times; `known` how many outcomes are known there."""
         turn = depth if isinstance(expansion, Unset) else expansion
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
@@ -79,6 +81,14 @@ class Expander:
         banned = steering.patterns(steering.applied(manifest.steering))
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
+        for record in left_over:
+            text = self._text(record)
+            if text is None or len(chosen) == most:
+                continue
+            if pattern := next((p for p in banned if steering.matches(p, text)), None):
+                skipped.append(SkippedIdea(LEFT_OVER + record.path, record.key, BANNED + pattern))
+            else:
+                chosen.append((Idea(text, LEFT_OVER + record.path), record.key))
         usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
         make = rehearsed_source if manifest.dry_run else make_source
         for source in map(make, self.config.ideas):
@@ -232,6 +242,18 @@ class Expander:
         except OSError as error:
             _log.warning("%s cannot be read any more: %s", path, error.strerror or error)
             return ""
+
+    def _text(self, idea: IdeaRecord) -> str | None:
+        """Return the text of a recorded idea; None if its file is no longer what it was."""
+        try:
+            data = untrusted.read(self.run_dir / idea.path, untrusted.LARGEST_TEXT, self.run_dir)
+            text = data.decode("utf-8")
+        except (OSError, UnicodeDecodeError):
+            text = ""
+        if sha256_text(text) == idea.sha256:
+            return text
+        _log.warning("%s is not the idea that was recorded; it is not offered again", idea.path)
+        return None
 
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:
         recorded = {self.run_dir / idea.path for idea in node.ideas}

@@ -3,6 +3,7 @@ for prompts. The JSON's keys are a contract, see docs/ideas.md."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec

@@ -14,12 +14,13 @@ import msgspec
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
-from treewright.tree.deciding import beam, rounds
+from treewright.tree.deciding import beam, left_over, rounds
 from treewright.tree.deciding.promotion import new_node
 from treewright.tree.deciding.sameness import Known
 from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import Decision, Evaluation, Node
+from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node
 from treewright.tree.records.steering import applied, banned_nodes
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.faults import Paused
@@ -80,13 +81,28 @@ class DepthCoordinator(Coordinator):
                 wanted = self._wanted(depth, under_way)
                 if wanted:
                     under_way.append(
-                        Generation(self._expander, manifest, node, depth=depth, most=wanted)
+                        Generation(
+                            self._expander,
+                            manifest,
+                            node,
+                            depth=depth,
+                            most=wanted,
+                            left_over=self._left_over(node, depth),
+                        )
                     )
             while under_way:
                 self._take(under_way.popleft())
         finally:
             for generation in under_way:
                 generation.is_done(wait=None)
+
+    def _left_over(self, node: Node, depth: int) -> list[IdeaRecord]:
+        """Ideas that the node and its ancestors did not get to."""
+        manifest, lineage = self.manifest, list(ancestors(self.manifest, node))
+        tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}
+        others = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
+        taken = {idea.key for each in others for idea in each.ideas if idea.depth == depth}
+        return left_over.by_depth(manifest, lineage, depth, tried, taken)
 
     def _take(self, generation: Generation) -> None:
         """Records ideas in the order of their nodes."""

@@ -7,17 +7,18 @@ another, so that a run has the same ideas however many of them are generated at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from threading import Thread
 
 from treewright.tree.ideas.expansion import Expander, ancestors
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import UNSET, Manifest, Node, Unset
+from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, Unset
 
 
 class Generation:
     """Ideas for a node being thought of. `number` is that of the expansion in a run without a
-    barrier, `seen` how many outcomes are known there."""
+    barrier, `seen` how many outcomes are known there; `left_over` are ideas to take before new
+    ones."""
 
     def __init__(
         self,
@@ -29,13 +30,14 @@ class Generation:
         most: int,
         number: int | Unset = UNSET,
         seen: int | None = None,
+        left_over: Sequence[IdeaRecord] = (),
     ) -> None:
         self.node_id = node.node_id
         self.most = most
         self.turn = depth if isinstance(number, Unset) else number
         self.error: BaseException | None = None
         self.event: ev.NodeExpanded | None = None
-        self._work = (expander, manifest, depth, number, seen)
+        self._work = (expander, manifest, depth, number, seen, left_over)
         self._thread = Thread(target=self._run, name=f"ideas-{node.node_id}", daemon=True)
         self._thread.start()
 
@@ -44,10 +46,10 @@ class Generation:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        expander, manifest, depth, number, seen = self._work
+        expander, manifest, depth, number, seen, left_over = self._work
         try:
             self.event = expander.expand(
-                manifest, self.node_id, depth, self.most, expansion=number, known=seen
+                manifest, self.node_id, depth, self.most, number, seen, left_over
             )
         except BaseException as error:  # whatever it is belongs to whoever waits for the ideas
             self.error = error

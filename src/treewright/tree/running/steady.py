@@ -20,11 +20,13 @@ from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
 from treewright.search.policies import Choice
+from treewright.tree.deciding import left_over
 from treewright.tree.deciding.kept_files import baselines
 from treewright.tree.deciding.promotion import new_node
 from treewright.tree.deciding.steady import Standing, count, number_of, rebuild, stop_reason
 from treewright.tree.deciding.steered import Turns, growth, next_idea
 from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import (
     UNSET,
@@ -152,16 +154,27 @@ class SteadyCoordinator(Coordinator):
             return None
         if depends(self.manifest, node, under_way):
             return None
+        number = self._steady.expansions + 1 + len(under_way)
         generation = Generation(
             self._expander,
             self.manifest,
             node,
             depth=node.depth + 1,
             most=self.manifest.ideas_per_node,
-            number=self._steady.expansions + 1 + len(under_way),
+            number=number,
             seen=sequencer.seen,
+            left_over=self._left_over(node, number),
         )
         return Planned(sequencer.made + 1, sequencer.seen, choice, node.node_id, generation)
+
+    def _left_over(self, node: Node, number: int) -> list[IdeaRecord]:
+        """Ideas that the node's ancestors have not got to by this choice, planned ones included."""
+        manifest, lineage = self.manifest, list(ancestors(self.manifest, node))
+        tried = {e.idea_path for e in manifest.evaluations.values()}
+        for each in lineage[1:]:
+            planned = (self._next_idea(each, n) for n in range(len(self._plans.of(each.node_id))))
+            tried |= {idea.path for idea in planned if idea is not None}
+        return left_over.without_barrier(manifest, lineage, number, tried)
 
     def _queue(self, planned: Planned, idea: IdeaRecord, without: list[str] | Unset = UNSET) -> str:
         """A choice with its idea becomes the evaluation of the next number."""

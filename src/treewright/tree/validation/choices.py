@@ -14,6 +14,7 @@ import msgspec
 
 from treewright.kernel.errors import TreewrightError
 from treewright.search.policies import Choice
+from treewright.tree.deciding import left_over
 from treewright.tree.deciding.steady import (
     Standing,
     count,
@@ -22,12 +23,14 @@ from treewright.tree.deciding.steady import (
     rebuild,
 )
 from treewright.tree.deciding.steered import Turns, growth, next_idea
+from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records.model import (
     UNSET,
     Decision,
     Evaluation,
     Exhausted,
     Manifest,
+    Node,
     SteadySearch,
     StopReason,
     Unset,
@@ -40,7 +43,7 @@ from treewright.tree.records.steering import (
     is_stopped,
     undone,
 )
-from treewright.tree.validation.decisions import compare_decisions
+from treewright.tree.validation.decisions import compare_decisions, compare_left_over
 from treewright.tree.validation.findings import Finding
 
 
@@ -229,10 +232,25 @@ class _Walk:
         tried = self._tried.setdefault(node.node_id, set())
         later = {*injected(self._changes), *banned_ideas(self._applied)}
         idea = next_idea(node, tried, injected(self._applied), later)
+        yield from self._left_over(evaluation, node)
         tried.add(evaluation.idea_path)
         if idea is None or idea.path != evaluation.idea_path:
             message = f"{evaluation.idea_path} is not the next idea of {node.node_id}"
             yield Finding("queue_differs", evaluation.eval_id, message)
+
+    def _left_over(self, evaluation: Evaluation, node: Node) -> Iterator[Finding]:
+        """In `fixed` order the ideas of an expansion begin with those that the ancestors had not
+        got to by the first choice that uses it. A run that was steered may have banned some."""
+        idea = next((i for i in node.ideas if i.path == evaluation.idea_path), None)
+        if idea is None or not isinstance(idea.expansion, int) or applied(self.manifest.steering):
+            return
+        chosen = [each for each in node.ideas if each.expansion == idea.expansion]
+        if not self._is_fixed or chosen[0] != idea:
+            return
+        tried = set().union(*self._tried.values())
+        lineage = list(ancestors(self.manifest, node))
+        expected = left_over.without_barrier(self.manifest, lineage, idea.expansion, tried)
+        yield from compare_left_over(evaluation.eval_id, node.node_id, chosen, expected)
 
     def _stop(self) -> Iterator[Finding]:
         """A search stops when the budget is used up, or when nothing can be chosen any more."""

@@ -11,18 +11,27 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.kernel.budget import Budget, Spending
-from treewright.tree.deciding import beam, rounds
+from treewright.tree.deciding import beam, left_over, rounds
 from treewright.tree.deciding.rounds import Round, Rules
 from treewright.tree.deciding.sameness import Known
+from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.records import steering
 from treewright.tree.records.model import (
     UNSET,
     Decision,
     DepthRecord,
     Evaluation,
+    IdeaRecord,
     Manifest,
     StopReason,
 )
-from treewright.tree.records.steering import Steering, applied, banned_nodes, is_stopped
+from treewright.tree.records.steering import (
+    Steering,
+    applied,
+    banned_nodes,
+    injected,
+    is_stopped,
+)
 from treewright.tree.running.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
@@ -41,6 +50,7 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
             yield Finding("stop_reason_differs", owner, f"the search should have stopped: {stop}")
         yield from _frontier(record, frontier)
         yield from _queue(manifest, rules, record, frontier, queued)
+        yield from _left_over(manifest, record)
         queued += len(record.eval_ids)
         if record.depth > manifest.current_depth:
             stop = "no_new_ideas" if _found_no_ideas(manifest, record) else None
@@ -102,6 +112,40 @@ def _queue(
     if not unqueued and [(e.parent_node_id, e.idea_path) for e in evaluated] != tasks[:allowed]:
         message = "its evaluations are not the chosen ideas, in order, within the budget"
         yield Finding("queue_differs", f"depth {record.depth}", message)
+
+
+def _left_over(manifest: Manifest, record: DepthRecord) -> Iterator[Finding]:
+    """Which ideas of earlier depths were offered again. Texts are not read here, so where a ban
+    names a pattern, it is not known which of them it left out."""
+    if steering.patterns(applied(manifest.steering)):
+        return
+    depth, by_hand = record.depth, injected(applied(manifest.steering))
+    tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}
+    for node_id in sorted(record.frontier):
+        lineage = list(ancestors(manifest, manifest.nodes[node_id]))
+        others = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
+        taken = {
+            idea.key
+            for each in others
+            for idea in each.ideas
+            if idea.depth == depth and (each.node_id < node_id or idea.path in by_hand)
+        }
+        expected = left_over.by_depth(manifest, lineage, depth, tried, taken)
+        chosen = [i for i in lineage[0].ideas if i.depth == depth and i.path not in by_hand]
+        if chosen:
+            yield from compare_left_over(f"depth {depth}", node_id, chosen, expected)
+
+
+def compare_left_over(
+    owner: str, node_id: str, chosen: list[IdeaRecord], expected: list[IdeaRecord]
+) -> Iterator[Finding]:
+    """The ideas of one expansion begin with what was left over, as far as there was room."""
+    recorded = [left_over.source_of(idea) for idea in chosen]
+    offered: list[str | None] = [idea.path for idea in expected[: len(chosen)]]
+    rest: list[str | None] = [None] * (len(chosen) - len(offered))
+    if recorded != offered + rest:
+        message = f"the ideas of {node_id} do not begin with those that its ancestors left over"
+        yield Finding("queue_differs", owner, message)
 
 
 def _found_no_ideas(manifest: Manifest, record: DepthRecord) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from treewright.tree.deciding import left_over
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
@@ -115,6 +116,16 @@ def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -
         yield from _duplicates(node, manifest, first)
 
 
+def _is_offered(manifest: Manifest, node: Node, idea: IdeaRecord, source: str) -> bool:
+    """Whether the idea repeats an older one of the node or of an ancestor."""
+    return any(
+        (each.path, each.sha256, each.key) == (source, idea.sha256, idea.key)
+        and turn_of(each) < turn_of(idea)
+        for ancestor in ancestors(manifest, node)
+        for each in ancestor.ideas
+    )
+
+
 def _first_tried(manifest: Manifest) -> dict[str, str]:
     """With scope `global`: the key of every idea -> the file that had it first."""
     if manifest.dedupe_scope != "global":
@@ -140,7 +151,10 @@ def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterat
     seen = {idea.key: idea for idea in sorted(tried, key=turn_of, reverse=True)}
     again = brought_back(applied(manifest.steering))
     for idea in node.ideas:
-        if idea.path in again:
+        source = left_over.source_of(idea)
+        if source is not None and not _is_offered(manifest, node, idea, source):
+            yield f"{idea.path} is not {source} of the node or an ancestor"
+        if idea.path in again or source is not None:
             continue
         earlier = seen.get(idea.key)
         if earlier is not None and turn_of(earlier) > turn_of(idea):
