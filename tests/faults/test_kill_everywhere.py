@@ -38,6 +38,8 @@ SHAPES = {
                 "--sweep-config-limit", "8", "--dry-run", "--dedupe-scope", "none",
                 "--max-total-idea-evals", "4", "--then", "--extend", "--max-total-idea-evals", "8"],
     "capped": [*ONE, "--max-tokens", "1"],
+    "left over": ["--policy", "best-first", "--ideas-per-node", "5", "--max-depth", "3",
+                  "--max-total-idea-evals", "5", "--dry-run", "--sweep-config-limit", "8"],
     "extended": ["--ideas-per-node", "2", "--max-depth", "1", "--sweep-config-limit", "8",
                  "--dry-run", "--then", "--extend", "--max-depth", "2", "--patience", "3",
                  "--beam-width", "2", "--elites", "1"],
@@ -53,6 +55,7 @@ SHAPES = {
                 "--then", "steer", "run", "stop",
                 "--then", "steer", "run", "resume",
                 "--then", "steer", "run", "reopen", "n0000",
+                "--then", "steer", "run", "reopen", "e000001",
                 "--then", "steer", "run", "ban", "nothing like it",
                 "--then", "steer", "run", "inject", IDEA, "--at", "n0000", "--first",
                 "--then", "steer", "run", "boost", "n0099",
@@ -173,6 +176,7 @@ PREPARED = {
 HAPPENED = {
     "steered": {"pause", "resume", "stop", "reopen", "ban", "inject", "boost", "budget"},
     "steady": {"results_from"},
+    "left over": {"left over: node_ideas/n0000/idea_003.md"},
     "reused": {"results_from", "earlier/e000001"},
     "capped": {"cap_reached"},
 }
