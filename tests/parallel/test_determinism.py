@@ -22,7 +22,7 @@ from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.parallel import Parallelism
 
 pytestmark = pytest.mark.xdist_group("local-cluster")
-PATIENT = FailureRules(retries=2, first_backoff_seconds=0.0)
+PATIENT = FailureRules(retries=2, retried="faults", first_backoff_seconds=0.0)
 SHAPES = {
     "wide": DRY,
     "deep": replace(DRY, ideas_per_node=3, beam_width=2, max_depth=3),
@@ -69,7 +69,9 @@ def test_no_order_of_completion_and_no_mishap_changes_a_decision(
         made.append(Shuffled(work, seed, capacity, faults))
         return made[-1]
 
-    policy = FailureRules(retries=2, first_backoff_seconds=0.0, max_per_node=per_node)
+    policy = FailureRules(
+        retries=2, retried="faults", first_backoff_seconds=0.0, max_per_node=per_node
+    )
     run_dir = search(
         repository.path, f"x{next(numbers)}", SHAPES[shape], make_executor=make, policy=policy
     )

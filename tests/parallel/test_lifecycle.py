@@ -49,7 +49,7 @@ def test_all_of_a_depth_is_durably_queued_before_the_first_is_handed_out(toy: To
     search(
         toy.path, "run",
         make_executor=lambda work: Watching(work, toy.run_dir("run"), seen),
-        policy=FailureRules(retries=2, first_backoff_seconds=0.0),
+        policy=FailureRules(retries=2, retried="faults", first_backoff_seconds=0.0),
     )  # fmt: skip
     first: dict[int, int] = {}
     for request, on_disk in seen:
@@ -78,7 +78,7 @@ def test_every_evaluation_goes_through_the_specified_states(toy: ToyRepository):
     run_dir = search(
         toy.path, "run",
         make_executor=lambda work: Shuffled(work, 11, 4, 0.6),
-        policy=FailureRules(retries=2, first_backoff_seconds=0.0),
+        policy=FailureRules(retries=2, retried="faults", first_backoff_seconds=0.0),
     )  # fmt: skip
     last: dict[str, str] = {}
     attempts: dict[str, int] = {}

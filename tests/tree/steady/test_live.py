@@ -125,9 +125,9 @@ def test_a_command_that_comes_when_ideas_are_to_be_asked_for_does_not_end_the_ru
     assert validate(run.toy.run_dir("steered"), run.toy.path) == []
 
 
-@pytest.mark.parametrize("order", ["live", "fixed"])
+@pytest.mark.parametrize(("order", "last_but_one"), [("live", 3), ("fixed", 2)])
 def test_a_change_between_two_nodes_that_have_no_ideas_left(
-    run: FinishedRun, monkeypatch: pytest.MonkeyPatch, order: str
+    run: FinishedRun, monkeypatch: pytest.MonkeyPatch, order: str, last_but_one: int
 ) -> None:
     """It knows the one before it and not the one after it, though no choice is between them."""
     monkeypatch.setattr(live_order, "QUICK_SECONDS", LONG)  # the same choices at any speed
@@ -137,7 +137,7 @@ def test_a_change_between_two_nodes_that_have_no_ideas_left(
     def watch(event: object) -> None:
         if isinstance(event, NodeExpanded) and not event.ideas:
             found.append(event)
-            if len(found) == 2:
+            if len(found) == last_but_one:
                 command = new_command("ban", pattern="nothing like it")
                 inbox.submit(run.toy.run_dir(name), Letter(command))
 

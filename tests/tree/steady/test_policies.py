@@ -27,7 +27,7 @@ from treewright.tree.running.parallel import Parallelism
 from treewright.tree.validation import validate
 
 numbers = itertools.count()
-PATIENT = FailureRules(retries=2, first_backoff_seconds=0.0)
+PATIENT = FailureRules(retries=2, retried="faults", first_backoff_seconds=0.0)
 
 
 @pytest.fixture(scope="module")
