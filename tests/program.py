@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.signals import as_from_a_terminal, as_python_from_a_terminal
 from treewright.kernel.executors import registry
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -46,6 +47,7 @@ def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     new = set(options.get("env") or ()) - set(os.environ)
     fresh = any(name.startswith("PYTHON") for name in new) or "preexec_fn" in options
     if fresh or _waiting() is None:
+        options.setdefault("preexec_fn", as_from_a_terminal)
         return subprocess.Popen([sys.executable, "-m", "treewright", *arguments], **options)
     return _Forked(list(arguments), **options)
 
@@ -182,6 +184,7 @@ def _serve(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def _become(request: dict[str, Any]) -> None:
+    as_python_from_a_terminal()
     if request["session"]:
         os.setsid()
     if request["umask"] != -1:

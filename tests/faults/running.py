@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import program
+from tests.signals import as_from_a_terminal
 from tests.toy import ToyRepository
 from tests.waiting import until
 from treewright.kernel import proctree
@@ -35,7 +36,7 @@ class Search:
             self.child = program.start(arguments(toy, *flags), **options)
         else:
             started = [sys.executable, "-c", script, *arguments(toy, *flags)]
-            self.child = subprocess.Popen(started, **options)
+            self.child = subprocess.Popen(started, preexec_fn=as_from_a_terminal, **options)
         self.out = self.err = ""
 
     def signal(self, number: signal.Signals) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.mcp_server import test_lean_tools, test_run_tools
 from tests.mcp_server.agent import Agent, agent, descendants
+from tests.signals import as_from_a_terminal
 from tests.tree.runs import RUN_ID
 
 pytestmark = pytest.mark.xdist_group("mcp")
@@ -57,6 +58,7 @@ def raw(root: Path) -> Iterator[Raw]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        preexec_fn=as_from_a_terminal,
     ) as process:
         server = Raw(process)
         server.send(HELLO)

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.orchestrator.test_durability import children
+from tests.signals import as_from_a_terminal
 from tests.waiting import gone, until
 from treewright.cli.sorries import sorries
 from treewright.lean import backend
@@ -177,6 +178,7 @@ def test_background_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=output,
+            preexec_fn=as_from_a_terminal,
         ) as run,
     ):
         try:

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.signals import as_from_a_terminal
+
 SCRIPT = """
 import asyncio, os, signal
 from treewright.orchestrator.scheduling.stopping import stopping_on_signals
@@ -36,7 +38,11 @@ def test_a_closed_terminal_stops_in_order_unless_it_is_ignored(ignored: bool, sa
     if ignored:
         script = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + script
     done = subprocess.run(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=as_from_a_terminal,
     )
     assert done.stdout == said
     assert done.returncode == 0, signal.Signals(-done.returncode)

@@ -6,17 +6,25 @@ import contextlib
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import treewright
 from tests.search.landscape import shape, walk
+from tests.signals import interruptible
 from treewright.kernel import journal
 from treewright.kernel.errors import UsageError
 from treewright.search.study import Search
 
 SETTINGS = {"policy": "mcts", "seed": 6, "budget": 6, "lookahead": 2}
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    with interruptible():
+        yield
 
 
 def test_interrupted_at_every_write_it_goes_on(tmp_path: Path, monkeypatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
 from tests.parallel.harness import eventually
+from tests.signals import as_from_a_terminal
 from tests.toy import ToyRepository
 from treewright.tree.config import CommandIdeas, EndpointConfig, LlmIdeas
 from treewright.tree.ideas.factory import make_source
@@ -51,7 +52,11 @@ def test_the_program_exits_with_130(toy: ToyRepository, tmp_path: Path) -> None:
     toy.commit()
     command = [sys.executable, "-m", "treewright", "tree", "--repo", str(toy.path)]
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=as_from_a_terminal,
     ) as child:
         try:
             eventually(started.exists, "the generator runs")
