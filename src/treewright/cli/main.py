@@ -11,6 +11,7 @@ import click
 import treewright
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
+from treewright.kernel.operating_system import require_posix
 from treewright.kernel.standard_error import outlive_the_reader
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ COMMANDS = {
     "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
 }
 
+# Commands that start Lean, or serve on sockets of one user.
+NEEDS_POSIX = frozenset(
+    ["prove", "replay", "lean", "premises", "blueprint", "bank", "bg", "sorries", "ci", "mcp"]
+)
+
 
 # The help in place of a missing command; older versions of click just print it.
 _HELP: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -66,6 +72,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in NEEDS_POSIX:
+            require_posix(f"`treewright {args[0]}`")
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

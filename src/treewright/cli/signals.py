@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from treewright.cli.output import echo
 from treewright.kernel import process
 
+_HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+"""None on Windows."""
+
 
 @contextlib.contextmanager
 def cancel_on_signals() -> Iterator[threading.Event]:
@@ -23,7 +26,7 @@ def cancel_on_signals() -> Iterator[threading.Event]:
 
     def handle(number: int, _frame: object) -> None:
         if cancel.is_set():
-            if number == signal.SIGHUP:
+            if number == _HANGUP:
                 return
             process.no_grace.set()
             raise KeyboardInterrupt
@@ -31,8 +34,8 @@ def cancel_on_signals() -> Iterator[threading.Event]:
         echo("stopping; once more to stop at once", err=True)
 
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
+    if _HANGUP is not None and signal.getsignal(_HANGUP) is not signal.SIG_IGN:
+        numbers.append(_HANGUP)
     previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield cancel

@@ -50,8 +50,8 @@ def _open(ledger_path: Path, open_host: Callable[[], Host] | None = None) -> Mar
 def _login() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # in a container a user need not have a name
-        return f"uid {os.getuid()}"
+    except (KeyError, OSError, ImportError):  # in a container a user need not have a name
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "somebody"
 
 
 def _emit(found: Ticket | list[Ticket]) -> None:

@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+from treewright.kernel.operating_system import BINARY, NO_FOLLOW, NON_BLOCK
+
 
 def inside(base: Path, relative: str) -> Path | None:
     """The regular file of that name below `base`, symbolic links resolved; else None."""
@@ -26,7 +28,7 @@ def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, i
     if path is None:
         return None
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | NON_BLOCK)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:

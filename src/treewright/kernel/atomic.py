@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +18,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from treewright.kernel.errors import StorageError
+from treewright.kernel.operating_system import BINARY, CAN_SYNC_DIRECTORIES, IS_POSIX
 
 _TEMP_PREFIX = ".tw-tmp-"
 _FULL_BELOW_BYTES = 1 << 20
 _SYNCS_AT_ONCE = 8
+_REPLACE_PATIENCE_SECONDS = 2.0
+_REPLACE_POLL_SECONDS = 0.01
 
 
 def describe(error: OSError, path: Path) -> StorageError:
@@ -37,6 +41,8 @@ def describe(error: OSError, path: Path) -> StorageError:
 
 def is_full(path: Path) -> bool:
     """Whether the file system has so little room that a failure may be due to that."""
+    if not hasattr(os, "statvfs"):
+        return shutil.disk_usage(path).free < _FULL_BELOW_BYTES
     found = os.statvfs(path)
     no_inodes = found.f_files > 0 and found.f_favail == 0
     return found.f_bavail * found.f_frsize < _FULL_BELOW_BYTES or no_inodes
@@ -52,6 +58,9 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def fsync_directory(path: Path) -> None:
+    """Make renames and new files in a directory durable, where the system can open it."""
+    if not CAN_SYNC_DIRECTORIES:
+        return
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -68,7 +77,7 @@ def write_all(fd: int, data: bytes) -> None:
 def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> tuple[Path, int]:
     """Its path, and a descriptor for reading and appending."""
     temp = directory / f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-    fd = os.open(temp, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, mode)
+    fd = os.open(temp, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | BINARY, mode)
     try:
         write_all(fd, data)
         os.fsync(fd)
@@ -82,22 +91,58 @@ def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> tuple[P
 
 def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Durably replaces `path` with `data`."""
-    os.close(write_and_keep_open(path, data, mode))
+    with storage_errors(path):
+        temp, fd = _write_temporary(path.parent, data, mode)
+        os.close(fd)
+        _replace(temp, path)
 
 
 def write_and_keep_open(path: Path, data: bytes, mode: int = 0o644) -> int:
-    """The same for who goes on appending: another could be found by that name a moment later."""
+    """Durably replaces `path` with `data`; returns a descriptor for reading and appending.
+
+    On POSIX the descriptor is of the very file that was written. Windows renames no open file, so
+    there it is opened again by its name.
+    """
+    if not IS_POSIX:
+        write_bytes(path, data, mode)
+        with storage_errors(path):
+            return os.open(path, os.O_RDWR | os.O_APPEND | BINARY)
     with storage_errors(path):
         temp, fd = _write_temporary(path.parent, data, mode)
         try:
-            temp.rename(path)
-            fsync_directory(path.parent)
+            _replace(temp, path)
         except BaseException:
             os.close(fd)
-            with contextlib.suppress(OSError):
-                temp.unlink()
             raise
         return fd
+
+
+def _replace(temp: Path, path: Path) -> None:
+    """Durably gives a written temp file its name; removes it if that fails."""
+    try:
+        rename(temp, path)
+        fsync_directory(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temp.unlink()
+        raise
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file, also onto one that exists.
+
+    Windows refuses while another process has the target open; readers here are short, so the
+    rename is tried again for a while.
+    """
+    deadline = time.monotonic() + _REPLACE_PATIENCE_SECONDS
+    while True:
+        try:
+            source.replace(target)
+            return
+        except PermissionError:
+            if IS_POSIX or time.monotonic() > deadline:
+                raise
+            time.sleep(_REPLACE_POLL_SECONDS)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -121,19 +166,21 @@ def write_many(directory: Path, files: Mapping[str, bytes]) -> None:
         return
     with storage_errors(directory), ExitStack() as stack:
         temporaries = {}
+        opened = stack.enter_context(ExitStack())
         descriptors = []
         for name, data in files.items():
             temp = directory / f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-            stack.callback(os.close, fd)
+            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o644)
             stack.callback(temp.unlink, missing_ok=True)
+            opened.callback(os.close, fd)
             write_all(fd, data)
             temporaries[name] = temp
             descriptors.append(fd)
-        pool = stack.enter_context(ThreadPoolExecutor(min(_SYNCS_AT_ONCE, len(files))))
-        list(pool.map(lambda fd: os.fsync(fd), descriptors))
+        with ThreadPoolExecutor(min(_SYNCS_AT_ONCE, len(files))) as pool:
+            list(pool.map(lambda fd: os.fsync(fd), descriptors))
+        opened.close()  # Windows renames no open file
         for name, temp in temporaries.items():
-            temp.rename(directory / name)
+            rename(temp, directory / name)
         fsync_directory(directory)
 
 

@@ -22,7 +22,10 @@ from typing import Literal
 import msgspec
 
 import treewright
+from treewright.kernel.atomic import fsync_directory
 from treewright.kernel.containment import writable_parent
+from treewright.kernel.operating_system import BINARY, IS_POSIX, WINDOWS_LIMITATIONS
+from treewright.kernel.proctree import HAS_PROC
 
 Status = Literal["ok", "absent", "warning", "failed"]
 
@@ -172,7 +175,7 @@ def _try_link(directory: Path) -> str:
 
 def _try_sync(directory: Path) -> str:
     taken = []
-    fd = os.open(directory / "synced", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    fd = os.open(directory / "synced", os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY)
     try:
         for _ in range(5):
             os.write(fd, b"x" * 512)
@@ -181,11 +184,7 @@ def _try_sync(directory: Path) -> str:
             taken.append(time.perf_counter() - started)
     finally:
         os.close(fd)
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    fsync_directory(directory)
     median = sorted(taken)[len(taken) // 2]
     slow = "; slow, so expect this much per recorded event" if median > _SLOW_SYNC_SECONDS else ""
     return f"{1000 * median:.2f} ms a write{slow}"
@@ -194,6 +193,9 @@ def _try_sync(directory: Path) -> str:
 def _try_utime(directory: Path) -> str:
     path = directory / "beat"
     path.touch()
+    if os.utime not in os.supports_fd:
+        os.utime(path)
+        return "file times can be set"
     fd = os.open(path, os.O_RDONLY)
     try:
         os.utime(fd)
@@ -204,15 +206,15 @@ def _try_utime(directory: Path) -> str:
 
 def _processes() -> Iterator[Check]:
     """How surely a candidate's processes can be ended and limited."""
-    if Path("/proc/self/environ").is_file():
-        yield Check("system", "process trees", "ok", "/proc finds every descendant of a command")
-    else:
+    found = "/proc" if HAS_PROC else "psutil"
+    yield Check("system", "process trees", "ok", f"{found} finds every descendant of a command")
+    if not IS_POSIX:
         yield Check(
             "system",
-            "process trees",
+            "operating system",
             "warning",
-            "no /proc: only the process group of a command is ended",
-            "a command that moves its children to another session can leave them running",
+            f"not POSIX: {'; '.join(WINDOWS_LIMITATIONS)}",
+            "the core runs; WSL 2 has the rest, and the commands that work with Lean",
         )
     with contextlib.suppress(ImportError):
         import resource

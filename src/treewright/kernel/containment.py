@@ -20,6 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from treewright.kernel.operating_system import require_posix
+from treewright.kernel.proctree import HAS_PROC
+
 _MEGABYTE = 1 << 20
 _EMPTY_PATIENCE_SECONDS = 2.0
 
@@ -43,7 +46,7 @@ class Container:
     limits: Limits
 
     def wrap(self, command: Sequence[str]) -> list[str]:
-        """The command with what must happen before it."""
+        """The command with what must happen before it, which only a POSIX shell can do."""
         steps = []
         if self.cgroup is not None:
             steps.append(f"echo 0 > {shlex.quote(str(self.cgroup / 'cgroup.procs'))}")
@@ -74,6 +77,8 @@ def planned() -> Path | None:
 @contextlib.contextmanager
 def contain(limits: Limits, cgroup: Path | None) -> Iterator[Container]:
     """A container for one command, in a cgroup as planned; nothing in it survives the block."""
+    if limits != NO_LIMITS:
+        require_posix("a limit on the memory or the files of a command")
     try:
         if cgroup is not None:
             cgroup.mkdir()
@@ -95,9 +100,11 @@ def contain(limits: Limits, cgroup: Path | None) -> Iterator[Container]:
 @functools.cache
 def writable_parent() -> Path | None:
     """The cgroup we are in, if we may make others below it."""
+    if not HAS_PROC:
+        return None
     try:
-        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        own = Path("/proc/self/cgroup").read_text().splitlines()
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     roots = [line.split()[4] for line in mounts if " - cgroup2 " in line]

@@ -35,6 +35,7 @@ from treewright.kernel.atomic import (
     write_and_keep_open,
 )
 from treewright.kernel.errors import StorageError
+from treewright.kernel.operating_system import BINARY
 
 LEASE = "lease"
 _TAIL_BYTES = 1 << 16
@@ -149,11 +150,11 @@ class Journal:
         self._failed: StorageError | None = None
         with storage_errors(path):
             is_new = not path.exists()
-            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
             if is_new:
                 fsync_directory(path.parent)
             self._end = os.fstat(self._fd).st_size
-            self._needs_newline = self._end > 0 and os.pread(self._fd, 1, self._end - 1) != b"\n"
+            self._needs_newline = self._end > 0 and self._read(self._end - 1) != b"\n"
 
     @property
     def end(self) -> int:
@@ -199,10 +200,15 @@ class Journal:
                 "this process stops here"
             )
         with storage_errors(self.path):
-            data = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+            data = self._read(0)
             left, self._fd = self._fd, write_and_keep_open(self.path, data)
             os.close(left)
         _log.warning("%s was removed or replaced while it was written; it was put back", self.path)
+
+    def _read(self, start: int) -> bytes:
+        """The file from `start` on. Appends go to its end wherever the descriptor stands."""
+        os.lseek(self._fd, start, os.SEEK_SET)
+        return os.read(self._fd, os.fstat(self._fd).st_size - start)
 
     def close(self) -> None:
         if self._fd >= 0:

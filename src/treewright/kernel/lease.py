@@ -26,6 +26,7 @@ import msgspec
 from treewright.kernel import atomic, jsontext, proctree
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import LeaseLost, LockActive, StorageError
+from treewright.kernel.operating_system import BINARY
 
 DEFAULT_STALE_SECONDS = 120.0
 _HEARTBEATS_PER_STALE_PERIOD = 6
@@ -60,7 +61,10 @@ class Lease:
         self._directory = directory
         self._next = _path(directory, epoch + 1)
         self._next_name = str(self._next)
-        self._fd = os.open(_path(directory, epoch), os.O_RDONLY)
+        path = _path(directory, epoch)
+        self._fd = os.open(path, os.O_RDONLY | BINARY)
+        # Windows cannot set the times of an open file; its name is of this epoch alone.
+        self._heartbeat = self._fd if os.utime in os.supports_fd else path
         self._stop = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="lease-heartbeat", daemon=True)
         self._heart.start()
@@ -126,7 +130,7 @@ class Lease:
     def _beat(self) -> None:
         while not self._stop.wait(self.owner.heartbeat_seconds):
             with contextlib.suppress(OSError):  # a missed beat is not worth a run
-                os.utime(self._fd)
+                os.utime(self._heartbeat)
 
 
 def check_epoch(directory: Path, epoch: int) -> None:

@@ -17,13 +17,15 @@ from pathlib import Path
 
 from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.proctree import HAS_PROC
 
 _CREDENTIALS = struct.Struct("iII")  # process, user, group
 
 
 def is_supported() -> bool:
-    """Linux says who is at the other end, and has addresses by descriptor."""
-    return hasattr(socket, "SO_PEERCRED") and Path("/proc/self/fd").is_dir()
+    """Whether this is Linux, which says who is at the other end and has addresses by descriptor.
+    Elsewhere nothing is served: every call starts its own Lean."""
+    return hasattr(socket, "SO_PEERCRED") and HAS_PROC
 
 
 def make_private(directory: Path) -> None:

@@ -26,6 +26,7 @@ from treewright.kernel import proctree, untrusted
 from treewright.kernel.capped_log import CappedLog
 from treewright.kernel.containment import NO_LIMITS, Container, Limits, contain, planned
 from treewright.kernel.deadline import check
+from treewright.kernel.operating_system import CAN_WAIT_FOR_PIPES, shell
 from treewright.kernel.watchdog import watchdog
 
 DEFAULT_LOG_BYTES = 4 * 1024 * 1024
@@ -35,6 +36,7 @@ no_grace = threading.Event()
 SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """What a machine answers that is out of processes, memory or descriptors for now."""
 _CHUNK = 1 << 16
+_FITS_INTO_A_PIPE = getattr(select, "PIPE_BUF", 512)
 _TICK_SECONDS = 0.05
 _CANCEL_TICK_SECONDS = 0.25
 _DRAIN_SECONDS = 1.0
@@ -81,7 +83,8 @@ def run(
     log_bytes: int = DEFAULT_LOG_BYTES,
     grace_seconds: float = DEFAULT_GRACE_SECONDS,
 ) -> ProcessResult:
-    """Runs a command (a string goes to `sh -c`) with its output in `log_path`.
+    """Runs a command (a string goes to `sh -c`, on Windows to the shell of the system) with its
+    output in `log_path`.
 
     `owner` prefixes the marker in the children's environment, so that whoever
     continues this owner's work can find what it left behind (`proctree.kill_marked`).
@@ -95,15 +98,18 @@ def run(
     with untrusted.create(log_path) as log_file, contextlib.ExitStack() as stack:
         log = CappedLog(_written_at_once(log_file), log_bytes)
         stack.callback(log.finish)
-        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        if not _can_start(argv[0], cwd, environment):
-            return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
+        argv = shell(command) if isinstance(command, str) else list(command)
+        if not isinstance(argv, str):
+            if not _can_start(argv[0], cwd, environment):
+                return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
+            argv = [*around, *argv]
         cgroup = planned()
         stack.enter_context(watchdog.expecting(marker, cgroup))
         container = stack.enter_context(contain(limits, cgroup))
         try:
             child = subprocess.Popen(
-                container.wrap([*around, *argv]),
+                argv if isinstance(argv, str) else container.wrap(argv),
+                shell=isinstance(argv, str),
                 cwd=cwd,
                 env=environment,
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -115,6 +121,7 @@ def run(
             if error.errno in SHORTAGES:
                 raise
             return ProcessResult(None, 0.0, error=f"{error.strerror}: {error.filename}")
+        reader = None if CAN_WAIT_FOR_PIPES else _reader(child, log)
         stack.callback(_close, child)
         try:
             # A machine that is too busy to start the watchdog has started the child already.
@@ -122,7 +129,10 @@ def run(
             if stdin:
                 _feed(child, stdin)
             deadline = started + timeout if timeout is not None else None
-            reason = _pump(child, log, deadline, cancel)
+            if reader is None:
+                reason = _pump(child, log, deadline, cancel)
+            else:
+                reason = _wait(child, deadline, cancel)
             check(cancel)
         except BaseException:
             container.kill()
@@ -131,7 +141,10 @@ def run(
             raise
         _end_all(child, marker, container, grace_seconds if reason else 0.0)
         child.wait()
-        _drain(child, log)
+        if reader is None:
+            _drain(child, log)
+        else:
+            reader.join(_DRAIN_SECONDS)
         return ProcessResult(
             returncode=child.returncode,
             seconds=time.monotonic() - started,
@@ -153,7 +166,7 @@ def _end_all(
 
 def _can_start(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
     """Asked before, because a child that wraps the command could not say it as clearly."""
-    if "/" in program:
+    if os.path.dirname(program):  # noqa: PTH120 - also the other separator of Windows
         return os.access(cwd / program, os.X_OK)
     return shutil.which(program, path=environment.get("PATH")) is not None
 
@@ -206,6 +219,35 @@ def _pump(
                 time.sleep(_TICK_SECONDS)
 
 
+def _reader(child: subprocess.Popen[bytes], log: CappedLog) -> threading.Thread:
+    """Copies output where a pipe can only be read by a thread that waits for it. The thread owns
+    the pipe: to close it while another thread reads would block there."""
+
+    def copy() -> None:
+        assert child.stdout is not None
+        with contextlib.suppress(OSError, ValueError), child.stdout as pipe:
+            while chunk := os.read(pipe.fileno(), _CHUNK):
+                log.feed(chunk)  # a ValueError once the log is closed: a survivor wrote later
+
+    reader = threading.Thread(target=copy, name="process-output", daemon=True)
+    reader.start()
+    return reader
+
+
+def _wait(
+    child: subprocess.Popen[bytes], deadline: float | None, cancel: threading.Event | None
+) -> str:
+    """Waits until the child ends; returns why it must be ended early, if so."""
+    while True:
+        if deadline is not None and time.monotonic() >= deadline:
+            return "timeout"
+        if cancel is not None and cancel.is_set():
+            return "cancel"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_TICK_SECONDS)
+            return ""
+
+
 def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
     """Where the system can, makes the child's end an event instead of something to poll."""
     try:
@@ -220,7 +262,7 @@ def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
     pipe = child.stdin
     assert pipe is not None
     with contextlib.suppress(BrokenPipeError):
-        data = data[os.write(pipe.fileno(), data[: select.PIPE_BUF]) :]
+        data = data[os.write(pipe.fileno(), data[:_FITS_INTO_A_PIPE]) :]
     if not data:
         pipe.close()
         return
@@ -248,7 +290,7 @@ def _drain(child: subprocess.Popen[bytes], log: CappedLog) -> None:
 
 
 def _close(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdout, child.stdin):
+    for stream in (child.stdout if CAN_WAIT_FOR_PIPES else None, child.stdin):
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()

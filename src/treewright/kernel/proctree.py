@@ -1,15 +1,23 @@
 """Finding and ending every process that descends from one we started.
 
-A process group is not enough: a grandchild may call setsid, or ignore SIGTERM.
-So every child gets a marker in its environment, which its descendants inherit
-whatever session they move to; on Linux they are found through /proc. Elsewhere
-only the process group is reached. Where we run in a command of another Treewright, its markers
-stand before ours: whoever ends that command ends ours too.
+A process group is not enough: a grandchild may call setsid, or ignore SIGTERM. So every child gets
+a marker in its environment, which its descendants inherit whatever session they move to. Where
+Treewright runs in a command of another Treewright, the outer markers stand before its own: whoever
+ends the outer command ends the inner ones too.
+
+On Linux processes are found through /proc, read by hand: this happens after every command, psutil
+takes four times as long, and it misses a process that is just becoming its program. The start time
+of a process is read there too, in ticks since the machine started: psutil adds the time of that
+start, which changes whenever the clock is set, and a living owner of a lease would be taken for a
+dead one. Elsewhere psutil does both.
+
+Windows has neither process groups nor signals that ask: there a command is ended at once, by its
+children and by the marker.
 
 Run as a script this file is the watchdog: it reads `+group marker cgroup` and `-group` lines from
 stdin, and before a process is started `?marker cgroup`, later `!marker`. When stdin ends
 because its parent was killed, it ends what is still registered. It imports only the standard
-library so that it starts at once.
+library on Linux so that it starts at once.
 """
 
 from __future__ import annotations
@@ -25,34 +33,59 @@ from pathlib import Path
 
 MARKER = "TREEWRIGHT_PROCESS"
 _PROC = Path("/proc")
+HAS_PROC = sys.platform == "linux" and (_PROC / "self/stat").is_file()
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""On Windows any signal ends a process at once."""
+_HAS_GROUPS = hasattr(os, "killpg")
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
 _KILL_PATIENCE_SECONDS = 5.0
 _EXEC_PATIENCE_SECONDS = 1.0
-_MEMORY, _ENV_END = 20, 48
+_STATE, _STARTED, _MEMORY, _ENV_END = 0, 19, 20, 48
 """Fields of /proc/PID/stat, counted from the one behind the name."""
 
 
 def start_time(pid: int) -> str:
-    """When a process started, in the kernel's ticks; with the pid it names a process for ever."""
+    """When a process started; with the pid it names a process for ever. Empty if there is none."""
+    if HAS_PROC:
+        fields = _stat(pid)
+        return fields[_STARTED].decode() if fields else ""
+    import psutil
+
     try:
-        stat = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
+        return repr(psutil.Process(pid).create_time())
+    except psutil.Error:
         return ""
-    return stat.rpartition(")")[2].split()[19]
 
 
 def is_alive(pid: int, started: str) -> bool:
     """Whether that very process still runs (a zombie does not)."""
-    if not _PROC.is_dir():
+    if HAS_PROC:
+        fields = _stat(pid)
+        return (
+            bool(fields)
+            and fields[_STARTED].decode() == started
+            and fields[_STATE] not in (b"Z", b"X")
+        )
+    import psutil
+
+    if not started:  # a Linux without /proc
         try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
+            return psutil.pid_exists(pid)
+        except OSError:
             return True
+    try:
+        process = psutil.Process(pid)
+        return repr(process.create_time()) == started and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:  # it is there, and belongs to another user
         return True
-    return bool(started) and start_time(pid) == started and _state(pid) not in ("Z", "X", "")
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat behind the name; none if there is no such process."""
+    return (_read(pid, "stat") or b"").rpartition(b")")[2].split()
 
 
 def boot_id() -> str:
@@ -66,18 +99,12 @@ def boot_id() -> str:
 def namespace() -> str:
     """Names the set of processes in which our ids mean something: a container has its own, a
     boot ends all. Empty where the system does not say."""
+    if not HAS_PROC:
+        return ""
     try:
         return f"{boot_id()}:{(_PROC / 'self/ns/pid').stat().st_ino}"
     except OSError:
         return ""
-
-
-def _state(pid: int) -> str:
-    try:
-        stat = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[0]
 
 
 def with_marker(environment: Mapping[str, str], marker: str) -> dict[str, str]:
@@ -94,17 +121,30 @@ def without_marker() -> dict[str, str]:
 
 def marked(marker: str, *, prefix: bool = False) -> list[int]:
     """Living processes of this user whose environment carries the marker."""
-    if not _PROC.is_dir():
-        return []
     wanted = marker.encode()
     end = b"" if prefix else rb"(?=[ \0]|\Z)"
     name = MARKER.encode()
     carries = re.compile(rb"(?:\A|\0)%b=(?:[^\0]* )?%b%b" % (name, re.escape(wanted), end))
+    if not HAS_PROC:
+        return _marked_by_psutil(carries)
     found = []
     for pid, environment in _of_all("environ"):
         said = environment or _late_environment(pid)
-        if wanted in said and carries.search(said) and _state(pid) not in ("Z", "X", ""):
+        if wanted in said and carries.search(said) and _stat(pid)[:1] not in ([b"Z"], [b"X"], []):
             found.append(pid)
+    return sorted(set(found) - {os.getpid()})
+
+
+def _marked_by_psutil(carries: re.Pattern[bytes]) -> list[int]:
+    import psutil
+
+    found = []
+    with contextlib.suppress(OSError):  # a Linux without /proc
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):  # of another user, or gone
+                said = os.fsencode(f"{MARKER}={process.environ().get(MARKER, '')}")
+                if carries.search(said) and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process.pid)
     return sorted(set(found) - {os.getpid()})
 
 
@@ -119,7 +159,7 @@ def _late_environment(pid: int) -> bytes:
 
 def _is_becoming_its_program(pid: int) -> bool:
     """Whether it has memory, and no place for an environment in it."""
-    fields = (_read(pid, "stat") or b"").rpartition(b")")[2].split()
+    fields = _stat(pid)
     return len(fields) > _ENV_END and fields[_ENV_END] == b"0" != fields[_MEMORY]
 
 
@@ -145,13 +185,15 @@ def _read(pid: int, name: str) -> bytes | None:
 
 def group_is_alive(group: int) -> bool:
     """Whether a process of the group still runs (a zombie that nobody waited for does not)."""
+    if not _HAS_GROUPS:
+        return bool(_descendants(group))
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    if not _PROC.is_dir():
+    if not HAS_PROC:
         return True
     wanted = str(group).encode()
     for _, stat in _of_all("stat"):
@@ -161,11 +203,26 @@ def group_is_alive(group: int) -> bool:
     return False
 
 
+def _descendants(pid: int) -> list[int]:
+    """A process and what it started, where there are no groups; none once it has ended: what is
+    left of its children is found by the marker."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return []
+        return [pid, *(child.pid for child in process.children(recursive=True))]
+    except psutil.Error:
+        return []
+
+
 def end(
     group: int, marker: str, grace_seconds: float, hurry: Callable[[], bool] = lambda: False
 ) -> None:
-    """Asks the whole tree to end, and after the grace period, or once in a hurry, makes it."""
-    if grace_seconds > 0 and not hurry():
+    """Asks the whole tree to end, and after the grace period, or once in a hurry, makes it. Windows
+    has no way to ask."""
+    if _HAS_GROUPS and grace_seconds > 0 and not hurry():
         _signal(group, marker, signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
         while time.monotonic() < deadline and not hurry():
@@ -176,10 +233,10 @@ def end(
 
 
 def kill(group: int | None, marker: str) -> None:
-    """SIGKILL until nothing is left: a process may fork between the look and the signal."""
+    """Kills until nothing is left: a process may fork between the look and the signal."""
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while True:
-        if not _signal(group, marker, signal.SIGKILL) or time.monotonic() > deadline:
+        if not _signal(group, marker, _KILL) or time.monotonic() > deadline:
             return
         time.sleep(_POLL_SECONDS)
 
@@ -196,7 +253,8 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
         if not alive:
             break
         # All are stopped first: a shell that lives to see its child killed would say so in a log.
-        for number in (signal.SIGSTOP, signal.SIGKILL):
+        stop = [signal.SIGSTOP] if hasattr(signal, "SIGSTOP") else []
+        for number in (*stop, _KILL):
             for pid in alive:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
@@ -208,8 +266,7 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
 def _signal(group: int | None, marker: str, number: signal.Signals) -> list[int]:
     """Returns whom it found by the marker."""
     if group is not None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, number)
+        _signal_group(group, number)
     found = marked(marker)
     for pid in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -217,10 +274,27 @@ def _signal(group: int | None, marker: str, number: signal.Signals) -> list[int]
     return found
 
 
+def _signal_group(group: int, number: signal.Signals) -> None:
+    """Where there are no groups, to the first process and what it started."""
+    if _HAS_GROUPS:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+        return
+    for pid in _descendants(group):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def kill_group(group: int) -> None:
+    """Ends the process group of a child, without a look for what left it."""
+    _signal_group(group, _KILL)
+
+
 def _watch() -> None:
     """The watchdog's main loop; see the head of this file."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     registered: dict[int, tuple[str, str]] = {}
     expected: dict[str, str] = {}
     for line in sys.stdin:

@@ -12,8 +12,18 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
+
+from treewright.kernel.operating_system import (
+    BINARY,
+    CLOSE_ON_EXEC,
+    IS_POSIX,
+    NO_FOLLOW,
+    NON_BLOCK,
+)
+from treewright.kernel.proctree import HAS_PROC
 
 LARGEST_RESULTS = 256 << 20
 LARGEST_TEXT = 16 << 20
@@ -46,7 +56,11 @@ def open_plain(path: Path, largest: int, inside: Path | None = None) -> BinaryIO
 def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
     """Descriptor and size."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not NO_FOLLOW and path.is_symlink():
+            raise NotPlain(f"{path.name} is a symbolic link, not a file")
+        fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC)
+    except NotPlain:
+        raise
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -72,8 +86,10 @@ def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
 
 
 def _is_below(fd: int, path: Path, inside: Path) -> bool:
-    """Whether an open file is in that directory, links followed. The kernel knows where both
-    are; without its word every directory on the way is looked at."""
+    """Whether an open file is in that directory, links followed. On Linux the kernel says where
+    both are; elsewhere every directory on the way is looked at."""
+    if not HAS_PROC:
+        return path.parent.resolve().is_relative_to(inside.resolve())
     directory = os.open(inside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         there = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - asked all the time
@@ -89,11 +105,11 @@ def create(path: Path) -> BinaryIO:
     """A new, empty file in place of whatever has that name: a pipe there would make us wait,
     a link would make us write elsewhere. A device is written to: nobody but the machine's
     owner can have put it there."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY | NO_FOLLOW | CLOSE_ON_EXEC
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            flags = os.O_WRONLY | BINARY | NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC
         elif stat.S_ISDIR(mode):
             remove_tree(path)
         else:
@@ -113,6 +129,9 @@ def remove_tree(path: Path) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
             return
+    if not IS_POSIX:
+        _remove_portably(path)
+        return
     for attempt in range(2):
         subprocess.run(
             ["rm", "-rf", "--", str(path)],
@@ -133,6 +152,19 @@ def remove_tree(path: Path) -> None:
             check=False,
             start_new_session=True,
         )
+
+
+def _remove_portably(path: Path) -> None:
+    """Removes a directory without `rm`; a file that is write-protected (git's objects) is made
+    writable first. What another process has open stays."""
+
+    def make_writable(remove: Callable[[str], object], name: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            Path(name).chmod(stat.S_IWRITE | stat.S_IREAD)
+            remove(name)
+
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(path, onerror=make_writable)
 
 
 def remove_small_tree(path: Path) -> None:
@@ -172,6 +204,10 @@ def remove_unless_file(path: Path) -> None:
 def remove_named(name: str, below: Path) -> bool:
     """Removes whatever has that name in a directory below the given one, however deep; says
     whether none is left."""
+    if not IS_POSIX:
+        for found in [path for path in below.rglob(name) if path.parent != below]:
+            remove_tree(found)
+        return not any(path.parent != below for path in below.rglob(name))
     search_path = [entry for entry in os.get_exec_path() if entry.startswith("/")]
     found = ("find", ".", "-mindepth", "2", "-name", name)
     for command in (

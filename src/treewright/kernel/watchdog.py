@@ -63,14 +63,15 @@ class Watchdog:
                 self._start()
             try:
                 self._write(line)
-            except BrokenPipeError:  # it has died since we looked
+            except OSError:  # it has died since we looked
                 self._start()
                 self._write(line)
 
     def _start(self) -> None:
         """One that died guards nothing any more, so the next is told all that still runs."""
+        quick = ["-S"] if proctree.HAS_PROC else []  # elsewhere it needs psutil
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", proctree.__file__],
+            [sys.executable, "-I", *quick, proctree.__file__],
             bufsize=0,
             env=proctree.without_marker(),
             stdin=subprocess.PIPE,
@@ -100,4 +101,5 @@ class Watchdog:
 
 
 watchdog = Watchdog()
-os.register_at_fork(after_in_child=watchdog.forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=watchdog.forget)

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from treewright.kernel import jsontext, proctree
+from treewright.kernel.operating_system import require_posix
 from treewright.kernel.watchdog import watchdog
 from treewright.lean.adopted import Adopted
 from treewright.lean.host import Host, Launch, Lending, Started
@@ -80,6 +81,7 @@ class LeanProcess:
         _living.add(self)
 
     def _spawn(self, launch: Launch) -> None:
+        require_posix("Lean")
         cancel_read, self._cancel_fd = os.pipe()
         self._stack.callback(os.close, self._cancel_fd)
         os.set_blocking(cancel_read, False)

@@ -20,11 +20,13 @@ import msgspec
 from treewright.kernel import jsontext, untrusted
 from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
+from treewright.kernel.operating_system import BINARY, CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCK
 from treewright.kernel.untrusted import NotPlain
 from treewright.llm.usage import Usage, sane_usage
 
 _LARGEST = 256 << 20
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY
+_FLAGS |= NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,8 +63,10 @@ def append(path: Path, answer: Answer) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise NotPlain(f"{path.name} is not a file")
         line = msgspec.json.encode(answer) + b"\n"
-        if found.st_size and os.pread(fd, 1, found.st_size - 1) != b"\n":
-            line = b"\n" + line  # the one before was cut off, and counts for nothing
+        if found.st_size:
+            os.lseek(fd, -1, os.SEEK_END)
+            if os.read(fd, 1) != b"\n":
+                line = b"\n" + line  # the one before was cut off, and counts for nothing
         if os.write(fd, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:

@@ -6,11 +6,10 @@ same time make it once.
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, file_lock
 from treewright.lean.session import LeanSession
 from treewright.premises.building import Progress, build_lexical, default_path, silent
 from treewright.premises.index import PremiseIndex
@@ -40,8 +39,7 @@ def ensure_index(
         return path
     atomic.make_directory(path.parent)
     lock = path.with_suffix(".lock")
-    with atomic.storage_errors(lock), lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with atomic.storage_errors(lock), file_lock.holding(lock):
         if not is_finished(path):
             announce("listing what the library declares, for the premise index (once)")
             session = sessions()

@@ -8,7 +8,6 @@ completed.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import time
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, file_lock
 from treewright.kernel.cache import state_directory
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.trackers.tracked import Child, Tracked
@@ -201,8 +200,7 @@ def _alone(key: str) -> Iterator[None]:
     """One writer of a run at a time on this machine: two would both create it."""
     directory = state_directory() / "trackers"
     atomic.make_directory(directory)
-    with (directory / f"{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_lock.holding(directory / f"{key}.lock"):
         yield
 
 

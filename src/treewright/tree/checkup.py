@@ -13,6 +13,7 @@ from pathlib import Path
 from treewright.kernel import sandbox
 from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.operating_system import IS_POSIX
 from treewright.tree import config as configuration
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
@@ -231,6 +232,9 @@ def _words(command: str) -> list[str]:
 
 def _runnable(name: str, repo: Path) -> bool:
     """Asks the shell that will run it, which also knows its own built-ins."""
+    if not IS_POSIX:
+        places = os.pathsep.join([str(repo), os.environ.get("PATH", "")])
+        return shutil.which(name, path=places) is not None
     done = subprocess.run(
         ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name],
         cwd=repo,

@@ -9,7 +9,6 @@ Without a key to seal with it is compiled for this process alone.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import hashlib
 import hmac
 import logging
@@ -20,6 +19,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from treewright.kernel import file_lock
 from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError
 from treewright.lean.host import with_stack
@@ -71,8 +71,7 @@ def compiled_host(toolchain: Toolchain) -> Path:
     if _is_sealed(target, key):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with (target.parent / "native.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_lock.holding(target.parent / "native.lock"):
         if not _is_sealed(target, key):
             if target.exists():
                 _log.warning("%s is not what was put there; it is compiled again", target)

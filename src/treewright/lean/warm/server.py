@@ -8,15 +8,13 @@ needs the cores itself.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import IO
 
-from treewright.kernel import private_socket
+from treewright.kernel import file_lock, private_socket
 from treewright.kernel.errors import LockActive, TreewrightError, UsageError
 from treewright.lean.process import LeanProcess
 from treewright.lean.warm import wire
@@ -72,15 +70,15 @@ class WarmServer:
                     process.kill("the server ends")
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[IO[str]]:
+    def _alone(self) -> Iterator[None]:
         """One server for a Lean; the lock ends with the process, however that ends."""
+
+        def refuse() -> None:
+            raise LockActive("warm Lean processes are being served already")
+
         path = directory() / f"{socket_name(self._home)}.lock"
-        with path.open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise LockActive("warm Lean processes are being served already") from None
-            yield lock
+        with file_lock.holding(path, on_wait=refuse):
+            yield
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[socket.socket]:

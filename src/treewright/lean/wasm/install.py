@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -22,7 +21,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from treewright.kernel import atomic
+from treewright.kernel import atomic, file_lock
 from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
 from treewright.lean.wasm import image, launch, manifest, module, patcher, symbols, wasm_patcher
@@ -120,12 +119,10 @@ def _install(
 
 @contextlib.contextmanager
 def _lock(path: Path, progress: Progress) -> Iterator[None]:
-    with atomic.storage_errors(path), path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another process that installs Lean", 0, 0)
-            fcntl.flock(file, fcntl.LOCK_EX)
+    def announce() -> None:
+        progress("waiting for another process that installs Lean", 0, 0)
+
+    with atomic.storage_errors(path), file_lock.holding(path, on_wait=announce):
         yield
 
 

@@ -11,7 +11,6 @@ the same module compile it once.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import hmac
 import os
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, untrusted
+from treewright.kernel import atomic, file_lock, untrusted
 from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError
 from treewright.lean.workspace.secret import user_secret
@@ -98,8 +97,7 @@ class ModuleStore:
             return
         path = self._directory / "locks" / key[:3]
         atomic.make_directory(path.parent)
-        with atomic.storage_errors(path), path.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with atomic.storage_errors(path), file_lock.holding(path):
             yield
 
     def read_header(self, key: str) -> Header | None:

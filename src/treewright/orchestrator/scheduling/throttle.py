@@ -13,6 +13,8 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 
+import psutil
+
 DEFAULT_ALPHA = 0.1
 DEFAULT_PATIENCE_SECONDS = 30.0
 _LONGEST_SLEEP_SECONDS = 1.0
@@ -21,7 +23,7 @@ _GAIN = 4.0
 
 def machine_load() -> float:
     """How many processes want to run, per core, over the last minute."""
-    return os.getloadavg()[0] / (os.cpu_count() or 1)
+    return psutil.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 class Throttle:

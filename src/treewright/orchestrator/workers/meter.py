@@ -8,18 +8,14 @@ neither in its limit nor learned from.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from pathlib import Path
+
+import psutil
 
 from treewright.llm.usage import Usage
 from treewright.proving.learning import Lesson
-
-_TICKS = os.sysconf("SC_CLK_TCK")
-_AFTER_COMMAND = 2  # fields of /proc/<pid>/stat up to the command, which may contain spaces
-_UTIME, _STIME = 13 - _AFTER_COMMAND, 14 - _AFTER_COMMAND
 
 
 class Meter:
@@ -82,11 +78,10 @@ def cpu_seconds(pid: int | None) -> float:
     if pid is None:
         return 0.0
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+        used = psutil.Process(pid).cpu_times()
+    except psutil.Error:
         return 0.0
-    fields = text.rpartition(")")[2].split()
-    return (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS
+    return used.user + used.system
 
 
 @contextlib.contextmanager

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import secrets
-import signal
 import socket
 import tempfile
 import time
@@ -18,6 +16,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
@@ -351,11 +350,11 @@ def _relative(path: Path, repo: Path) -> str:
 def _end_marked(token: str) -> bool:
     """Whether there are processes with the token in their environment; they are ended."""
     found = False
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if f"CHEAT={token}".encode() in path.read_bytes().split(b"\0"):
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("CHEAT") == token:
                 found = True
-                os.kill(int(path.parent.name), signal.SIGKILL)
+                process.kill()
     return found
 
 

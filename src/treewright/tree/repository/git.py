@@ -36,7 +36,7 @@ _SETTINGS = (
     "-c", "user.email=treewright@localhost",
 )  # fmt: skip
 _WITHOUT_USER_IGNORES = ("-c", "core.excludesFile=/dev/null")
-_ENDING = (signal.SIGKILL, signal.SIGTERM)
+_ENDING = [getattr(signal, name, None) for name in ("SIGKILL", "SIGTERM")]
 _NO_COMMIT = "{} has no commit yet; commit the code to be improved first"
 _RECORD_GONE = re.compile(
     r"^fatal: (?:Invalid path '.*/worktrees/.*': No such file"
@@ -49,9 +49,8 @@ NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For a repository that somebody else could configure: what is missing there is not fetched, since
 the configuration says by which command."""
 _DURABLE = (("core.fsync", "loose-object,reference"), ("core.fsyncMethod", "batch"))
-_INHERITED_LOCATION = frozenset(
-    {b"GIT_DIR", b"GIT_WORK_TREE", b"GIT_INDEX_FILE", b"GIT_COMMON_DIR", b"GIT_PREFIX"}
-)
+_INHERITED_LOCATION = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+_INHERITED_LOCATION_BYTES = frozenset(map(os.fsencode, _INHERITED_LOCATION))
 
 
 class GitError(TreewrightError):
@@ -71,8 +70,11 @@ def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, s
 
 
 def _inherited() -> dict[Any, Any]:
-    """As bytes: to make text of all that, and bytes again, is a tenth of what a command costs."""
-    return {k: v for k, v in os.environb.items() if k not in _INHERITED_LOCATION}
+    """As bytes: to make text of all that, and bytes again, is a tenth of what a command costs.
+    Windows has it only as text."""
+    if not os.supports_bytes_environ:
+        return {k: v for k, v in os.environ.items() if k not in _INHERITED_LOCATION}
+    return {k: v for k, v in os.environb.items() if k not in _INHERITED_LOCATION_BYTES}
 
 
 def _own(date: int | None, cwd: Path | None) -> dict[str, str]:
@@ -156,9 +158,10 @@ def try_git(
     In a session of its own: a Ctrl-C in the terminal is for us to act on, and must not
     make a git command of some evaluation fail.
     """
-    own = {**_own(date, None if look_above else cwd), **(env or {})}
-    encoded: dict[Any, Any] = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
-    surroundings = {**_inherited(), **encoded}
+    own: dict[Any, Any] = {**_own(date, None if look_above else cwd), **(env or {})}
+    if os.supports_bytes_environ:
+        own = {os.fsencode(k): os.fsencode(v) for k, v in own.items()}
+    surroundings = {**_inherited(), **own}
     given = None if stdin is None else stdin.encode("utf-8", "surrogateescape")
     full = command(*args, user_ignores=user_ignores)
     done = _answer(cwd, args[0], full, surroundings, given)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel import untrusted
+from treewright.kernel.operating_system import BINARY, CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCK
 
 _SHA1 = 40
 _CHUNK = 1 << 20
@@ -21,7 +22,7 @@ def file_name(path: Path, is_link: bool, length: int) -> str:
     """What git would call the bytes of a file, or of where a link leads. Names have `length`."""
     if is_link:
         return _name(b"blob", os.fsencode(path.readlink()), length)
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC)
     with os.fdopen(fd, "rb") as file:
         size = os.fstat(fd).st_size
         digest = _digest(length, b"blob %d\0" % size)

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel import atomic, untrusted
 
 _RECORDS = "worktrees"
 _LARGEST_POINTER = 1 << 16
@@ -119,9 +119,10 @@ def put_on(own: Path, branch: str) -> None:
     head, lock = own / "HEAD", own / "HEAD.lock"
     mode = head.stat().st_mode  # a group may share the repository
     with untrusted.create(lock) as file:
-        os.fchmod(file.fileno(), stat.S_IMODE(mode))
+        if hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), stat.S_IMODE(mode))
         file.write(os.fsencode(f"ref: {branch}\n"))
-    lock.rename(head)
+    atomic.rename(lock, head)
 
 
 def _remove(record: Path) -> None:

@@ -8,14 +8,13 @@ Every operation can be repeated after a crash at any point inside it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.kernel import untrusted
+from treewright.kernel import file_lock, untrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import objects, refs, registration
 from treewright.tree.repository.git import GitError, durable, git, require_space, try_git
@@ -268,8 +267,7 @@ class Worktrees:
     def _alone(self) -> Iterator[None]:
         """git's own worktree commands trip over each other; one at a time in a repository,
         whichever thread, process or run they come from."""
-        with (self._common_directory() / "treewright.lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file_lock.holding(self._common_directory() / "treewright.lock"):
             yield
 
     def _common_directory(self) -> Path:

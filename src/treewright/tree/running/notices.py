@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import subprocess
 import threading
 from collections import deque
@@ -20,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from treewright.kernel import proctree
+from treewright.kernel.operating_system import shell
 from treewright.tree.config import NoticeConfig
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
@@ -96,7 +97,7 @@ class Notices:
         running = self._running
         if running is not None and self._thread.is_alive():
             self._waiting.clear()
-            _end(running)
+            proctree.kill_group(running.pid)
             self._thread.join(_ENDING_SECONDS)
 
     def _may_be_better(self, event: ev.Decided | ev.Settled) -> bool:
@@ -128,9 +129,11 @@ class Notices:
         if command.isolated and self._isolation is not None:
             environment = self._isolation.environment(environment, command)
             around = self._isolation.around(None, command)
+        line = shell(command.command)
         try:
             started = self._running = subprocess.Popen(
-                [*around, "/bin/sh", "-c", command.command],
+                line if isinstance(line, str) else [*around, *line],
+                shell=isinstance(line, str),
                 cwd=self._repo,
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -144,7 +147,7 @@ class Notices:
         try:
             started.communicate(msgspec.json.encode(document) + b"\n", command.timeout_seconds)
         except subprocess.TimeoutExpired:
-            _end(started)
+            proctree.kill_group(started.pid)
             started.wait()
         self._running = None
         if started.returncode != 0:
@@ -192,11 +195,6 @@ def _evaluated(one: Evaluation) -> Document:
         "score": found.score if found is not None else None,
         "error": one.error.code if one.error is not None else None,
     }
-
-
-def _end(started: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(started.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
