@@ -205,3 +205,22 @@ def test_a_lake_project_below_the_root_of_a_repository_is_found(
     assert f"Lake project {below}; 0 modules built by lake" in said
     assert "its modules the bundled Lean has compiled 0, 1 when they are needed" in said
     assert "core tactics on the bundled Lean, with the modules of proofs" in said
+
+
+def test_prompts_are_shown_with_their_length_and_their_files(toy: ToyRepository) -> None:
+    role = """
+[agents.coder]
+backend = "openai"
+prompt_tokens = 5000
+endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }
+"""
+    config = toy.path / "treewright.toml"
+    config.write_text('task = "Make it quick."\n' + config.read_text() + role)
+    toy.commit()
+    found = of(checkup.checks(toy.path), "prompt of agents.coder")
+    assert found.status == "ok"
+    assert "of 5,000 tokens" in found.detail
+    assert "params.txt" in found.detail
+    assert "sweep.sh" not in found.detail
+    config.write_text(config.read_text().replace("5000", "50"))
+    assert of(checkup.checks(toy.path), "prompt of agents.coder").status == "failed"

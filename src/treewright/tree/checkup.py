@@ -15,11 +15,14 @@ from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.operating_system import IS_POSIX
 from treewright.tree import config as configuration
+from treewright.tree.agents import prompts, source_view
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
-from treewright.tree.config import Config
+from treewright.tree.agents.source_view import View
+from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas.factory import probe_source
 from treewright.tree.repository import git, isolation, protection
 from treewright.tree.running import baseline
@@ -111,6 +114,7 @@ def _repository(repo: Path) -> Iterator[Check]:
     yield _baseline(repo, config)
     yield from _sources(repo, config)
     yield from _roles(repo, config)
+    yield from _prompts(repo, config)
     yield from _keys(config)
 
 
@@ -273,6 +277,40 @@ def _roles(repo: Path, config: Config) -> Iterator[Check]:
         able, said = probe_backend(role, getattr(config.agents, role), repo)
         hint = "" if able else "see docs/agents.md"
         yield Check("repository", f"agents.{role}", "ok" if able else "failed", said, hint)
+
+
+def _prompts(repo: Path, config: Config) -> Iterator[Check]:
+    """How long the prompts of chat models are at the root, and which files they show."""
+    asked = {f"ideas[{n}]": ("ideas", each) for n, each in enumerate(config.ideas)}
+    asked |= {f"agents.{role}": (role, getattr(config.agents, role)) for role in _ROLES}
+    view = View.of(config, [configuration.DEFAULT_NAME])
+    for key, (purpose, each) in asked.items():
+        if not isinstance(each, LlmIdeas | OpenaiBackend):
+            continue
+        name = f"prompt of {key}"
+        try:
+            template = prompts.load(purpose, each.prompt, repo)
+            text = prompts.substitute(template, {"task": config.task})
+            room = each.prompt_tokens * prompts.CHARS_A_TOKEN - len(text)
+            if room < 0:
+                raise source_view.PromptTooLong(f"{len(text)} characters without any file")
+            shown: list[str] = []
+            if prompts.mentions(template, "repository"):
+                text += source_view.show_files(repo, "", room, view)
+                shown = view.visible(source_view.files(repo))
+        except (UsageError, source_view.PromptTooLong) as problem:
+            hint = "raise `prompt_tokens`"
+            yield Check("repository", name, "failed", str(problem), hint)
+            continue
+        size = len(text) // prompts.CHARS_A_TOKEN
+        yield Check(
+            "repository",
+            name,
+            "ok",
+            f"about {size:,} of {each.prompt_tokens:,} tokens before ideas and earlier tries; "
+            f"files: {some_of(shown) if shown else 'none'}",
+            "" if config.task else "`task` would tell the model what is to be improved",
+        )
 
 
 def _keys(config: Config) -> Iterator[Check]:

@@ -23,6 +23,9 @@ DEFAULT_NAME = "treewright.toml"
 FILL_IN = "FILL_IN"
 """What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
 
+PROMPT_TOKENS = 16_000
+"""The default budget of a prompt; a token counts as `prompts.CHARS_A_TOKEN` characters."""
+
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 """Not infinite: an infinite weight or tolerance would silently decide everything, and in the
@@ -145,13 +148,11 @@ class CommandIdeas(Table, Confined, frozen=True, tag_field="source", tag="comman
 
 class LlmIdeas(Table, frozen=True, tag_field="source", tag="llm"):
     """An endpoint that is asked for ideas. `prompt` replaces the built-in prompt file;
-    `context_chars` bounds how much of the repository's files it shows, `feedback_chars` how much
-    of earlier tries."""
+    `prompt_tokens` bounds the whole prompt."""
 
     endpoint: EndpointConfig
     prompt: str | None = None
-    context_chars: Count = 60_000
-    feedback_chars: Count = 12_000
+    prompt_tokens: Count = PROMPT_TOKENS
 
 
 class MutateIdeas(Table, frozen=True, tag_field="source", tag="mutate"):
@@ -215,12 +216,12 @@ class CommandBackend(Table, Confined, frozen=True, tag_field="backend", tag="com
 class OpenaiBackend(Table, frozen=True, tag_field="backend", tag="openai"):
     """A chat endpoint. The coder's reply carries the edits; see docs/agents.md.
 
-    `context_chars` bounds how much of the repository's files a prompt shows.
+    `prompt_tokens` bounds the whole prompt.
     """
 
     endpoint: EndpointConfig
     prompt: str | None = None
-    context_chars: Count = 60_000
+    prompt_tokens: Count = PROMPT_TOKENS
 
 
 class ScriptedBackend(Table, frozen=True, tag_field="backend", tag="scripted"):
@@ -256,17 +257,23 @@ class NoticeConfig(Table, Confined, frozen=True):
 
 
 class Config(Table, frozen=True):
-    """The whole file."""
+    """The whole file.
+
+    `task` says in the user's words what is to be improved; every prompt begins with it.
+    `readable_paths` are protected files that models are shown all the same.
+    """
 
     baseline_csv: Text
     sweep: SweepConfig
     metrics: Annotated[list[MetricConfig], msgspec.Meta(min_length=1)]
     ideas: Annotated[list[IdeaSourceConfig], msgspec.Meta(min_length=1)]
+    task: str = ""
     tests: TestsConfig | None = None
     limits: LimitsConfig = LimitsConfig()
     slots: Slots = {}
     on_event: list[NoticeConfig] = []
     protected_paths: list[Text] = []
+    readable_paths: list[Text] = []
     editable_blocks: list[Text] = []
     agents: AgentsConfig = AgentsConfig()
     isolation: Literal["none", "bubblewrap"] = "none"

@@ -162,7 +162,7 @@ def test_files_shown_are_those_spoken_of_and_those_that_fit(make_repo):
     )
     (repo / "untracked.py").write_text("z = 3\n")
     (repo / "link.py").symlink_to("/etc/hostname")
-    shown = source_view.show_files(repo, "change named.py please", 1700)
+    shown = source_view.show_files(repo, "change named.py please", 1700, source_view.View())
     assert "sub/named.py:\n```\n# big" in shown
     assert "small.py:\n```\ny = 2" in shown
     assert "untracked.py:\n```\nz = 3" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shlex
@@ -189,6 +190,24 @@ def test_llm_ideas_are_read_counted_and_told_what_was_tried(llm_context):
     prompt = it.requests[0]["messages"][0]["content"]
     for part in ("exactly 2 ideas", "It did not help.", "RATE = 0.1", "Node n0"):
         assert part in prompt
+
+
+def test_llm_prompt_keeps_to_its_budget(llm_context):
+    """The task comes first; files and earlier ideas are cut down to what there is room for."""
+    for number in range(40):
+        path = llm_context.context_ideas_dirs[0] / f"idea_{number:03}.md"
+        path.write_text(f"# Idea {number}\n\n{'Words. ' * 200}\n")
+    (llm_context.checkout / "long.py").write_text("x = 1\n" * 3000)
+    context = dataclasses.replace(llm_context, task="Fit the curve.")
+    with stand_in(Step(body=completion(REPLY))) as it:
+        ask(context, it.url, prompt_tokens=1500)
+        with pytest.raises(IdeaSourceError, match="raise `prompt_tokens`"):
+            ask(context, it.url, prompt_tokens=200)
+    prompt = it.requests[0]["messages"][0]["content"]
+    assert prompt.index("Fit the curve.") < 200
+    assert len(prompt) <= 1500 * 4
+    assert "# Idea 7\n" in prompt
+    assert "RATE = 0.1" in prompt
 
 
 def test_llm_seed_differs_between_nodes(llm_context, make_context):

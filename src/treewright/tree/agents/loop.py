@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +20,12 @@ from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
-from treewright.tree.agents.source_view import how_to_edit, repository_view
+from treewright.tree.agents.source_view import (
+    PromptTooLong,
+    View,
+    how_to_edit,
+    repository_view,
+)
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.caps import CAP_REACHED, Allowance
 from treewright.tree.repository.blocks import block_rules
@@ -57,17 +62,19 @@ def implement(
     allowance: Allowance | None = None,
     variables: Mapping[str, str] | None = None,
     isolation: Isolation | None = None,
+    protected: Sequence[str] = (),
 ) -> Implementation:
     """Runs planner, coder and reviewer in `worktree`.
 
     `parent_context` is Markdown about the parent node, for the prompts. Relative paths
     of the configuration (prompts, scripts) are looked up in `repo`. An AgentFailure
     carries the usage up to it. A call that could break the `allowance` is not made. Commands
-    get the `variables` in their environment, and run in `isolation` if there is one.
+    get the `variables` in their environment, and run in `isolation` if there is one. `protected`
+    are paths that are protected beside those of the configuration.
     """
     loop = _Loop(config, idea_text, worktree, log_dir, parent_context, repo, seed, owner, cancel)
     loop.allowance, loop.variables = allowance, dict(variables or {})
-    loop.isolation = isolation
+    loop.isolation, loop.view = isolation, View.of(config, protected)
     return loop.run()
 
 
@@ -100,12 +107,15 @@ class _Loop:
         self.allowance: Allowance | None = None
         self.variables: dict[str, str] = {}
         self.isolation: Isolation | None = None
+        self.view = View.of(config)
+        # Where blocks are editable, nothing else is: a list of what is protected adds nothing.
+        protected = [] if config.editable_blocks else config.protected_paths
         self._values = {
+            "task": config.task.strip() or prompts.NO_TASK,
             "idea": idea.strip(),
             "parent_context": parent_context.strip() or _NOTHING,
             "protected_paths": "\n".join(
-                f"- {entry}"
-                for entry in (*config.protected_paths, *block_rules(config.editable_blocks))
+                f"- {entry}" for entry in (*protected, *block_rules(config.editable_blocks))
             )
             or _NOTHING,
             "max_rounds": str(config.max_review_rounds),
@@ -252,10 +262,24 @@ class _Loop:
 
     def _prompt(self, role: Role, config: BackendConfig, number: int) -> str:
         template = prompts.load(role, _replacement(config), self._repo)
-        values = {**self._values, "round": str(number)}
-        if prompts.mentions(template, "repository"):
-            values["repository"] = repository_view(config, self._checkout.worktree, values)
-        values["how_to_edit"] = how_to_edit(config)
+        values = {**self._values, "round": str(number), "how_to_edit": how_to_edit(config)}
+        without = prompts.substitute(template, {**values, "repository": ""})
+        tokens = config.prompt_tokens if isinstance(config, OpenaiBackend) else 0
+        room = tokens * prompts.CHARS_A_TOKEN - len(without)
+        try:
+            if isinstance(config, OpenaiBackend) and room < 0:
+                raise PromptTooLong(f"it has {len(without)} characters without any file")
+            if prompts.mentions(template, "repository"):
+                about = "\n".join(values[name] for name in ("idea", "plan", "review"))
+                values["repository"] = repository_view(
+                    config, self._checkout.worktree, about, room, self.view
+                )
+        except PromptTooLong as problem:
+            raise AgentFailure(
+                "prompt_too_long",
+                f"the prompt of the {role} is longer than {tokens} tokens: {problem}; "
+                "raise `prompt_tokens`",
+            ) from None
         return prompts.substitute(template, values)
 
 

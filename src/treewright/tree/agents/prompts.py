@@ -16,6 +16,10 @@ from treewright.kernel.errors import UsageError
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
+CHARS_A_TOKEN = 4
+"""How many characters of a prompt are counted as a token: about right for English and code."""
+NO_TASK = "(The user has not described it. The metrics below say what is measured.)"
+
 NEEDED: dict[str, tuple[str, ...]] = {
     "planner": ("idea",),
     "coder": ("idea",),

@@ -1,31 +1,80 @@
 """What a role is shown of the repository, and how it is told to edit.
 
-A command-line agent reads for itself. A chat model sees only its prompt, so it gets
-the list of files, and as many of them as fit, those that the idea speaks of first.
+A command-line agent reads for itself. A chat model sees only its prompt: the files that it may
+change, and of the others as many as fit, those that the idea speaks of first. It does not see
+protected files, because they hold what decides (an evaluator may hold the answers), unless the
+user lists them in `readable_paths`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
 from treewright.tree.agents import prompts
-from treewright.tree.config import BackendConfig, OpenaiBackend
+from treewright.tree.config import BackendConfig, Config, DirectoryIdeas, OpenaiBackend
 from treewright.tree.ideas.text import fence_for
+from treewright.tree.repository import blocks
 from treewright.tree.repository.git import git
+from treewright.tree.repository.protection import protected_changes
 
 _IN_PLACE = "The repository is the current directory. Read whatever you need in it."
 _LARGEST_FILE = 256 * 1024
 _LIST_SHARE = 4
 """At most this part (one in four) of the room goes to the list of names."""
+_NAMED = 5
 
 
-def repository_view(config: BackendConfig, worktree: Path, values: Mapping[str, str]) -> str:
+class PromptTooLong(Exception):
+    """What a prompt cannot do without is longer than its budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which files models may see: protected ones only if they are readable; with editable blocks
+    only the files of these, and the readable ones."""
+
+    protected: Sequence[str] = ()
+    readable: Sequence[str] = ()
+    editable_blocks: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, config: Config, protected: Sequence[str] = ()) -> View:
+        """The view of a configuration. Scripts named by the sweep's and the tests' command count
+        as protected, and so do the baseline and directories of ideas; `protected` are paths beyond
+        the configured."""
+        commands = [config.sweep.command, config.tests.command if config.tests else ""]
+        scripts = [word for command in commands for word in re.split(r"[\s;&|'\"]+", command)]
+        ideas = [each.path for each in config.ideas if isinstance(each, DirectoryIdeas)]
+        hidden = [*config.protected_paths, *protected, config.baseline_csv, *ideas]
+        hidden += filter(None, scripts)
+        return cls(hidden, config.readable_paths, config.editable_blocks)
+
+    def visible(self, names: Sequence[str]) -> list[str]:
+        readable = {*protected_changes(names, self.readable), *self.editable_blocks}
+        if self.editable_blocks:
+            return [name for name in names if name in readable]
+        hidden = {*protected_changes(names, self.protected)} - readable
+        return [name for name in names if name not in hidden]
+
+    def editable(self, names: Sequence[str]) -> list[str]:
+        """The files that a change may touch."""
+        if self.editable_blocks:
+            return [name for name in names if name in self.editable_blocks]
+        hidden = {*protected_changes(names, self.protected)}
+        return [name for name in names if name not in hidden]
+
+
+def repository_view(
+    config: BackendConfig, worktree: Path, about: str, room: int, view: View
+) -> str:
+    """`about` is the text whose file names come first, `room` the characters there are."""
     if not isinstance(config, OpenaiBackend):
         return _IN_PLACE
-    about = "\n".join(values.get(name, "") for name in ("idea", "plan", "review"))
-    return show_files(worktree, about, config.context_chars)
+    return show_files(worktree, about, room, view)
 
 
 def how_to_edit(config: BackendConfig) -> str:
@@ -33,20 +82,72 @@ def how_to_edit(config: BackendConfig) -> str:
     return prompts.builtin(name).strip()
 
 
-def show_files(worktree: Path, about: str, room: int) -> str:
-    """Names and contents of the worktree's files in at most `room` characters of them."""
+def files(worktree: Path) -> list[str]:
+    """The files of a worktree that git does not ignore."""
     listed = git(worktree, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    names = sorted({name for name in listed.split("\0") if name and (worktree / name).is_file()})
-    parts = [f"The repository has {len(names)} files:", _list(names, room // _LIST_SHARE)]
-    left = room - len(parts[1])
-    for name in sorted(names, key=lambda name: _rank(name, about, worktree)):
+    return sorted({name for name in listed.split("\0") if name and (worktree / name).is_file()})
+
+
+def show_files(worktree: Path, about: str, room: int, view: View) -> str:
+    """Names and contents of the files that the view admits, in at most `room` characters.
+
+    Raises PromptTooLong if the editable blocks alone are longer.
+    """
+    everything = files(worktree)
+    names = view.visible(everything)
+    left_out = len(everything) - len(names)
+    parts: list[str] = []
+    if not view.editable_blocks:
+        parts = [f"The repository has {len(names)} files:", _list(names, room // _LIST_SHARE)]
+    if left_out and not view.editable_blocks:
+        parts.append(f"({left_out} files are not shown: they are protected.)")
+    left = room - sum(len(part) + 2 for part in parts)
+    for name in view.editable_blocks:
+        part = _block_view(worktree / name, name, left)
+        parts.append(part)
+        left -= len(part) + 2
+    too_long: list[str] = []
+    others = [name for name in names if name not in view.editable_blocks]
+    for name in sorted(others, key=lambda name: _rank(name, about, worktree)):
         text = _text(worktree / name)
-        if text is not None and len(text) <= left:
-            fence = fence_for(text)
-            end = "" if text.endswith("\n") or not text else "\n"
-            parts.append(f"{name}:\n{fence}\n{text}{end}{fence}")
-            left -= len(text)
+        if text is None:
+            continue
+        part = _shown(name, text)
+        if len(part) + 2 <= left:
+            parts.append(part)
+            left -= len(part) + 2
+        else:
+            too_long.append(name)
+    if too_long:
+        more = f" and {len(too_long) - _NAMED} more" if len(too_long) > _NAMED else ""
+        note = f"Too long to be shown: {', '.join(too_long[:_NAMED])}{more}."
+        if len(note) + 2 <= left:
+            parts.append(note)
     return "\n\n".join(parts)
+
+
+def _block_view(path: Path, name: str, room: int) -> str:
+    """The whole file, or its blocks where it is too long."""
+    text = _text(path) or ""
+    whole = _shown(name, text)
+    if len(whole) + 2 <= room:
+        return whole
+    lines, inside, kept = text.splitlines(keepends=True), False, []
+    for line in lines:
+        inside = inside or blocks.START in line
+        if inside:
+            kept.append(line)
+        inside = inside and blocks.END not in line
+    part = _shown(f"{name} (only its editable blocks)", "".join(kept))
+    if len(part) + 2 > room:
+        raise PromptTooLong(f"the editable blocks of {name} have {len(part)} characters")
+    return part
+
+
+def _shown(name: str, text: str) -> str:
+    fence = fence_for(text)
+    end = "" if text.endswith("\n") or not text else "\n"
+    return f"{name}:\n{fence}\n{text}{end}{fence}"
 
 
 def _list(names: list[str], room: int) -> str:

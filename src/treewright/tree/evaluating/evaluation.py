@@ -178,6 +178,7 @@ class _Evaluation:
                 allowance=request.allowance,
                 variables=sweep.slot_variables(request.config, request.slot),
                 isolation=self._isolation(),
+                protected=request.protected_paths,
             )
         self._usage += done.usage
         self._roles = done.roles

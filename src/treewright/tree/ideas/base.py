@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from treewright.kernel.deadline import check
 from treewright.kernel.errors import TreewrightError
 from treewright.llm.usage import Usage
+from treewright.tree.agents.source_view import View
 from treewright.tree.ideas.history import Outcomes
 from treewright.tree.repository.isolation import Isolation
 
@@ -55,6 +56,10 @@ class NodeContext:
     protected_paths: list[str] = field(default_factory=list)
     editable_blocks: list[str] = field(default_factory=list)
     """Files of which only the marked blocks may change; then nothing else may."""
+    task: str = ""
+    """What is to be improved, in the user's words."""
+    view: View = field(default_factory=View)
+    """Which files a model may see."""
     owner: str = ""
     cancel: threading.Event | None = None
     outcomes: Outcomes | None = None

@@ -16,6 +16,7 @@ from treewright.kernel import atomic, untrusted
 from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
 from treewright.llm.usage import Usage
+from treewright.tree.agents.source_view import View
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.left_over import LEFT_OVER
 from treewright.tree.ideas import text as idea_text
@@ -212,6 +213,8 @@ class Expander:
             scratch=scratch,
             protected_paths=manifest.protected_paths,
             editable_blocks=self.config.editable_blocks,
+            task=self.config.task.strip(),
+            view=View.of(self.config, manifest.protected_paths),
             outcomes=Outcomes(self.repo, self.run_dir, self.config, manifest, node, known),
             owner=self.owner,
             cancel=self.cancel,

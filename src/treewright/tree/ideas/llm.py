@@ -18,7 +18,7 @@ from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
 from treewright.llm.wire import Answer, Message, Request
 from treewright.tree.agents import prompts, transcript
-from treewright.tree.agents.source_view import show_files
+from treewright.tree.agents.source_view import PromptTooLong, show_files
 from treewright.tree.config import LlmIdeas
 from treewright.tree.ideas import node_context
 from treewright.tree.ideas.base import (
@@ -28,6 +28,7 @@ from treewright.tree.ideas.base import (
     Proposals,
     stop_if_cancelled,
 )
+from treewright.tree.ideas.telling import PROMPT_CHARS
 from treewright.tree.ideas.text import blocks, key
 from treewright.tree.records import usage_log
 
@@ -69,14 +70,34 @@ class LlmSource:
     def _prompt(self, context: NodeContext) -> str:
         template = prompts.load("ideas", self._config.prompt, context.repo)
         earlier = node_context.ideas_not_to_repeat(context)
+        node = node_context.as_markdown(context, 0, with_task=False).strip()
         values = {
+            "task": context.task or prompts.NO_TASK,
             "count": str(context.wanted),
-            "node": node_context.as_markdown(context, self._config.feedback_chars).strip(),
-            "earlier_ideas": node_context.listed_ideas(earlier, self._config.feedback_chars),
+            "node": node,
+            "earlier_ideas": "",
+            "repository": "",
         }
-        if prompts.mentions(template, "repository"):
-            about = "\n".join([*values.values()])
-            values["repository"] = show_files(context.checkout, about, self._config.context_chars)
+        room = self._config.prompt_tokens * prompts.CHARS_A_TOKEN
+        room -= len(prompts.substitute(template, values))
+        try:
+            if room < 0:
+                raise PromptTooLong(f"it is {-room} characters too long without any file")
+            if prompts.mentions(template, "repository"):
+                # Files that may change take what they need, all others at most the half.
+                about = "\n".join(idea.text for idea in earlier)
+                view, most = context.view, room if context.view.editable_blocks else room // 2
+                values["repository"] = show_files(context.checkout, about, most, view)
+                room -= len(values["repository"])
+        except PromptTooLong as problem:
+            raise IdeaSourceError(
+                f"the prompt for ideas is longer than {self._config.prompt_tokens} tokens: "
+                f"{problem}; raise `prompt_tokens`"
+            ) from None
+        told = min(room // 2, PROMPT_CHARS)
+        values["node"] = node_context.as_markdown(context, told, with_task=False).strip()
+        room -= len(values["node"]) - len(node)
+        values["earlier_ideas"] = node_context.listed_ideas(earlier, min(room, PROMPT_CHARS))
         return prompts.substitute(template, values)
 
     def _ask(self, messages: list[Message], context: NodeContext) -> Answer:

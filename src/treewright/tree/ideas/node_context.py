@@ -32,6 +32,7 @@ def as_json(context: NodeContext) -> dict[str, Any]:
         "depth": context.depth,
         "round": context.round,
         "count": context.wanted,
+        "task": context.task,
         "seed": context.seed,
         "checkout": str(context.checkout),
         "context_ideas_dirs": [str(path) for path in context.context_ideas_dirs],
@@ -48,9 +49,11 @@ def as_json(context: NodeContext) -> dict[str, Any]:
     }
 
 
-def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS) -> str:
+def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS, *, with_task: bool = True) -> str:
     """`budget` is how many characters may be about earlier tries."""
     lines = [f"# Node {context.node_id} at depth {context.depth}", ""]
+    if with_task and context.task:
+        lines = ["# The task", "", context.task, "", *lines]
     if context.diff_stat.strip():
         lines += ["Changed so far, against the root commit:", ""]
         lines += ["```", context.diff_stat.rstrip("\n"), "```", ""]
@@ -63,7 +66,8 @@ def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS) -> str:
     if context.outcomes is not None:
         lines += tell(context.outcomes, budget)
     lines += ["Rules:", "", *(f"- {rule}" for rule in CONSTRAINTS)]
-    lines += [f"- Do not touch `{path}`: it is protected." for path in context.protected_paths]
+    if not context.editable_blocks:
+        lines += [f"- Do not touch `{path}`: it is protected." for path in context.protected_paths]
     lines += [f"- {rule}" for rule in block_rules(context.editable_blocks)]
     return "\n".join(lines) + "\n"
 
@@ -105,15 +109,22 @@ def ideas_not_to_repeat(context: NodeContext) -> list[Idea]:
 
 
 def listed_ideas(ideas: list[Idea], budget: int) -> str:
-    """Earlier ideas as they were written, as far as the budget goes, and the rest by title."""
+    """Earlier ideas within `budget` characters: all titles that fit, and of the first ideas the
+    text too."""
+    titles = [f"# {title(idea.text)}" for idea in ideas]
     shown: list[str] = []
-    for idea in ideas:
-        text = idea.text.strip()
-        if len(text) <= budget:
-            budget -= len(text)
-        else:
-            text = f"# {title(text)}"
-        shown.append(text)
+    for heading in titles:
+        budget -= len(heading) + 2
+        if budget < 0:
+            break
+        shown.append(heading)
+    for place, heading in enumerate(shown):
+        text = ideas[place].text.strip()
+        if len(text) - len(heading) <= budget:
+            budget -= len(text) - len(heading)
+            shown[place] = text
+    if len(shown) < len(ideas):
+        shown.append(f"(and {len(ideas) - len(shown)} more)")
     return "\n\n".join(shown) or "(none)"
 
 

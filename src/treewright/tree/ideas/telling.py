@@ -17,7 +17,7 @@ JSON_CHARS = 200_000
 def tell(outcomes: Outcomes, budget: int) -> list[str]:
     """Lines about the task, the path and earlier tries."""
     history = outcomes.collect(budget)
-    lines = ["The task:", "", *(_metric(metric) for metric in history.metrics), ""]
+    lines = ["What is measured:", "", *(_metric(metric) for metric in history.metrics), ""]
     if len(history.path) > 1:
         lines += ["The path so far:", ""]
         lines += [

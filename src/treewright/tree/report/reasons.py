@@ -57,6 +57,7 @@ _REASONS = {
     "llm_unavailable": "the language model's endpoint was overloaded",
     "llm_unreachable": "the language model's endpoint could not be reached",
     "reply_truncated": "the agent's reply was cut off",
+    "prompt_too_long": "the prompt is longer than its budget allows",
     "edits_missing": "the agent's reply contains no edit",
     "edits_invalid": "the agent's edits are malformed",
     "patch_missing": "the idea carries no patch to apply",
