@@ -24,6 +24,7 @@ from treewright.llm import keys, usage, wire
 from treewright.llm.endpoint import ChatError, Endpoint, address, check_installed, describe
 from treewright.llm.redaction import redact, without_keys
 from treewright.llm.shared_turns import Unusable
+from treewright.llm.thinking import without_thoughts
 from treewright.llm.turns import HoldTooLong, Queue
 from treewright.llm.wire import Answer, Request
 
@@ -169,7 +170,7 @@ class ChatClient:
         choice, completion = found
         secrets = keys.secrets_for(self.endpoint)
         return Answer(
-            text=without_keys(choice.message.content or "", *secrets),
+            text=without_keys(without_thoughts(choice.message.content or ""), *secrets),
             usage=usage.priced(self.endpoint, *completion.counts()),
             finish_reason=without_keys(choice.finish_reason or "", *secrets),
             attempts=attempts,

@@ -19,7 +19,7 @@ from treewright.tree.agents import prompts, source_view
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.wording import some_of

@@ -14,6 +14,7 @@ from treewright.llm.usage import Usage
 from treewright.tree.agents import source_view
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import Implementation, implement
+from treewright.tree.agents.view import View
 from treewright.tree.config import (
     AgentsConfig,
     Config,
@@ -117,6 +118,29 @@ def test_edits_that_do_not_fit_are_sent_back_once(run, worktree: Path):
     assert (worktree / "model.py").read_text().startswith("RATE = 0.6\n")
 
 
+def test_reasoning_is_no_part_of_a_reply(run, worktree: Path, tmp_path: Path):
+    """Neither the edit that a model thinks of first nor the verdict that it weighs counts."""
+    first = EDIT.replace("0.6", "0.5")
+    replies = [
+        "<think>Perhaps so?</think>1. Change RATE.",
+        f"<think>\n{first}\n</think>\n{EDIT}",
+        "It may be wrong.\nVERDICT: REQUEST_CHANGES\n</think>\nFine.\nVERDICT: APPROVE",
+    ]
+    with stand_in(*(Step(body=completion(text)) for text in replies)) as it:
+        done = run(it.url, ("planner", "coder", "reviewer"))
+    assert (done.approved, done.plan) == (True, "1. Change RATE.")
+    assert (worktree / "model.py").read_text().startswith("RATE = 0.6\n")
+
+
+def test_the_model_is_shown_the_lines_that_its_edit_missed(run, worktree: Path):
+    wrong = EDIT.replace("RATE = 0.1", "RATE  =  0.1")
+    with stand_in(Step(body=completion(wrong)), Step(body=completion(EDIT))) as it:
+        run(it.url, ("coder",))
+    said = it.requests[1]["messages"][2]["content"]
+    assert "the nearest lines are 1-1" in said
+    assert "```\nRATE = 0.1\nDEPTH = 3\n" in said
+
+
 def test_a_cut_off_reply_is_not_applied_in_part(run, worktree: Path, run_git):
     with stand_in(Step(body=completion(EDIT, finish="length"))) as it:
         with pytest.raises(AgentFailure, match="raise `max_tokens`") as caught:
@@ -162,7 +186,7 @@ def test_files_shown_are_those_spoken_of_and_those_that_fit(make_repo):
     )
     (repo / "untracked.py").write_text("z = 3\n")
     (repo / "link.py").symlink_to("/etc/hostname")
-    shown = source_view.show_files(repo, "change named.py please", 1700, source_view.View())
+    shown = source_view.show_files(repo, "change named.py please", 1700, View())
     assert "sub/named.py:\n```\n# big" in shown
     assert "small.py:\n```\ny = 2" in shown
     assert "untracked.py:\n```\nz = 3" in shown

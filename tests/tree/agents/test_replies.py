@@ -42,6 +42,59 @@ def test_the_ways_models_write_the_path(text: str):
     assert replies.parse(text).edits == (Replacement("model.py", "a\n", "b\n"),)
 
 
+BARE = "<<<<<<< SEARCH\nRATE = 0.1\n=======\nRATE = 0.7\n>>>>>>> REPLACE\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BARE,
+        f"I raise the rate, which is too low.\n\n{BARE}",
+        f"Change 1:\n```python\n{BARE}```\n",
+        f"```diff\n{BARE}```\n",
+        f"### 1. Raise the rate e.g. to 0.7\n{BARE}",
+        f"In `model.py` I raise the rate:\n{BARE}",
+        f"program.py\n{BARE}",
+        f"/home/user/project/model.py\n{BARE}",
+        f"File: model.py\n{BARE}",
+        f"```python:model.py\n{BARE}```\n",
+        f"```python model.py\n{BARE}```\n",
+        BARE.replace("<<<<<<<", "-------").replace(">>>>>>>", "+++++++"),
+    ],
+)
+def test_a_block_without_a_path_is_for_the_only_editable_file(text: str, worktree: Path):
+    replies.apply(text, worktree, ["model.py"])
+    assert (worktree / "model.py").read_text().startswith("RATE = 0.7\nDEPTH = 3\n")
+
+
+def test_without_a_path_a_block_is_for_the_file_of_the_block_before_it(worktree: Path):
+    more = "<<<<<<< SEARCH\nDEPTH = 3\n=======\nDEPTH = 4\n>>>>>>> REPLACE\n"
+    replies.apply(f"{CHANGE}and then also the depth\n{more}", worktree, ["README.md", "model.py"])
+    assert (worktree / "model.py").read_text().startswith("RATE = 0.7\nDEPTH = 4\n")
+
+
+def test_a_file_is_found_by_the_end_of_its_path(worktree: Path):
+    (worktree / "task").mkdir()
+    (worktree / "task/program.py").write_text("RATE = 0.1\n")
+    replies.apply(f"program.py\n{BARE}", worktree, ["README.md", "model.py", "task/program.py"])
+    assert (worktree / "task/program.py").read_text() == "RATE = 0.7\n"
+
+
+def test_commentary_is_no_file_name(worktree: Path):
+    text = f"This makes it converge faster:\n{BARE}"
+    with pytest.raises(AgentFailure, match=r"no path.* README\.md, model\.py") as caught:
+        replies.apply(text, worktree, ["README.md", "model.py"])
+    assert "converge" not in caught.value.message
+
+
+def test_the_error_names_the_block_and_shows_the_nearest_lines(worktree: Path):
+    wrong = block("model.py", "def fit(x):\n    return  x*RATE\n", "def fit(x):\n    return x\n")
+    with pytest.raises(AgentFailure, match=r"edit 2 of 2: .*nearest lines are 5-6") as caught:
+        replies.apply(CHANGE + wrong, worktree)
+    assert "\n" not in caught.value.message
+    assert "def fit(x):\n    return x * RATE\n" in caught.value.detail
+
+
 def test_whole_files_and_plain_code_blocks():
     text = "```python path=a/b.py\nx = 1\n```\nAs in\n```python\nnot an edit\n```\n"
     text += '```text path="with blank.txt"\nhi\n```\n'

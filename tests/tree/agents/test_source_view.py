@@ -8,7 +8,8 @@ import pytest
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.loop import implement
-from treewright.tree.agents.source_view import PromptTooLong, View, show_files
+from treewright.tree.agents.source_view import PromptTooLong, show_files
+from treewright.tree.agents.view import View
 from treewright.tree.config import AgentsConfig, EndpointConfig, OpenaiBackend, SweepConfig
 
 PROGRAM = "import os\n\n# EVOLVE-BLOCK-START\nRATE = 0.1\n# EVOLVE-BLOCK-END\n\nprint(RATE)\n"

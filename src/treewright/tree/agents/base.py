@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from treewright.llm.usage import Usage
+from treewright.tree.agents.view import View
 from treewright.tree.repository.isolation import Isolation
 
 AGENT_TIMEOUT = "agent_timeout"
@@ -19,7 +20,8 @@ Role = Literal["planner", "coder", "reviewer"]
 class AgentFailure(Exception):
     """A role could not do its part. `code` becomes the evaluation's error code.
 
-    `usage` is what had been spent by then: a failed attempt costs money too.
+    `usage` is what had been spent by then: a failed attempt costs money too. `detail` are more
+    lines about the failure, for the model that is asked again.
     """
 
     def __init__(
@@ -30,6 +32,7 @@ class AgentFailure(Exception):
         retryable: bool = False,
         log: Path | None = None,
         usage: Usage | None = None,
+        detail: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -37,6 +40,7 @@ class AgentFailure(Exception):
         self.retryable = retryable
         self.log = log
         self.usage = usage or Usage()
+        self.detail = detail
         self.roles: dict[str, Usage] = {}
 
 
@@ -56,6 +60,7 @@ class RoleRequest:
     variables: Mapping[str, str] = field(default_factory=dict)
     isolation: Isolation | None = None
     answered: bool = False
+    view: View = field(default_factory=View)
 
 
 @dataclass(frozen=True, slots=True)

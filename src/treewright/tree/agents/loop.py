@@ -10,22 +10,19 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel.deadline import check
 from treewright.llm.redaction import redact
+from treewright.llm.thinking import without_thoughts
 from treewright.llm.usage import Usage, most_of_call, sane_usage
 from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.agents.factory import make_backend
-from treewright.tree.agents.source_view import (
-    PromptTooLong,
-    View,
-    how_to_edit,
-    repository_view,
-)
+from treewright.tree.agents.source_view import PromptTooLong, how_to_edit, repository_view
+from treewright.tree.agents.view import View
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.caps import CAP_REACHED, Allowance
 from treewright.tree.repository.blocks import block_rules
@@ -211,6 +208,7 @@ class _Loop:
             variables=self.variables,
             isolation=self.isolation,
             answered=self._answered,
+            view=self.view,
         )
         moved = False
         try:
@@ -230,7 +228,7 @@ class _Loop:
             raise
         check(self._cancel)
         self._answered = self._answered or isinstance(config, OpenaiBackend)
-        reply = replace(reply, usage=sane_usage(reply.usage))
+        reply = RoleReply(without_thoughts(reply.text), sane_usage(reply.usage))
         self._usage += reply.usage
         self._count(role, reply.usage)
         notes = ""  # in front of the reply, because a review's last line is its verdict

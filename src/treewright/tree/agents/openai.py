@@ -9,7 +9,7 @@ from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
 from treewright.llm.wire import Answer, Message, Request
-from treewright.tree.agents import replies, transcript
+from treewright.tree.agents import replies, source_view, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.records import usage_log
@@ -74,7 +74,8 @@ class ChatAgent:
                 "reply_truncated",
                 f"the reply was cut off at {self._endpoint.max_tokens} tokens; raise `max_tokens`",
             )
-        replies.apply(answer.text, request.worktree)
+        editable = request.view.editable(source_view.files(request.worktree))
+        replies.apply(answer.text, request.worktree, editable)
 
     def _log(self, messages: list[Message], request: RoleRequest) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
@@ -91,6 +92,6 @@ def _noted(answer: Answer) -> str:
 
 def _please_repair(failure: AgentFailure) -> str:
     return (
-        f"None of your edits were applied: {failure.message}.\n"
+        f"None of your edits were applied: {failure.message}.\n{failure.detail}"
         "Send all edits again, complete and corrected, in one of the formats described."
     )

@@ -8,18 +8,15 @@ user lists them in `readable_paths`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import untrusted
 from treewright.tree.agents import prompts
-from treewright.tree.config import BackendConfig, Config, DirectoryIdeas, OpenaiBackend
+from treewright.tree.agents.view import View
+from treewright.tree.config import BackendConfig, OpenaiBackend
 from treewright.tree.ideas.text import fence_for
 from treewright.tree.repository import blocks
 from treewright.tree.repository.git import git
-from treewright.tree.repository.protection import protected_changes
 
 _IN_PLACE = "The repository is the current directory. Read whatever you need in it."
 _LARGEST_FILE = 256 * 1024
@@ -30,42 +27,6 @@ _NAMED = 5
 
 class PromptTooLong(Exception):
     """What a prompt cannot do without is longer than its budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Which files models may see: protected ones only if they are readable; with editable blocks
-    only the files of these, and the readable ones."""
-
-    protected: Sequence[str] = ()
-    readable: Sequence[str] = ()
-    editable_blocks: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, config: Config, protected: Sequence[str] = ()) -> View:
-        """The view of a configuration. Scripts named by the sweep's and the tests' command count
-        as protected, and so do the baseline and directories of ideas; `protected` are paths beyond
-        the configured."""
-        commands = [config.sweep.command, config.tests.command if config.tests else ""]
-        scripts = [word for command in commands for word in re.split(r"[\s;&|'\"]+", command)]
-        ideas = [each.path for each in config.ideas if isinstance(each, DirectoryIdeas)]
-        hidden = [*config.protected_paths, *protected, config.baseline_csv, *ideas]
-        hidden += filter(None, scripts)
-        return cls(hidden, config.readable_paths, config.editable_blocks)
-
-    def visible(self, names: Sequence[str]) -> list[str]:
-        readable = {*protected_changes(names, self.readable), *self.editable_blocks}
-        if self.editable_blocks:
-            return [name for name in names if name in readable]
-        hidden = {*protected_changes(names, self.protected)} - readable
-        return [name for name in names if name not in hidden]
-
-    def editable(self, names: Sequence[str]) -> list[str]:
-        """The files that a change may touch."""
-        if self.editable_blocks:
-            return [name for name in names if name in self.editable_blocks]
-        hidden = {*protected_changes(names, self.protected)}
-        return [name for name in names if name not in hidden]
 
 
 def repository_view(

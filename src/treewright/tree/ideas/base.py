@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from treewright.kernel.deadline import check
 from treewright.kernel.errors import TreewrightError
 from treewright.llm.usage import Usage
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.view import View
 from treewright.tree.ideas.history import Outcomes
 from treewright.tree.repository.isolation import Isolation
 

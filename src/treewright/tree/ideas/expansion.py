@@ -16,7 +16,7 @@ from treewright.kernel import atomic, untrusted
 from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
 from treewright.llm.usage import Usage
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.view import View
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.left_over import LEFT_OVER
 from treewright.tree.ideas import text as idea_text
