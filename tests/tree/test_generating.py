@@ -14,7 +14,7 @@ from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, POLICIES, as_bytes, steady
 from treewright.kernel.executors.base import Done
 from treewright.llm.usage import Usage
-from treewright.tree.ideas.base import IdeaSourceError, Proposals
+from treewright.tree.ideas.base import GeneratorFailure, IdeaSourceError, Proposals
 from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import Manifest
@@ -129,6 +129,83 @@ def test_when_ideas_cannot_be_had_for_one_node_all_that_follow_are_asked_for_aga
             beam(toy, "away", 2)
     beam(toy, "away", 2)
     assert as_bytes(toy.run_dir("away")) == as_bytes(toy.run_dir("whole"))
+
+
+def test_a_generator_that_fails_for_one_node_ends_no_run(
+    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next source is asked; without one the other nodes go on. Where no node has ideas, the
+    run pauses, and asks again when it is resumed."""
+    real = DirectorySource.propose
+    failing = {"n0001"}
+
+    def propose(source: DirectorySource, context, taken) -> Proposals:
+        if context.node_id in failing:
+            (context.scratch / "llm.log").write_text("I would rather not.")
+            raise GeneratorFailure(f"it refused (log: {context.scratch}/llm.log)", Usage(7, 3))
+        return real(source, context, taken)
+
+    monkeypatch.setattr(DirectorySource, "propose", propose)
+    done = beam(toy, "one", 1)
+    assert done.nodes["n0001"].expanded_for_depth == 2
+    assert done.nodes["n0001"].ideas == []
+    assert done.nodes["n0002"].ideas
+    assert done.spent.prompt_tokens + done.spent.completion_tokens == 10
+    log = toy.run_dir("one") / "node_ideas/n0001/failed_source_0/llm.log"
+    assert log.read_text() == "I would rather not."
+    assert f"it refused (log: {log})" in (toy.run_dir("one") / "events.jsonl").read_text()
+    assert validate(toy.run_dir("one"), toy.path) == []
+    failing |= {"n0000", "n0002"}
+    with pytest.raises(IdeaSourceError, match="paused: no ideas for n0000: it refused"):
+        beam(toy, "none", 1)
+    failing.clear()
+    assert beam(toy, "none", 1).stop_reason is not None
+
+
+@pytest.mark.parametrize("order", ["fixed", "live"])
+def test_without_a_barrier_a_failing_generator_costs_its_node_alone(
+    toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    real = DirectorySource.propose
+    failing = {"n0002"}
+
+    def propose(source: DirectorySource, context, taken) -> Proposals:
+        if context.node_id in failing:
+            raise GeneratorFailure("it refused", Usage(7, 3))
+        return real(source, context, taken)
+
+    monkeypatch.setattr(DirectorySource, "propose", propose)
+    done = steady(toy.path, f"refused-{order}", "mcts", order=order)
+    assert done.steady is not None
+    assert "n0002" in {each.node_id for each in done.steady.exhausted}
+    assert done.spent.evals == DRY.max_total_idea_evals
+    assert validate(toy.run_dir(f"refused-{order}"), toy.path) == []
+    failing.add("n0000")
+    with pytest.raises(IdeaSourceError, match="paused: no ideas for n0000: it refused"):
+        steady(toy.path, f"none-{order}", "mcts", order=order)
+    failing.clear()
+    assert steady(toy.path, f"none-{order}", None).spent.evals == DRY.max_total_idea_evals
+
+
+def test_after_a_failed_source_the_next_one_is_asked(tmp_path: Path) -> None:
+    """A program of the user's, tried three times; it is told how it failed."""
+    toy = ToyRepository.create(tmp_path / "repo")
+    said = 'echo "before: $TREEWRIGHT_PREVIOUS_FAILURE" >> "$0.log"; echo \'no more\' >&2; exit 3\n'
+    toy.write("no.sh", said)
+    config = (toy.path / "treewright.toml").read_text()
+    command = f'command = "sh {toy.path}/no.sh"'
+    first = f'[[ideas]]\nsource = "command"\n{command}\npass_arguments = false\n\n'
+    toy.write("treewright.toml", config.replace("[[ideas]]", first + "[[ideas]]", 1))
+    toy.write(".gitignore", "no.sh.log\n")
+    toy.commit()
+    done = beam(toy, "next", 1, dry_run=False, max_total_idea_evals=1)
+    assert done.spent.evals == 1
+    log = toy.run_dir("next") / "node_ideas/n0000/failed_source_0/generator.log"
+    assert log.read_text() == "no more\n"
+    tries = (toy.path / "no.sh.log").read_text().splitlines()
+    assert tries[0] == "before: "
+    assert len(tries) == 3
+    assert tries[1].startswith("before: the idea generator exited with code 3: no more (log: ")
 
 
 class Waiting:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
+
+_QUOTED_LINES = 3
+_LONGEST_LINE = 160
 
 
 class CappedLog:
@@ -39,3 +43,15 @@ class CappedLog:
         for chunk in self._tail:
             self._write(chunk)
         self._tail.clear()
+
+
+def last_lines(said: str) -> str:
+    """The last lines with text, on one line; what a message quotes of a command's output."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return " | ".join(line[:_LONGEST_LINE] for line in lines[-_QUOTED_LINES:])
+
+
+def with_log(message: str, said: str, log: Path) -> str:
+    """The message with the last lines of the output, and where all of it is."""
+    quoted = last_lines(said)
+    return message + (f": {quoted}" if quoted else "") + f" (log: {log})"

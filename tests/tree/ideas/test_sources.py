@@ -131,7 +131,7 @@ def test_generator_by_environment_only(make_context):
 @pytest.mark.parametrize(
     ("command", "seconds", "message"),
     [
-        ("echo starting; echo out of ideas >&2; exit 7", 60.0, "code 7: out of ideas"),
+        ("echo starting; echo out of ideas >&2; exit 7", 60.0, "code 7: .*out of ideas"),
         ("sleep 60", 0.5, "time limit"),
         ("no-such-generator", 60.0, "code 127"),
     ],
@@ -225,16 +225,62 @@ def test_llm_taken_ideas_are_left_out(llm_context):
     assert [idea.text.splitlines()[0] for idea in rest] == ["# Lower the depth"]
 
 
-def test_llm_is_reminded_of_the_format_once(llm_context):
-    with stand_in(Step(body=completion("1. Raise it")), Step(body=completion(REPLY))) as it:
+def test_llm_is_told_why_a_reply_is_none_and_asked_again(llm_context):
+    refusal, wrong = Step(body=completion("I would rather not.")), Step(body=completion("1. Raise"))
+    with stand_in(refusal, wrong, Step(body=completion(REPLY))) as it:
         proposals = ask(llm_context, it.url)
+        said = [request["messages"][-1]["content"] for request in it.requests]
     assert len(proposals.ideas) == 2
-    assert proposals.usage == Usage(200, 20, unpriced_tokens=220)
-    with stand_in(Step(body=completion("1. Raise it"))) as it:
-        with pytest.raises(IdeaSourceError, match="no line `## IDEA: <title>`"):
+    assert proposals.usage == Usage(300, 30, unpriced_tokens=330)
+    assert "no line `## IDEA: <title>`" in said[1]
+    with stand_in(refusal) as it:
+        with pytest.raises(IdeaSourceError, match="no line `## IDEA: <title>`") as caught:
             ask(llm_context, it.url)
-        assert len(it.requests) == 2
-    assert "1. Raise it" in (llm_context.scratch / "llm.log").read_text()
+        assert len(it.requests) == 3
+    assert not caught.value.is_outage
+    assert caught.value.usage == Usage(300, 30, unpriced_tokens=330)
+    assert "I would rather not." in str(caught.value)
+    assert "I would rather not." in (llm_context.scratch / "llm.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "## IDEA: Raise it\nTo 0.5.\n\n## IDEA: Lower it\nTo 2.",
+        "# Idea 1: Raise it\nTo 0.5.\n\n# Idea 2: Lower it\nTo 2.",
+        "### IDEA 1 - Raise it\n\nTo 0.5.\n\n### IDEA 2 - Lower it\nTo 2.",
+        "**Idea 1: Raise it**\nTo 0.5.\n\n**Idea 2: Lower it**\nTo 2.",
+        "**IDEA: Raise it**\nTo 0.5.\n\n**IDEA:** Lower it\nTo 2.",
+        "Here they are.\n\nIDEA: Raise it\nTo 0.5.\n\nIdea: Lower it\nTo 2.",
+        "## 1. Raise it\nTo 0.5.\n\n## 2. Lower it\nTo 2.",
+        "### **1. Raise it**\nTo 0.5.\n\n### **2. Lower it**\nTo 2.",
+        "1. **Raise it**\n   To 0.5.\n\n2. **Lower it**\n   To 2.",
+        "1. **Raise it**: To 0.5.\n2. **Lower it**: To 2.",
+        "**1. Raise it**\nTo 0.5.\n\n**2. Lower it**\nTo 2.",
+        "```markdown\n## IDEA: Raise it\nTo 0.5.\n\n## IDEA: Lower it\nTo 2.\n```",
+        "Sure:\n````\n## IDEA: Raise it\nTo 0.5.\n## IDEA: Lower it\nTo 2.\n````\nGood luck.",
+        "```markdown\n## IDEA: Raise it\nTo 0.5.\n```\n```md\n## IDEA: Lower it\nTo 2.\n```",
+    ],
+)
+def test_headings_as_models_write_them(reply: str):
+    found = llm.parse(reply)
+    assert [text.split("\n")[0] for text in found] == ["# Raise it", "# Lower it"]
+    assert "To 0.5." in found[0]
+    assert "To 2." in found[1]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I cannot help with that.",
+        "# Sorry\n\nThere are no more ideas.",
+        "No more ideas.",
+        "1. Raise it\n2. Lower it",
+        "- first\n- second",
+    ],
+)
+def test_what_is_no_list_of_ideas_is_none(reply: str):
+    assert llm.parse(reply) == []
 
 
 def test_llm_idea_that_was_cut_off_is_dropped(llm_context):

@@ -19,9 +19,25 @@ from treewright.tree.agents.view import View
 from treewright.tree.ideas.history import Outcomes
 from treewright.tree.repository.isolation import Isolation
 
+ATTEMPTS = 3
+"""How often a generator is asked for a node's ideas before the next source is."""
+
 
 class IdeaSourceError(TreewrightError):
-    """A source could not do its work; the depth can be tried again."""
+    """A source cannot do its work until the user or an endpoint's owner has put something right."""
+
+    is_outage = True
+
+
+class GeneratorFailure(IdeaSourceError):
+    """A generator gave no ideas for one node, such as a refusal; other sources and nodes may have
+    some. `usage` is what its attempts cost."""
+
+    is_outage = False
+
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True, slots=True)

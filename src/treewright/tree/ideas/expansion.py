@@ -15,12 +15,13 @@ from pathlib import Path
 from treewright.kernel import atomic, untrusted
 from treewright.kernel.artifacts import sha256_file, sha256_text
 from treewright.kernel.deadline import check
+from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.left_over import LEFT_OVER
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.ideas.base import Idea, NodeContext
+from treewright.tree.ideas.base import GeneratorFailure, Idea, NodeContext
 from treewright.tree.ideas.factory import make_source, rehearsed_source
 from treewright.tree.ideas.history import Outcomes
 from treewright.tree.ideas.node_context import measured
@@ -92,12 +93,19 @@ class Expander:
                 chosen.append((Idea(text, LEFT_OVER + record.path), record.key))
         usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
         make = rehearsed_source if manifest.dry_run else make_source
-        for source in map(make, self.config.ideas):
+        failures: list[str] = []
+        for number, source in enumerate(map(make, self.config.ideas)):
             wanted = most - len(chosen)
             if wanted <= 0:
                 break
             context = self._context(manifest, node, turn, lineage, wanted, known)
-            proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+            try:
+                proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+            except GeneratorFailure as failure:
+                usage += failure.usage
+                failures.append(self._keep_failure(failure, context, number))
+                check(self.cancel)
+                continue
             # Kept when the source failed: its error names a log in there.
             untrusted.remove_tree(context.scratch)
             check(self.cancel)
@@ -123,7 +131,18 @@ class Expander:
             skipped=skipped,
             usage=usage,
             expansion=expansion,
+            failures=failures or UNSET,
         )
+
+    def _keep_failure(self, failure: GeneratorFailure, context: NodeContext, number: int) -> str:
+        """Moves the log of a failed source out of the way of the next one. Returns the failure in
+        words, with the log's new path."""
+        kept = context.scratch.with_name(layout.failed_source(number))
+        untrusted.remove_tree(kept)
+        context.scratch.rename(kept)
+        said = redact(str(failure)).replace(str(context.scratch), str(kept))
+        _log.warning("idea source %d has none for %s: %s", number + 1, context.node_id, said)
+        return said
 
     def discard(self, manifest: Manifest, node_id: str) -> None:
         """Removes what an expansion left that is not recorded and will not be. What it cost

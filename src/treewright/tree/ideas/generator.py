@@ -12,14 +12,25 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import process
+from treewright.kernel import process, untrusted
+from treewright.kernel.capped_log import with_log
 from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
 from treewright.tree.ideas import node_context
-from treewright.tree.ideas.base import IdeaSourceError, NodeContext, Proposals, stop_if_cancelled
+from treewright.tree.ideas.base import (
+    ATTEMPTS,
+    GeneratorFailure,
+    IdeaSourceError,
+    NodeContext,
+    Proposals,
+    stop_if_cancelled,
+)
 from treewright.tree.ideas.directory import read_ideas
 from treewright.tree.repository.private_git import private_repository
+
+_NOT_STARTED = (126, 127)
+"""What the shell exits with if a program cannot be run, or is not there."""
 
 
 class GeneratorSource:
@@ -27,8 +38,30 @@ class GeneratorSource:
         self._config = config
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        """Runs the program, and again if it fails, each time with what the last failure said."""
+        failure = ""
+        for _ in range(ATTEMPTS):
+            done, said, log = self._run(context, failure)
+            if done.ok:
+                return Proposals(
+                    read_ideas(
+                        context.scratch / "ideas",
+                        origin="command",
+                        repair="let the idea generator write UTF-8",
+                    )
+                )
+            stop_if_cancelled(context)
+            failure = _explain(done, said, log)
+            if done.error or done.returncode in _NOT_STARTED:
+                raise IdeaSourceError(failure)
+            if done.timed_out:
+                break
+        raise GeneratorFailure(failure)
+
+    def _run(self, context: NodeContext, failure: str) -> tuple[process.ProcessResult, str, Path]:
         output = context.scratch / "ideas"
-        output.mkdir(parents=True, exist_ok=True)
+        untrusted.remove_tree(output)
+        output.mkdir(parents=True)
         json_file = context.scratch / "node_context.json"
         described = msgspec.json.encode(node_context.as_json(context))
         json_file.write_bytes(msgspec.json.format(described, indent=1))
@@ -36,6 +69,7 @@ class GeneratorSource:
         markdown_file.write_text(node_context.as_markdown(context), encoding="utf-8")
         log = context.scratch / "generator.log"
         variables = os.environ | _environment(context, output, json_file, markdown_file)
+        variables["TREEWRIGHT_PREVIOUS_FAILURE"] = failure
         around: list[str] = []
         # What it commits, tags or configures is nobody else's, as for agents.
         with private_repository(context.checkout):
@@ -59,13 +93,7 @@ class GeneratorSource:
                 cancel=context.cancel,
                 owner=context.owner,
             )
-        said = redact(transcript.scrub(log))
-        if not done.ok:
-            stop_if_cancelled(context)
-            raise IdeaSourceError(_explain(done, said, log))
-        return Proposals(
-            read_ideas(output, origin="command", repair="let the idea generator write UTF-8")
-        )
+        return done, redact(transcript.scrub(log)), log
 
     def _command(self, context: NodeContext, output: Path, json_file: Path) -> str:
         if not self._config.pass_arguments:
@@ -92,7 +120,6 @@ def _environment(
 
 
 def _explain(done: process.ProcessResult, said: str, log: Path) -> str:
-    """One line: how it ended, its last words, and where the rest is."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    words = f": {lines[-1][:200]}" if lines and not done.timed_out else ""
-    return f"{done.explain('the idea generator')}{words} (log: {log})"
+    """How it ended, its last lines, and where the rest is."""
+    words = said if not done.timed_out else ""
+    return with_log(done.explain("the idea generator"), words, log)

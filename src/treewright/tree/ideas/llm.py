@@ -1,7 +1,7 @@
-"""Ideas from a chat endpoint, in a format that is read strictly.
+"""Ideas from a chat endpoint, each below a heading.
 
-A reply that does not hold to it is sent back once; what then cannot be read is an
-error, because an idea that was guessed from prose would be tested as if it were meant.
+A reply without such headings is sent back with the reason; nothing is guessed from prose, because
+that would be tested as if it were meant.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from treewright.kernel.capped_log import with_log
 from treewright.kernel.http_client import once_set
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
@@ -22,6 +23,8 @@ from treewright.tree.agents.source_view import PromptTooLong, show_files
 from treewright.tree.config import LlmIdeas
 from treewright.tree.ideas import node_context
 from treewright.tree.ideas.base import (
+    ATTEMPTS,
+    GeneratorFailure,
     Idea,
     IdeaSourceError,
     NodeContext,
@@ -32,10 +35,23 @@ from treewright.tree.ideas.telling import PROMPT_CHARS
 from treewright.tree.ideas.text import blocks, key
 from treewright.tree.records import usage_log
 
-_HEADING = re.compile(r"## IDEA: *(\S.*?) *\r?")
+_STYLES = (
+    re.compile(r"(?P<level>##) IDEA: *(?P<title>\S.*)"),
+    re.compile(
+        r"(?:\d+[.)] +|[-*] +)?(?P<level>#{0,6}) *(?:\*\*|__)? *IDEA *#?\d* *[:.)\u2013\u2014-]+ *"
+        r"(?P<title>\S.*)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?P<level>#{1,6}) *(?:\*\*|__)? *\d+ *[.):] *(?P<title>\S.*)"),
+    re.compile(r"(?P<level>)\d+[.)] +\*\*(?P<title>[^*]+)\*\*[:.]?(?: *(?P<rest>\S.*))?"),
+    re.compile(r"(?P<level>)\*\*\d+[.)] *(?P<title>[^*]+)\*\*[:.]?(?: *(?P<rest>\S.*))?"),
+)
+"""Headings of ideas, the one that is asked for first; then those that models write instead: the
+word "Idea", a numbered heading, a numbered title in bold."""
+_MARKDOWN = frozenset({"", "markdown", "md", "text"})
 _REMINDER = (
-    "Your reply could not be read. Start every idea with a line `## IDEA: <title>` and write "
-    "the idea below it. Send all ideas again."
+    "Your reply could not be used: {why}. Start every idea with a line `## IDEA: <title>` and "
+    "write the idea below it. Send all ideas again."
 )
 
 
@@ -45,24 +61,28 @@ class LlmSource:
         self._client = ChatClient(config.endpoint)
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        """Asks for ideas, and again with the reason where a reply cannot be read."""
         messages = [Message("user", self._prompt(context))]
         known = frozenset(taken)
         usage = Usage()
         try:
-            for last in (False, True):
+            for attempt in range(1, ATTEMPTS + 1):
                 answer = self._ask(messages, context)
                 usage += answer.usage
                 name = usage_log.of_expansion(context.round)
                 usage_log.add(context.scratch.parent, answer.usage, name)
                 messages.append(Message("assistant", answer.text))
                 texts = parse(answer.text, cut_off=answer.finish_reason == "length")
-                if texts or last:
+                if texts:
                     break
-                messages.append(Message("user", _REMINDER))
+                why = self._why(answer)
+                if attempt == ATTEMPTS:
+                    log = context.scratch / "llm.log"
+                    message = f"no ideas from {self._config.endpoint.model}: {why}"
+                    raise GeneratorFailure(with_log(message, answer.text, log), usage)
+                messages.append(Message("user", _REMINDER.format(why=why)))
         finally:
             self._log(messages, context)
-        if not texts:
-            raise IdeaSourceError(self._why(answer, context))
         new = [text for text in texts if key(text) not in known][: context.wanted]
         origin = f"llm:{self._config.endpoint.model}"
         return Proposals([Idea(text, origin) for text in new], usage)
@@ -90,7 +110,7 @@ class LlmSource:
                 values["repository"] = show_files(context.checkout, about, most, view)
                 room -= len(values["repository"])
         except PromptTooLong as problem:
-            raise IdeaSourceError(
+            raise GeneratorFailure(
                 f"the prompt for ideas is longer than {self._config.prompt_tokens} tokens: "
                 f"{problem}; raise `prompt_tokens`"
             ) from None
@@ -115,35 +135,57 @@ class LlmSource:
         path = context.scratch / "llm.log"
         transcript.write(path, "\n".join(parts), *keys.secrets_for(self._config.endpoint))
 
-    def _why(self, answer: Answer, context: NodeContext) -> str:
-        why = "its reply has no line `## IDEA: <title>` with an idea below it"
+    def _why(self, answer: Answer) -> str:
         if answer.finish_reason == "length":
             limit = self._config.endpoint.max_tokens
-            why = f"its reply was cut off at {limit} tokens; raise `max_tokens`"
-        return (
-            f"no ideas from {self._config.endpoint.model}: {why} (log: {context.scratch}/llm.log)"
-        )
+            return f"its reply was cut off at {limit} tokens; raise `max_tokens`"
+        return "its reply has no line `## IDEA: <title>` with an idea below it"
 
 
 def parse(reply: str, *, cut_off: bool = False) -> list[str]:
     """The ideas of a reply as Markdown files; a title without a text is none.
 
-    `cut_off`: the reply ended at the token limit, so its last idea is not whole.
+    The first of the heading styles that gives an idea counts. `cut_off`: the reply ended at the
+    token limit, so its last idea is not whole.
     """
+    for text in (reply, _unfenced(reply)):
+        for style in _STYLES:
+            if ideas := _parsed(text, style, cut_off):
+                return ideas
+    return []
+
+
+def _parsed(reply: str, style: re.Pattern[str], cut_off: bool) -> list[str]:
     lines = reply.split("\n")
     inside = _fenced_lines(reply)
-    starts = [
-        index
+    found = {
+        index: heading
         for index, line in enumerate(lines)
-        if _HEADING.fullmatch(line) and index not in inside
-    ]
+        if index not in inside and (heading := style.fullmatch(line.rstrip()))
+    }
+    if not found:
+        return []
+    # A heading of another level is one within an idea.
+    level = next(iter(found.values()))["level"]
+    starts = [index for index, heading in found.items() if heading["level"] == level]
     ideas: list[str] = []
     for start, end in itertools.pairwise([*starts, len(lines)]):
-        body = "\n".join(lines[start + 1 : end]).strip("\r\n ")
-        heading = _HEADING.fullmatch(lines[start])
-        if body and heading and not (cut_off and end == len(lines)):
-            ideas.append(f"# {heading[1]}\n\n{body}\n")
+        heading = found[start]
+        rest = heading.groupdict().get("rest") or ""
+        body = "\n".join([rest, *lines[start + 1 : end]]).strip("\r\n ")
+        title = heading["title"].strip("*_`# :")
+        if title and body and not (cut_off and end == len(lines)):
+            ideas.append(f"# {title}\n\n{body}\n")
     return ideas
+
+
+def _unfenced(reply: str) -> str:
+    """The reply without a fence around all of it, or else what its blocks of Markdown hold."""
+    lines = reply.strip().split("\n")
+    first, last = lines[0].strip(), lines[-1].strip()
+    if len(lines) > 2 and last == "```" and first[:3] == last and first[3:].lower() in _MARKDOWN:
+        return "\n".join(lines[1:-1])
+    return "\n".join(block.body for block in blocks(reply) if block.info.lower() in _MARKDOWN)
 
 
 def _fenced_lines(reply: str) -> set[int]:

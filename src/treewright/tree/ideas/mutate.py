@@ -15,7 +15,13 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel import untrusted
 from treewright.tree.config import MutateIdeas
-from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
+from treewright.tree.ideas.base import (
+    GeneratorFailure,
+    Idea,
+    IdeaSourceError,
+    NodeContext,
+    Proposals,
+)
 from treewright.tree.ideas.literals import Edit, Site, find_sites
 from treewright.tree.ideas.node_context import earlier_ideas
 from treewright.tree.ideas.patches import replace_range
@@ -65,13 +71,13 @@ class MutateSource:
         """Raises if no file can be used; files that cannot while others can are logged."""
         paths = tunable_files(self._config, context.checkout, context.protected_paths)
         if not paths:
-            raise IdeaSourceError(
+            raise GeneratorFailure(
                 f"no tunable file matches {', '.join(self._config.files)} in node "
                 f"{context.node_id}; check `files` of the mutate idea source"
             )
         places, problems = _read_places(self._config, context.checkout, paths)
         if len(problems) == len(paths):
-            raise IdeaSourceError(f"no tunable file can be read as Python: {problems[0]}")
+            raise GeneratorFailure(f"no tunable file can be read as Python: {problems[0]}")
         if context.editable_blocks:
             places = [p for p in places if p.path in context.editable_blocks and _in_block(p)]
         if problems:

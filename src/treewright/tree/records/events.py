@@ -51,7 +51,8 @@ class RunCreated(_Event, tag="run_created"):
 
 class NodeExpanded(_Event, tag="expanded"):
     """Ideas were chosen for a node; their files exist. Without a barrier `expansion` numbers
-    these events, and `exhausted` says that there were no ideas and will be none."""
+    these events, and `exhausted` says that there were no ideas and will be none. `failures` says
+    which sources failed, and why."""
 
     node_id: str
     depth: int
@@ -63,6 +64,7 @@ class NodeExpanded(_Event, tag="expanded"):
     usage: Usage = Usage()
     expansion: int | Unset = UNSET
     exhausted: Exhausted | Unset = UNSET
+    failures: list[str] | Unset = UNSET
 
 
 class Queued(_Event, tag="queued"):

@@ -43,6 +43,12 @@ GENERATING = ".generating"
 """Beside the idea files of a node, while they are being made."""
 
 
+def failed_source(number: int) -> str:
+    """Beside the idea files of a node: the logs of the idea source of that number, from 0, when
+    it last failed."""
+    return f"failed_source_{number}"
+
+
 def runs_directory(repo: Path) -> Path:
     """Where the runs of a repository are."""
     return repo / STATE_DIR / RUNS_DIR

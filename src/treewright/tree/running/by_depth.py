@@ -24,7 +24,7 @@ from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node
 from treewright.tree.records.steering import applied, banned_nodes
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.faults import Paused
-from treewright.tree.running.generating import Generation, depends
+from treewright.tree.running.generating import Generation, depends, no_ideas
 from treewright.tree.running.requesting import queued
 
 
@@ -35,6 +35,7 @@ class DepthCoordinator(Coordinator):
     has_barrier: bool = field(default=True, init=False)
     _measured: dict[str, HeldoutOutcome] = field(default_factory=dict, init=False)
     _to_record: list[str] = field(default_factory=list, init=False)
+    _without_ideas: list[ev.NodeExpanded] = field(default_factory=list, init=False)
 
     def _go_on(self) -> None:
         """Does one depth, or what is left of it."""
@@ -64,6 +65,7 @@ class DepthCoordinator(Coordinator):
         lets be tried."""
         manifest = self.manifest
         under_way: deque[Generation] = deque()
+        self._without_ideas = []
         try:
             for node_id in sorted(manifest.frontier):
                 self._stop_if_cancelled()
@@ -95,6 +97,12 @@ class DepthCoordinator(Coordinator):
         finally:
             for generation in under_way:
                 generation.is_done(wait=None)
+        if self._without_ideas:
+            nodes = [manifest.nodes[node_id] for node_id in manifest.frontier]
+            if not any(idea.depth == depth for node in nodes for idea in node.ideas):
+                raise no_ideas(self._without_ideas[0])
+            for event in self._without_ideas:
+                self.store.record(event)
 
     def _left_over(self, node: Node, depth: int) -> list[IdeaRecord]:
         """Ideas that the node and its ancestors did not get to."""
@@ -105,12 +113,17 @@ class DepthCoordinator(Coordinator):
         return left_over.by_depth(manifest, lineage, depth, tried, taken)
 
     def _take(self, generation: Generation) -> None:
-        """Records ideas in the order of their nodes."""
+        """Records ideas in the order of their nodes. That a node has none because its sources
+        failed is recorded when others have some."""
         generation.is_done(wait=None)
         if generation.error is not None:
             raise generation.error
-        assert generation.event is not None
-        self.store.record(generation.event)
+        event = generation.event
+        assert event is not None
+        if event.failures and not event.ideas:
+            self._without_ideas.append(event)
+        else:
+            self.store.record(event)
 
     def _wanted(self, depth: int, under_way: Iterable[Generation]) -> int:
         """How many ideas the next node may get, if those that are asked for all come."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from threading import Thread
 
+from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.expansion import Expander, ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, Unset
@@ -53,6 +54,15 @@ class Generation:
             )
         except BaseException as error:  # whatever it is belongs to whoever waits for the ideas
             self.error = error
+
+
+def no_ideas(event: ev.NodeExpanded) -> IdeaSourceError:
+    """For a run that cannot go on, because every source failed and no other node has ideas."""
+    said = "; ".join(event.failures or ())
+    return IdeaSourceError(
+        f"paused: no ideas for {event.node_id}: {said}. Nothing was decided; put that right and "
+        "run the same command again"
+    )
 
 
 def depends(manifest: Manifest, node: Node, others: Iterable[Generation]) -> bool:

@@ -40,7 +40,7 @@ from treewright.tree.records.model import (
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
 from treewright.tree.running.coordinator import Coordinator
 from treewright.tree.running.creation import ROOT_NODE
-from treewright.tree.running.generating import Generation, depends
+from treewright.tree.running.generating import Generation, depends, no_ideas
 from treewright.tree.running.planning import Planned, Plans
 from treewright.tree.running.requesting import queued
 from treewright.tree.running.steering import AT_ONCE
@@ -137,7 +137,14 @@ class SteadyCoordinator(Coordinator):
         return budget.evals_left(self.manifest.spent, len(self._plans)) == 0
 
     def _exhaust(self, event: ev.NodeExpanded) -> None:
+        """Records that a node has no ideas. Where its sources failed and no other node could be
+        chosen, the run pauses instead, when what is under way is done."""
         sequencer = self._standing.sequencer
+        if event.failures:
+            tree, without = sequencer.tree, self._branch(event.node_id)
+            if not any(tree.can_grow(b) for b in tree.branches if b.number != without):
+                self._no_ideas = no_ideas(event)
+                return
         event.exhausted = Exhausted(event.node_id, sequencer.made + 1, sequencer.seen)
         self._record_ideas(event)
         sequencer.exhaust(self._branch(event.node_id))
