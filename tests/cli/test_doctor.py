@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -224,3 +225,21 @@ endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }
     assert "sweep.sh" not in found.detail
     config.write_text(config.read_text().replace("5000", "50"))
     assert of(checkup.checks(toy.path), "prompt of agents.coder").status == "failed"
+
+
+def test_what_the_sweep_imports_is_imported(toy: ToyRepository) -> None:
+    """Also by the modules beside it and by files that it names, not by what it tries to import."""
+    toy.write("sweep.py", "import json\nimport helper\n\nEVALUATOR = 'judge.py'\n")
+    toy.write("helper.py", "import msgspec\n")
+    toy.write("judge.py", "try:\n    import not_needed\nexcept ImportError:\n    pass\n")
+    config = toy.path / "treewright.toml"
+    config.write_text(config.read_text().replace("sh sweep.sh", f"{sys.executable} -I sweep.py"))
+    toy.commit()
+    found = of(checkup.checks(toy.path), "sweep.imports")
+    assert (found.status, "msgspec" in found.detail) == ("ok", True)
+    toy.write("judge.py", "from no_such_package.part import thing\n")
+    found = of(checkup.checks(toy.path), "sweep.imports")
+    assert found.status == "failed"
+    assert "judge.py" in found.detail
+    assert "No module named 'no_such_package'" in found.detail
+    assert "install it for" in found.hint

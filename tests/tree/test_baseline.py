@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -78,19 +79,42 @@ def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
     assert "set repeats = 3" in line
 
 
+def kept_log(said: str) -> str:
+    """What the log holds that a message ends with."""
+    assert said.endswith(")"), said
+    return Path(said.rpartition("(log: ")[2].removesuffix(")")).read_text()
+
+
 def test_what_the_sweep_said_is_in_the_error(toy, treewright) -> None:
-    """Its log goes with the run that could not start."""
+    """The run that could not start is gone; the log of its sweep is kept."""
     sweep = (toy.path / "sweep.sh").read_text()
-    spoiling = 'sed -i s/,ok,/,failed,/ "$TREEWRIGHT_RESULTS_CSV"; echo no gpu'
+    spoiling = 'sed -i s/,ok,/,failed,/ "$TREEWRIGHT_RESULTS_CSV"; echo first; echo no gpu'
     toy.write("sweep.sh", f"{sweep}\n{spoiling}\n")
     toy.commit("a sweep whose rows are not sound")
     done = search(toy, treewright)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("config_id 0 has status 'failed'; it said: no gpu")
+    said = done.stderr.splitlines()[-1]
+    assert "config_id 0 has status 'failed'; it said: first | no gpu (log: " in said
+    assert kept_log(said) == "first\nno gpu\n"
     without_baseline(toy)
     done = search(toy, treewright, "--make-baseline")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("config_id 0 has status 'failed'; it said: no gpu")
+    said = done.stderr.splitlines()[-1]
+    assert "config_id 0 has status 'failed'; it said: first | no gpu (log: " in said
+    assert kept_log(said) == "first\nno gpu\n"
+
+
+@pytest.mark.parametrize("flags", [(), ("--make-baseline",)])
+def test_a_sweep_that_cannot_import_says_what(toy, treewright, flags: tuple[str, ...]) -> None:
+    toy.write("sweep.sh", "python3 -c 'import no_such_package'\n")
+    toy.commit("a sweep without its package")
+    if flags:
+        without_baseline(toy)
+    done = search(toy, treewright, *flags)
+    said = done.stderr.splitlines()[-1]
+    assert "No module named 'no_such_package'" in said
+    assert "Traceback" in kept_log(said)
+    assert not toy.run_dir("run").exists()
 
 
 @pytest.mark.parametrize("flags", [(), ("--make-baseline",)])

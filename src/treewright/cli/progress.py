@@ -254,7 +254,8 @@ def _many(things: Sized, name: str) -> str:
 
 def _verdict(outcome: EvalOutcome) -> str:
     if outcome.error is not None:
-        return f"failed     {outcome.error.code}: {outcome.error.message}"
+        log = f" (log: {outcome.error.log_path})" if outcome.error.log_path else ""
+        return f"failed     {outcome.error.code}: {outcome.error.message}{log}"
     recommendation = outcome.root_relative
     assert recommendation is not None
     assert outcome.parent_relative is not None

@@ -22,6 +22,7 @@ from treewright.tree.agents.presets import PRESETS
 from treewright.tree.agents.view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.imported import try_imports
 from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas.factory import probe_source
 from treewright.tree.repository import git, isolation, protection
@@ -109,6 +110,7 @@ def _repository(repo: Path) -> Iterator[Check]:
     else:
         yield Check("repository", "configuration", "ok", f"{configuration.DEFAULT_NAME} loads")
     yield from _commands(repo, config)
+    yield from _imports(repo, config)
     yield _isolation(repo, config)
     yield _evaluator(config)
     yield _baseline(repo, config)
@@ -172,6 +174,28 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
                 "a candidate could change what measures it; add it to protected_paths",
             )
     return Check("repository", key, "ok", f"`{command}`")
+
+
+def _imports(repo: Path, config: Config) -> Iterator[Check]:
+    """Whether the sweep's Python has the packages that the sweep imports."""
+    name = "sweep.imports"
+    try:
+        found = try_imports(repo, config.sweep.command)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        yield Check("repository", name, "warning", f"could not be tried: {problem}")
+        return
+    if found is None or not found.packages:
+        return
+    if found.failed:
+        said = "; ".join(
+            f"{found.packages.get(package, '?')} imports {package}: {error}"
+            for package, error in found.failed.items()
+        )
+        hint = f"install it for {found.python}, or let sweep.command name another Python"
+        yield Check("repository", name, "failed", said, hint)
+    else:
+        packages = ", ".join(found.packages)
+        yield Check("repository", name, "ok", f"{found.python} imports {packages}")
 
 
 def _isolation(repo: Path, config: Config) -> Check:

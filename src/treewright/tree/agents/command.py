@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from treewright.kernel import process, untrusted
+from treewright.kernel.capped_log import last_lines
 from treewright.kernel.sandbox import SCRATCH
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import sane_usage, unpriced_unless_told
@@ -99,7 +100,7 @@ class CommandAgent:
             code = AGENT_TIMEOUT
         elif done.cancelled:
             code = "cancelled"
-        said = "" if done.timed_out or done.cancelled else _last_line(output)
+        said = "" if done.timed_out or done.cancelled else last_lines(output)
         raise AgentFailure(
             code,
             done.explain(f"{role} `{name}`") + (f": {said}" if said else ""),
@@ -161,8 +162,3 @@ def find_executable(name: str, cwd: Path) -> str | None:
 def missing(name: str, preset: Preset | None) -> str:
     hint = f"install {preset.title}: {preset.install}" if preset else "check `command`"
     return f"the agent `{name}` is not on PATH; {hint}"
-
-
-def _last_line(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from treewright.kernel.deadline import Deadline
 from treewright.kernel.http_client import once_set
 from treewright.llm import keys
@@ -30,6 +32,7 @@ class ChatAgent:
             text = self._converse(messages, spent, request)
         except AgentFailure as failure:
             failure.usage = sum(spent, failure.usage)
+            failure.log = _log_path(request)
             raise
         finally:
             self._log(messages, request)
@@ -79,8 +82,11 @@ class ChatAgent:
 
     def _log(self, messages: list[Message], request: RoleRequest) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
-        path = request.log_dir / f"{request.role}_round_{request.round}.log"
-        transcript.write(path, "\n".join(parts), *keys.secrets_for(self._endpoint))
+        transcript.write(_log_path(request), "\n".join(parts), *keys.secrets_for(self._endpoint))
+
+
+def _log_path(request: RoleRequest) -> Path:
+    return request.log_dir / f"{request.role}_round_{request.round}.log"
 
 
 def _noted(answer: Answer) -> str:

@@ -19,7 +19,7 @@ from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
-from treewright.tree.evaluating.wording import end_of, explain_end, last_line
+from treewright.tree.evaluating.wording import end_of, explain_end, keep_log, last_words
 from treewright.tree.records import layout, places
 from treewright.tree.repository.worktrees import Worktrees
 
@@ -48,8 +48,12 @@ class Preflight:
             if done.cancelled and not self._is_out_of_time():
                 raise KeyboardInterrupt
             if not done.ok:
-                said = explain_end(done, "the sweep", context.log_dir / layout.SWEEP_LOG)
-                raise SweepError(f"{said} (tried on the root commit, config_id {config_id})")
+                log = context.log_dir / layout.SWEEP_LOG
+                said = explain_end(done, "the sweep", log)
+                raise SweepError(
+                    f"{said} (tried on the root commit, config_id {config_id})"
+                    f"{keep_log(self.worktrees, log)}"
+                )
             found = self._checked(results, context, config_id)
             if with_tests:
                 self._test(context)
@@ -98,7 +102,7 @@ class Preflight:
             said = explain_end(done, "the test command", log)
             raise SweepError(
                 f"{said} (on the root commit itself: every candidate would be rejected; fix the "
-                "command, or leave [tests] out)"
+                f"command, or leave [tests] out){keep_log(self.worktrees, log)}"
             )
         if _NO_TEST.search(end_of(log)):
             raise SweepError(
@@ -114,9 +118,12 @@ class Preflight:
         found = objectives.read(data, self.config.metrics, {config_id}.__contains__)
         if config_id not in found.sound_ids:
             example = (found.problems.examples or [f"no row for config_id {config_id}"])[0]
-            said = last_line(context.log_dir / layout.SWEEP_LOG)
+            log = context.log_dir / layout.SWEEP_LOG
+            said = last_words(log)
             raise SweepError(
                 f"the sweep of the root commit gives no sound row for config_id {config_id}: "
-                f"{example}" + (f"; it said: {said}" if said else "")
+                f"{example}"
+                + (f"; it said: {said}" if said else "")
+                + keep_log(self.worktrees, log)
             )
         return found

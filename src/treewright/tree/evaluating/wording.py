@@ -5,26 +5,40 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel import atomic, untrusted
+from treewright.kernel.capped_log import last_lines
 from treewright.kernel.process import ProcessResult
+from treewright.kernel.rundir import STATE_DIR
+from treewright.tree.repository.worktrees import Worktrees
 
 _LAST_BYTES = 4096
 _LARGEST_LOG = 1 << 40
-_LONGEST_QUOTE = 160
+_FAILED_LOGS = "failed_logs"
 _SHOWN = 3
 
 
 def explain_end(done: ProcessResult, what: str, log: Path) -> str:
-    """How a command ended, with the last line it said."""
-    said = last_line(log)
+    """How a command ended, with the last lines it said."""
+    said = last_words(log)
     return done.explain(what) + (f": {said}" if said else "")
 
 
-def last_line(log: Path) -> str:
-    """Of what a command said, as much as fits into a message."""
-    lines = end_of(log).decode("utf-8", "replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return said[:_LONGEST_QUOTE]
+def last_words(log: Path) -> str:
+    """The last lines of a command's log, as much as fits into a message."""
+    return last_lines(end_of(log).decode("utf-8", "replace"))
+
+
+def keep_log(trees: Worktrees, log: Path) -> str:
+    """Keeps the log of a command that failed on the root: a run that cannot start is removed.
+    Returns, for the end of a message, where it is."""
+    kept = trees.repo / STATE_DIR / _FAILED_LOGS / f"{trees.run_dir.name}_{log.name}"
+    try:
+        data = untrusted.read(log, _LARGEST_LOG)
+        atomic.make_directory(kept.parent)
+        atomic.write_bytes(kept, data)
+    except OSError:
+        return ""
+    return f" (log: {kept})"
 
 
 def end_of(log: Path) -> bytes:

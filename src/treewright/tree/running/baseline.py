@@ -164,8 +164,7 @@ class RootBaseline:
         try:
             check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
         except UsageError as problem:
-            said = root.last_words()
-            raise UsageError(f"{problem}" + (f"; it said: {said}" if said else "")) from None
+            raise UsageError(f"{problem}{root.last_words()}") from None
         atomic.make_directory(target.parent)
         atomic.write_bytes(target, data)
         _log.info("wrote %s; commit it, so that later runs can use it", target)

@@ -11,7 +11,7 @@ from treewright.kernel.errors import TreewrightError
 from treewright.tree.config import Config
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
-from treewright.tree.evaluating.wording import explain_end, last_line
+from treewright.tree.evaluating.wording import explain_end, keep_log, last_words
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
@@ -27,8 +27,10 @@ class RootSweep:
     cancel: threading.Event | None = None
 
     def last_words(self) -> str:
-        """The last line that its last sweep said."""
-        return last_line(self._log_dir / layout.SWEEP_LOG)
+        """The last lines that its first sweep said, and where its log is kept."""
+        log = self._log_dir / layout.SWEEP_LOG
+        said = last_words(log)
+        return (f"; it said: {said}" if said else "") + keep_log(self.worktrees, log)
 
     @property
     def _log_dir(self) -> Path:
@@ -49,7 +51,8 @@ class RootSweep:
                 raise KeyboardInterrupt
             if not done.ok:
                 log = log_dir / f"{name}.log"
-                raise TreewrightError(explain_end(done, "the baseline sweep", log))
+                said = explain_end(done, "the baseline sweep", log)
+                raise TreewrightError(said + keep_log(self.worktrees, log))
             return self._read(results, context)
         finally:
             self.worktrees.remove_candidate(layout.ROOT_BASELINE)
@@ -65,6 +68,6 @@ class RootSweep:
         if data is None:
             raise TreewrightError(
                 "the baseline sweep wrote no results: it has to write one CSV row per config to "
-                "the path in TREEWRIGHT_RESULTS_CSV (docs/sweep-contract.md)"
+                f"the path in TREEWRIGHT_RESULTS_CSV (docs/sweep-contract.md){self.last_words()}"
             )
         return data
