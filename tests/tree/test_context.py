@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.toy import ToyRepository
 from tests.tree.making import LOSS, manifest
-from treewright.tree.config import Config, MutateIdeas, SweepConfig
+from tests.tree.runs import search
+from treewright.tree.config import Config, MutateIdeas, SweepConfig, load
 from treewright.tree.ideas import expansion as context
-from treewright.tree.ideas.history import Outcomes
+from treewright.tree.ideas.history import Outcomes, Returned
+from treewright.tree.ideas.telling import tell
+from treewright.tree.records import store
 from treewright.tree.records.model import Node
 
 CONFIG = Config(
@@ -46,3 +50,24 @@ def test_ideas_and_measurements_are_told_also_where_a_mean_is_missing(
     assert "Measured, parent-relative: grade strong (primary_metric_improved)" in told
     assert "- loss (minimize): 2 -> 1.5, improved" in told
     assert "- loss (minimize): 2 -> ?, unknown" in told
+
+
+def test_models_are_told_what_the_evaluation_returned(tmp_path: Path) -> None:
+    """Further columns of the results, and the end of what the sweep printed."""
+    toy = ToyRepository.create(tmp_path / "repo")
+    sweep = (toy.path / "sweep.sh").read_text()
+    columns = r"sed -i '1s/$/,hits,note/; 2,$s/$/,7,too slow/' "
+    toy.write(
+        "sweep.sh", f'{sweep}{columns} "$TREEWRIGHT_RESULTS_CSV"\necho artifact: a long tail\n'
+    )
+    toy.commit()
+    run_dir = search(toy.path, ideas_per_node=1, max_depth=1, sweep_config_limit=8)
+    run = store.load(run_dir)
+    config = load(toy.path / "treewright.toml")
+    outcomes = Outcomes(toy.path, run_dir, config, run, run.nodes["n0001"])
+    assert outcomes.returned() == Returned(
+        {"hits": 7.0}, ["note: too slow"], "artifact: a long tail"
+    )
+    told = "\n".join(tell(outcomes, 1000))
+    for part in ("- hits: 7", "- note: too slow", "artifact: a long tail"):
+        assert part in told

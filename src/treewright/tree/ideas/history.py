@@ -8,7 +8,10 @@ made is told, so a search in fixed order is the same whatever the timing.
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +33,10 @@ _BEST = 3
 _LONGEST_DIFF = 900
 _LONGEST_ERROR = 400
 _LONGEST_WHY = 400
+_LONGEST_TEXT = 200
+_LONGEST_LOG = 1500
+_MOST_TEXTS = 5
+_MOST_COLUMNS = 20
 
 Relation = Literal["same_node", "path", "elsewhere"]
 
@@ -90,6 +97,15 @@ class Try(msgspec.Struct, frozen=True):
     diff: str = ""
 
 
+class Returned(msgspec.Struct, frozen=True):
+    """What the evaluation of a node returned beside its metrics: the means of further columns of
+    its results, texts in them, and the end of what its sweep printed."""
+
+    columns: dict[str, float] = {}
+    texts: list[str] = []
+    log: str = ""
+
+
 class History(msgspec.Struct, frozen=True):
     metrics: list[MetricFacts]
     path: list[Step]
@@ -134,6 +150,38 @@ class Outcomes:
         }
         nodes = list(self.manifest.nodes.values())
         return {idea.key for node in nodes for idea in node.ideas if idea.path in paths}
+
+    def returned(self) -> Returned:
+        """What the evaluation of the node returned beside the metrics."""
+        try:
+            path = self.run_dir / self.node.baseline_results_csv_path
+            data = untrusted.read(path, untrusted.LARGEST_RESULTS)
+            rows = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig", "replace"))))
+        except (OSError, csv.Error):
+            rows = []
+        known = {"config_id", "status", *(metric.name for metric in self.config.metrics)}
+        numbers: dict[str, list[float]] = {}
+        texts: dict[str, None] = {}
+        for row in rows:
+            for name, value in row.items():
+                if name in known or not isinstance(name, str) or not isinstance(value, str):
+                    continue
+                try:
+                    number = float(value)
+                except ValueError:
+                    if value.strip():
+                        texts[f"{name}: {' '.join(value.split())[:_LONGEST_TEXT]}"] = None
+                else:
+                    if math.isfinite(number):
+                        numbers.setdefault(name, []).append(number)
+        source = self.node.artifacts.promoted_from_eval_id
+        directory = layout.sweep_directory(layout.ROOT_BASELINE)
+        if source is not None:
+            directory = self.manifest.evaluations[source].experiment_dir
+        log = _tail(self.run_dir / directory / layout.SWEEP_LOG, _LONGEST_LOG)
+        means = {name: paired.mean(values) for name, values in numbers.items()}
+        shown = [redact(text) for text in list(texts)[:_MOST_TEXTS]]
+        return Returned(dict(list(means.items())[:_MOST_COLUMNS]), shown, redact(log))
 
     def _known(self) -> list[Evaluation]:
         # A copy at once: another thread may be adding to it.
@@ -283,14 +331,14 @@ def _change(entry: Any) -> MetricChange | None:
     return MetricChange(str(entry.get("name")), before, after, str(entry.get("verdict")))
 
 
-def _tail(log: Path) -> str:
+def _tail(log: Path, longest: int = _LONGEST_ERROR) -> str:
     try:
         with untrusted.open_plain(log, 1 << 40) as file:
-            file.seek(max(0, file.seek(0, 2) - 4 * _LONGEST_ERROR))
-            text = file.read(4 * _LONGEST_ERROR).decode("utf-8", "replace")
+            file.seek(max(0, file.seek(0, 2) - 4 * longest))
+            text = file.read(4 * longest).decode("utf-8", "replace")
     except OSError:
         return ""
-    return text.strip()[-_LONGEST_ERROR:]
+    return text.strip()[-longest:]
 
 
 @functools.lru_cache(maxsize=512)

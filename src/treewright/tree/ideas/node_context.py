@@ -10,7 +10,7 @@ import msgspec
 
 from treewright.tree.ideas.base import Idea, NodeContext
 from treewright.tree.ideas.directory import read_ideas
-from treewright.tree.ideas.history import History
+from treewright.tree.ideas.history import History, Returned
 from treewright.tree.ideas.telling import JSON_CHARS, PROMPT_CHARS, tell
 from treewright.tree.ideas.text import key, title
 from treewright.tree.repository.blocks import block_rules
@@ -43,6 +43,9 @@ def as_json(context: NodeContext) -> dict[str, Any]:
         "protected_paths": list(context.protected_paths),
         "editable_blocks": list(context.editable_blocks),
         "metrics": msgspec.to_builtins(history.metrics),
+        "returned": msgspec.to_builtins(
+            context.outcomes.returned() if context.outcomes else Returned()
+        ),
         "path": msgspec.to_builtins(history.path),
         "tries": msgspec.to_builtins(history.tries),
         "tries_left_out": history.left_out,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from treewright.kernel.rendering.numbers import gain, percent, value
-from treewright.tree.ideas.history import MetricFacts, Outcomes, Try
+from treewright.tree.ideas.history import MetricFacts, Outcomes, Returned, Try
 from treewright.tree.ideas.text import fence_for
 
 PROMPT_CHARS = 12_000
@@ -18,6 +18,7 @@ def tell(outcomes: Outcomes, budget: int) -> list[str]:
     """Lines about the task, the path and earlier tries."""
     history = outcomes.collect(budget)
     lines = ["What is measured:", "", *(_metric(metric) for metric in history.metrics), ""]
+    lines += _returned(outcomes.returned())
     if len(history.path) > 1:
         lines += ["The path so far:", ""]
         lines += [
@@ -32,6 +33,17 @@ def tell(outcomes: Outcomes, budget: int) -> list[str]:
             lines += [*_try(found), ""]
     if history.left_out:
         lines += [f"({history.left_out} more tries are not shown.)", ""]
+    return lines
+
+
+def _returned(found: Returned) -> list[str]:
+    lines = [f"- {name}: {value(mean)}" for name, mean in found.columns.items()]
+    lines += [f"- {text}" for text in found.texts]
+    if lines:
+        lines = ["What the evaluation of the present state returned besides:", "", *lines, ""]
+    if found.log:
+        fence = fence_for(found.log)
+        lines += ["The end of what it printed:", "", fence, found.log, fence, ""]
     return lines
 
 

@@ -41,6 +41,10 @@ def answer(asked: object) -> object:
     if inspect.isawaitable(result):
         result = asyncio.run(result)  # type: ignore[arg-type]
     metrics = getattr(result, "metrics", result)
+    # What is printed is shown to models: the end of the sweep's log is part of their prompts.
+    print(f"evaluate returned {metrics}"[:1000])
+    for name, text in (getattr(result, "artifacts", None) or {}).items():
+        print(f"artifact {name}: {text}"[:1000])
     return {
         name: value if isinstance(value, (bool, int, str)) else _number(value)
         for name, value in metrics.items()
