@@ -225,6 +225,18 @@ def test_llm_taken_ideas_are_left_out(llm_context):
     assert [idea.text.splitlines()[0] for idea in rest] == ["# Lower the depth"]
 
 
+def test_llm_is_asked_again_where_it_only_repeats_ideas(llm_context):
+    """A model that goes on repeating them has no more ideas, which is no failure."""
+    other = Step(body=completion("## IDEA: Another\nText."))
+    with stand_in(Step(body=completion(REPLY)), other) as it:
+        known = [key(text) for text in llm.parse(REPLY)]
+        assert [i.text for i in ask(llm_context, it.url, known).ideas] == ["# Another\n\nText.\n"]
+        assert "tried before" in it.requests[1]["messages"][-1]["content"]
+    with stand_in(Step(body=completion(REPLY))) as it:
+        assert ask(llm_context, it.url, known).ideas == []
+        assert len(it.requests) == 3
+
+
 def test_llm_is_told_why_a_reply_is_none_and_asked_again(llm_context):
     refusal, wrong = Step(body=completion("I would rather not.")), Step(body=completion("1. Raise"))
     with stand_in(refusal, wrong, Step(body=completion(REPLY))) as it:

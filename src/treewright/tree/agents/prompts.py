@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
 CHARS_A_TOKEN = 4
 """How many characters of a prompt are counted as a token: about right for English and code."""
-NO_TASK = "(The user has not described it. The metrics below say what is measured.)"
+NO_TASK = "(The user has not described it.)"
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "planner": ("idea",),

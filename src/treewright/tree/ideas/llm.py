@@ -73,9 +73,10 @@ class LlmSource:
                 usage_log.add(context.scratch.parent, answer.usage, name)
                 messages.append(Message("assistant", answer.text))
                 texts = parse(answer.text, cut_off=answer.finish_reason == "length")
-                if texts:
+                new = [text for text in texts if key(text) not in known]
+                if new or (texts and attempt == ATTEMPTS):
                     break
-                why = self._why(answer)
+                why = "every idea in it was tried before" if texts else self._why(answer)
                 if attempt == ATTEMPTS:
                     log = context.scratch / "llm.log"
                     message = f"no ideas from {self._config.endpoint.model}: {why}"
@@ -83,9 +84,8 @@ class LlmSource:
                 messages.append(Message("user", _REMINDER.format(why=why)))
         finally:
             self._log(messages, context)
-        new = [text for text in texts if key(text) not in known][: context.wanted]
         origin = f"llm:{self._config.endpoint.model}"
-        return Proposals([Idea(text, origin) for text in new], usage)
+        return Proposals([Idea(text, origin) for text in new[: context.wanted]], usage)
 
     def _prompt(self, context: NodeContext) -> str:
         template = prompts.load("ideas", self._config.prompt, context.repo)
