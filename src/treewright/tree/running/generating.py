@@ -58,7 +58,7 @@ class Generation:
 
 def no_ideas(event: ev.NodeExpanded) -> IdeaSourceError:
     """For a run that cannot go on, because every source failed and no other node has ideas."""
-    said = "; ".join(event.failures or ())
+    said = "; ".join(event.failures) if isinstance(event.failures, list) else ""
     return IdeaSourceError(
         f"paused: no ideas for {event.node_id}: {said}. Nothing was decided; put that right and "
         "run the same command again"
