@@ -65,6 +65,7 @@ class LlmSource:
         messages = [Message("user", self._prompt(context))]
         known = frozenset(taken)
         usage = Usage()
+        new: list[str] = []
         try:
             for attempt in range(1, ATTEMPTS + 1):
                 answer = self._ask(messages, context)
