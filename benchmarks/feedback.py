@@ -24,8 +24,8 @@ import msgspec
 from tests.toy import ToyRepository
 
 from benchmarks.measure import Row, Table
-from treewright.kernel import artifacts
 from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.storage import artifacts
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas import expansion, node_context

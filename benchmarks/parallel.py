@@ -2,7 +2,7 @@
 
 The coordinator, the store with its fsync per record, the dispatcher and the executors are
 the real ones. The evaluation is half a second of sleep, in the worker itself or as a real
-`sleep 0.5` child through `kernel.process`, so that all that is measured is overhead.
+`sleep 0.5` child through `kernel.procs.process`, so that all that is measured is overhead.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from unittest import mock
 
 from benchmarks.measure import Row, Table
 from benchmarks.noop_run import FreeIdeas, do_nothing, target
-from treewright.kernel import process
 from treewright.kernel.executors.base import Done
 from treewright.kernel.executors.dask import DaskExecutor, connect
 from treewright.kernel.executors.threads import ThreadExecutor
+from treewright.kernel.procs import process
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas import expansion
 from treewright.tree.records import events as ev

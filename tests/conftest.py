@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests import program
 from tests.llm.endpoints import SERVE_MODEL
 from tests.toy import ToyRepository
-from treewright.kernel import sandbox
+from treewright.kernel.procs import sandbox
 
 if TYPE_CHECKING:
     from tests.dashboard.serving import Server
@@ -151,7 +151,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """The one process that is kept to the end of ours."""
-    from treewright.kernel.watchdog import watchdog
+    from treewright.kernel.procs.watchdog import watchdog
 
     watchdog.close()
 

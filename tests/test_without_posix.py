@@ -38,8 +38,8 @@ with treewright.open_search(sys.argv[1], policy="random", seed=1, budget=8, look
 _TIME_LIMIT = """
 import sys, threading
 from pathlib import Path
-from treewright.kernel import process, proctree
-from treewright.kernel.containment import Limits
+from treewright.kernel.procs import process, proctree
+from treewright.kernel.procs.containment import Limits
 from treewright.kernel.errors import UsageError
 def run(line, name, **more):
     return process.run(line, cwd=Path("."), log_path=Path(name), owner="of-this-test", **more)
@@ -64,7 +64,7 @@ _LEASE = """
 import os, time
 from pathlib import Path
 from treewright.kernel.errors import LockActive
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 owned = Lease.acquire(Path("lease"), stale_seconds=600)
 owned.release()
 owned = Lease.acquire(Path("lease"), stale_seconds=0.6)
@@ -83,7 +83,7 @@ print(taken.epoch, taken.owner.takeover)
 _LOCK = """
 import sys, threading
 from pathlib import Path
-from treewright.kernel import file_lock
+from treewright.kernel.storage import file_lock
 inside = []
 def work():
     for _ in range(20):

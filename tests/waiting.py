@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from treewright.kernel import proctree
+from treewright.kernel.procs import proctree
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from treewright.kernel.cache import cache_directory
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.wasm.home import find_node
 
 PACKAGE = "@sparticuz/chromium"

@@ -18,9 +18,9 @@ from tests.readonly import read_only
 from tests.toy import ToyRepository
 from treewright.cli import doctor
 from treewright.cli.main import cli
-from treewright.kernel import checkup as machine
-from treewright.kernel.checkup import Check
+from treewright.kernel import health_checks as machine
 from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.kernel.health_checks import Check
 from treewright.lean import checkup as lean
 from treewright.tree import checkup
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from treewright.cli.output import Visible
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text.terminal import visible
 from treewright.orchestrator.marketplace.tickets import NewTicket, TicketTable
 
 HOSTILE = "p \x1b]0;owned\x07\x1b[2J\x9b31m\r\u202eq\u2066 \x00 \U000e0041"
@@ -64,7 +64,7 @@ def test_commands_print_nothing_raw(
 def test_nothing_ends_because_nobody_can_read_stderr(stderr: str) -> None:
     script = (
         "import sys; from treewright.cli import output; "
-        "from treewright.kernel.standard_error import outlive_the_reader; outlive_the_reader(); "
+        "from treewright.kernel.procs.stderr import ignore_write_errors; ignore_write_errors(); "
         "sys.stderr.isatty(); output.echo('for people', err=True); output.echo('for programs')"
     )
     command = f'exec "{sys.executable}" -c "{script}" {stderr}'
@@ -76,8 +76,8 @@ INTERRUPTED = """
 import signal
 from treewright.cli import output
 from treewright.cli.signals import cancel_on_signals
-from treewright.kernel.standard_error import outlive_the_reader
-outlive_the_reader()
+from treewright.kernel.procs.stderr import ignore_write_errors
+ignore_write_errors()
 for number in range(200):
     with cancel_on_signals() as cancel:
         signal.signal(signal.SIGALRM, signal.getsignal(signal.SIGTERM))
@@ -99,8 +99,8 @@ def test_a_signal_inside_of_a_message_is_no_error() -> None:
 WOULD_WAIT = """
 import os, sys
 from treewright.cli import output
-from treewright.kernel.standard_error import outlive_the_reader
-outlive_the_reader()
+from treewright.kernel.procs.stderr import ignore_write_errors
+ignore_write_errors()
 os.set_blocking(2, False)
 for _ in range(100):
     output.echo("for people" * 1000, err=True)

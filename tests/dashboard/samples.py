@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree import making
 from tests.tree.runs import make_target, search
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 from treewright.tree.records import events as ev
 from treewright.tree.records.layout import LEASE
 from treewright.tree.records.model import Decision, GateDecision, NodeArtifacts

@@ -14,7 +14,7 @@ import pytest
 from tests.dashboard import samples
 from tests.dashboard.serving import served
 from tests.toy import ToyRepository
-from treewright.kernel.lease import latest_epoch
+from treewright.kernel.storage.lease import latest_epoch
 
 
 def tree_of(path: Path) -> dict[str, tuple[int, int]]:

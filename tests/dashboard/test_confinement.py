@@ -13,8 +13,8 @@ from tests.tree.runs import FinishedRun
 from treewright.dashboard import confined, diffs
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.summaries import Summaries
-from treewright.kernel import journal
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import journal
 
 ENDLESS = "9" * 5000
 """More digits than Python converts."""

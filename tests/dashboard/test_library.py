@@ -10,7 +10,7 @@ from tests.dashboard import samples
 from treewright.dashboard.live_tree import NO_RECORD
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.tree_library import TreeLibrary
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 from treewright.tree.records import layout, store
 
 

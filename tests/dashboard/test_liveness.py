@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from treewright.dashboard import liveness
-from treewright.kernel.lease import Lease, Owner
+from treewright.kernel.storage.lease import Lease, Owner
 
 HOLD = """
 import sys, pathlib
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 Lease.acquire(pathlib.Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from treewright.cli.main import cli
-from treewright.kernel.explaining import all_keys
+from treewright.kernel.text.config_errors import all_keys
 from treewright.tree import config as configuration
 from treewright.tree.deciding import gate, results, scoring
 from treewright.tree.ideas.text import blocks, language

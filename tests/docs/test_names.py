@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tests.docs.test_docs import COMMANDS, SOURCES, flags
-from treewright.kernel.explaining import all_keys
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.storage.run_directory import STATE_DIR
+from treewright.kernel.text.config_errors import all_keys
 from treewright.orchestrator.ledger import file as ledger_file
 from treewright.orchestrator.ledger.tables import TABLES
 from treewright.proving import layout as proof_layout

@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from treewright.cli.main import cli
-from treewright.kernel import atomic
 from treewright.kernel.executors import registry
+from treewright.kernel.storage import atomic
 from treewright.tree import config as configuration
 from treewright.tree.records import layout, store
 from treewright.tree.repository import git as git_module

@@ -15,7 +15,7 @@ from tests import program
 from tests.signals import as_from_a_terminal
 from tests.toy import ToyRepository
 from tests.waiting import until
-from treewright.kernel import proctree
+from treewright.kernel.procs import proctree
 from treewright.tree.running import housekeeping
 
 RUN = "run"

@@ -13,8 +13,8 @@ OWNER = """
 import sys
 from pathlib import Path
 from treewright.kernel.errors import LeaseLost
-from treewright.kernel.journal import Journal
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.journal import Journal
+from treewright.kernel.storage.lease import Lease
 place, stale, force = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "force"
 lease = Lease.acquire(place / "lease", stale_seconds=stale, force=force)
 guard = lease.check if len(sys.argv) < 5 else (lambda: None)

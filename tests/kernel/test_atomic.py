@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import atomic
 
 ENDLESS_WRITER = """
 import sys
 from pathlib import Path
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 path = Path(sys.argv[1])
 for number in range(10**9):
     atomic.write_bytes(path, bytes([65 + number % 26]) * 200_000)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import treewright
-from treewright.kernel import database
-from treewright.kernel.database import Schema, open_database, open_read_only
 from treewright.kernel.errors import LockActive, StorageError
+from treewright.kernel.storage import database
+from treewright.kernel.storage.database import Schema, open_database, open_read_only
 
 TABLES = "CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (1)"
 SHELF = Schema("shelf", 0x1234, TABLES)

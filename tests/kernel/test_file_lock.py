@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from treewright.kernel import file_lock
+from treewright.kernel.storage import file_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from treewright.kernel import file_lock
+from treewright.kernel.storage import file_lock
 with file_lock.holding(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(1000)

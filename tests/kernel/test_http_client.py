@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 import certifi
 import pytest
 
-from treewright.kernel import http_client, jsontext
+from treewright.kernel import http_client
 from treewright.kernel.http_client import Cancelled, NoReply, Reply
+from treewright.kernel.text import jsontext
 
 Write = Callable[[http.server.BaseHTTPRequestHandler, threading.Event], None]
 SOON = 200.0

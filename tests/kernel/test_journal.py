@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.readonly import bound_by_permissions
-from treewright.kernel import journal
 from treewright.kernel.errors import LeaseLost, StorageError
-from treewright.kernel.journal import Journal
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage import journal
+from treewright.kernel.storage.journal import Journal
+from treewright.kernel.storage.lease import Lease
 
 _names = itertools.count()
 
@@ -286,7 +286,7 @@ def test_who_removes_a_whole_run_has_ended_it(tmp_path: Path, begun_again: bool)
 SHUT = """
 import sys
 from pathlib import Path
-from treewright.kernel.journal import Journal
+from treewright.kernel.storage.journal import Journal
 run_dir = Path(sys.argv[1])
 writer = Journal(run_dir / "events.jsonl", 1, lambda: None)
 run_dir.chmod(0)
@@ -320,7 +320,7 @@ def test_what_is_replaced_while_it_is_put_back(
             path.unlink()
             INSTEAD[what](path)
 
-        only.setattr("treewright.kernel.atomic.fsync_directory", replaced)
+        only.setattr("treewright.kernel.storage.atomic.fsync_directory", replaced)
         writer.append([line("second", 1)])
     writer.append([line("third", 1)])
     writer.close()

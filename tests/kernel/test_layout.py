@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import treewright
-from treewright.kernel import rundir
+from treewright.kernel.storage import run_directory
 from treewright.orchestrator.ledger.file import LEDGER
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 
 SOURCE = Path(treewright.__file__).parent
 HOMES = {
-    "kernel/rundir.py",
+    "kernel/storage/run_directory.py",
     "tree/records/layout.py",
     "mcts/layout.py",
     "cellview/experiment/layout.py",
@@ -30,7 +30,7 @@ NO_PATHS = {
 
 
 def names() -> set[str]:
-    found = {rundir.STATE_DIR}
+    found = {run_directory.STATE_DIR}
     for module in (tree_layout, proof_layout):
         found |= {v for k, v in vars(module).items() if k.isupper() and isinstance(v, str)}
     return found - SHARED

@@ -17,17 +17,18 @@ import pytest
 
 from tests.kernel.owning import Process
 from tests.waiting import until
-from treewright.kernel import journal, proctree
-from treewright.kernel import lease as lease_module
 from treewright.kernel.errors import LeaseLost, LockActive, StorageError
-from treewright.kernel.journal import Journal
-from treewright.kernel.lease import Lease, Owner, current_owner, latest_epoch
+from treewright.kernel.procs import proctree
+from treewright.kernel.storage import journal
+from treewright.kernel.storage import lease as lease_module
+from treewright.kernel.storage.journal import Journal
+from treewright.kernel.storage.lease import Lease, Owner, current_owner, latest_epoch
 
 RACER = """
 import sys, time
 from pathlib import Path
 from treewright.kernel.errors import LockActive
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 place, rounds = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(rounds):
     print("ready", flush=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import HeldClock, gone, said, until
-from treewright.kernel import containment, process, proctree
-from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.errors import LeaseLost
-from treewright.kernel.watchdog import Watchdog
+from treewright.kernel.procs import containment, process, proctree
+from treewright.kernel.procs.cancellation import Deadline, Fence
+from treewright.kernel.procs.watchdog import Watchdog
 
 # Ignores SIGTERM, leaves its session and group, and stays.
 STUBBORN = """
@@ -37,7 +37,7 @@ time.sleep(600)
 PARENT = """
 import sys
 from pathlib import Path
-from treewright.kernel import process
+from treewright.kernel.procs import process
 process.run(sys.argv[2:], cwd=Path(sys.argv[1]), log_path=Path(sys.argv[1]) / "log", owner="orphan")
 """
 
@@ -324,7 +324,7 @@ def test_a_death_right_after_the_start_leaves_no_child(tmp_path: Path) -> None:
     """The child runs, and its group has not been told to the watchdog yet."""
     script = f"""
 import os, pathlib, signal
-from treewright.kernel import process, watchdog
+from treewright.kernel.procs import process, watchdog
 def die(*given):
     os.kill(os.getpid(), signal.SIGKILL)
 watchdog.Watchdog.guarding = die
@@ -344,7 +344,7 @@ process.run("sleep 600", cwd=place, log_path=place / "log", owner={tmp_path.name
 def test_a_death_beside_a_command_leaves_no_cgroup(tmp_path: Path, where: str) -> None:
     script = f"""
 import os, pathlib, signal
-from treewright.kernel import containment, process
+from treewright.kernel.procs import containment, process
 def die(*given):
     os.kill(os.getpid(), signal.SIGKILL)
 containment.{where} = die
@@ -390,8 +390,8 @@ def test_a_process_without_an_environment_is_none_of_ours(owner: str) -> None:
 
 UNCONTAINED = """
 import os, pathlib, signal, sys, threading
-from treewright.kernel import containment, process
-from treewright.kernel.watchdog import watchdog
+from treewright.kernel.procs import containment, process
+from treewright.kernel.procs.watchdog import watchdog
 containment.writable_parent = lambda: None
 place, owner = pathlib.Path(sys.argv[1]), sys.argv[2]
 def run(name):
@@ -412,7 +412,7 @@ def test_a_command_in_a_command_is_ended_with_it(
     tmp_path: Path, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sweep may search itself: its owner and its watchdog are killed at once there."""
-    monkeypatch.setattr("treewright.kernel.containment.writable_parent", lambda: None)
+    monkeypatch.setattr("treewright.kernel.procs.containment.writable_parent", lambda: None)
     script = 'run("inner")\nprint("up", flush=True)\nsignal.pause()'
     (tmp_path / "inside").mkdir()
     limited_once(lambda: said(tmp_path / "log"), monkeypatch)

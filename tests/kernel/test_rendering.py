@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.kernel.rendering import axis, markdown, numbers, svg
+from treewright.kernel.text import markdown, numbers, svg
 
 any_text = st.text(st.characters(codec=None), max_size=200)
 
@@ -37,7 +37,7 @@ def test_escaped_markdown_has_no_html(text: str) -> None:
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_ticks_cover_the_range(low: float, span: float) -> None:
-    marks = axis.ticks(low, low + span)
+    marks = svg.ticks(low, low + span)
     assert marks[0] <= low + 1e-6 * (abs(low) + span)
     assert marks[-1] >= low + span - 1e-6 * (abs(low) + span)
     assert 2 <= len(marks) <= 16

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from treewright.kernel import process, sandbox
 from treewright.kernel.errors import UsageError
-from treewright.kernel.sandbox import Mount
+from treewright.kernel.procs import process, sandbox
+from treewright.kernel.procs.sandbox import Mount
 
 HOLD = """\
 exec 9> lock

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.kernel import artifacts, rundir
 from treewright.kernel.budget import Budget, Spending
-from treewright.kernel.capped_log import CappedLog
 from treewright.kernel.clock import seconds_between, timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.procs.capped_log import CappedLog
+from treewright.kernel.storage import artifacts, run_directory
 
 
 @given(
@@ -64,7 +64,7 @@ def test_the_inline_executor_lets_an_interrupt_through() -> None:
 
 def usable(run_id: str) -> bool:
     try:
-        rundir.validate_run_id(run_id)
+        run_directory.validate_run_id(run_id)
     except UsageError:
         return False
     return True
@@ -86,18 +86,18 @@ def test_a_usable_run_id_is_a_git_ref_and_a_path_component(run_id: str) -> None:
 )
 def test_run_ids_that_are_refused(run_id: str) -> None:
     with pytest.raises(UsageError, match="is not usable"):
-        rundir.validate_run_id(run_id)
+        run_directory.validate_run_id(run_id)
 
 
 @pytest.mark.parametrize("run_id", ["a", "20260204_090000", "a.b", "A-1_b.2", "a" * 80])
 def test_run_ids_that_are_taken(run_id: str) -> None:
-    assert rundir.validate_run_id(run_id) == run_id
+    assert run_directory.validate_run_id(run_id) == run_id
 
 
 def test_new_run_ids_are_new(tmp_path: Path) -> None:
     made = set()
     for _ in range(5):
-        run_id = rundir.validate_run_id(rundir.new_run_id(tmp_path))
+        run_id = run_directory.validate_run_id(run_directory.new_run_id(tmp_path))
         (tmp_path / run_id).mkdir()
         made.add(run_id)
     assert len(made) == 5

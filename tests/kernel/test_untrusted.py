@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 
 
 def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from treewright.kernel import process, proctree
+from treewright.kernel.procs import process, proctree
 
 LEAVES_ITS_SESSION = "import os, time; os.setsid(); print('left', flush=True); time.sleep(1000)"
 

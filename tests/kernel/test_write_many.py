@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import atomic
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:

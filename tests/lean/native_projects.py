@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from treewright.kernel.cache import STATE_VARIABLE, state_directory
+from treewright.kernel.storage.user_directories import STATE_VARIABLE, state_directory
 from treewright.lean.native import toolchain
 from treewright.lean.native.host import NativeHost
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import MissingExtra, UsageError
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.wasm import home as home_module
 from treewright.lean.wasm import install
 from treewright.lean.wasm.install import InstallError

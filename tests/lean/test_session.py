@@ -14,7 +14,7 @@ import pytest
 from tests.lean.conftest import state
 from tests.lean.endless import SLOW
 from tests.waiting import cpu_seconds, until
-from treewright.kernel import proctree
+from treewright.kernel.procs import proctree
 from treewright.lean import backend
 from treewright.lean.host_session import HostSession
 from treewright.lean.session import LeanError, LeanSession, MissingModule
@@ -460,7 +460,7 @@ def test_a_death_right_after_the_start_leaves_no_lean() -> None:
     then does not see that nobody will ask."""
     script = """
 import os, signal
-from treewright.kernel import watchdog
+from treewright.kernel.procs import watchdog
 from treewright.lean import process
 from treewright.lean.host import Launch
 class Loading:

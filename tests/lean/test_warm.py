@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from treewright.kernel import private_socket
 from treewright.kernel.errors import LockActive, UsageError
+from treewright.kernel.procs import private_socket
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.types import ProofState

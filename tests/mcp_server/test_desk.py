@@ -13,7 +13,7 @@ import pytest
 
 from treewright.cellview.experiment.layout import EXPERIMENTS_DIR, PLAN
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.lean.types import ProofState
 from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server import desk as desks

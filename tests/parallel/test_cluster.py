@@ -23,8 +23,8 @@ from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository, set_parameter
 from tests.tree.steady.running import REAL as STEADY
 from tests.tree.steady.running import as_bytes, steady
-from treewright.kernel import proctree
 from treewright.kernel.executors import dask
+from treewright.kernel.procs import proctree
 from treewright.tree.evaluating import packing, remote
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store

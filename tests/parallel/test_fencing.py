@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import LeaseLost
-from treewright.kernel.lease import Lease
+from treewright.kernel.procs.cancellation import Fence
+from treewright.kernel.storage.lease import Lease
 from treewright.tree.evaluating import packing
 from treewright.tree.evaluating.remote_worker import RemoteResult
 from treewright.tree.records.model import EvalOutcome

@@ -24,9 +24,9 @@ from tests.parallel.harness import Shuffled, search
 from tests.parallel.test_failures import ONE_DEPTH, Failing
 from tests.toy import CONFIG, ToyRepository, idea
 from tests.tree.test_cheats import new_file
-from treewright.kernel import process
-from treewright.kernel.deadline import Deadline
 from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.kernel.procs import process
+from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import EvalError, EvalOutcome
@@ -375,7 +375,7 @@ if [ -n "$COORDINATOR" ]; then kill -9 "$COORDINATOR"; exit 1; fi
 """
 DEADLY = """\
 import os
-from treewright.kernel import proctree
+from treewright.kernel.procs import proctree
 os.environ["COORDINATOR"] = str(os.getpid())
 """
 AND_RUN = "from treewright.cli.main import main\nmain()"

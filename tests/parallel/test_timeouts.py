@@ -10,8 +10,8 @@ import pytest
 from tests.decisions import events
 from tests.parallel.harness import REAL, search
 from tests.toy import ToyRepository
-from treewright.kernel import containment, proctree
-from treewright.kernel.deadline import Deadline
+from treewright.kernel.procs import containment, proctree
+from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.running.creation import Shape
 from treewright.tree.running.failure_rules import FailureRules
 from treewright.tree.running.faults import Paused

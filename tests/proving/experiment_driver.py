@@ -15,7 +15,7 @@ from tests.proving.traces import search
 from treewright.cellview.experiment import plan as plans
 from treewright.cellview.experiment.results import MeasuredRun, measure_run
 from treewright.cellview.experiment.runner import run_experiment
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 from treewright.proving.trace import TraceWriter, read_trace
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tests.proving.traces import AT, Line, search
-from treewright.kernel.rundir import RunEnvironment
+from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.proving.records import Iteration
 from treewright.proving.report import write_report
 from treewright.proving.settings import (

@@ -19,7 +19,7 @@ from treewright.cellview.experiment.plan import PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.experiment.runner import Progress, run_experiment
 from treewright.kernel.errors import LockActive, StorageError, UsageError
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 
 ROOT = Path(__file__).parents[2]
 PLAN = """

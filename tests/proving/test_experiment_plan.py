@@ -11,8 +11,8 @@ import pytest
 from treewright.cellview.experiment.plan import Plan, load, runs_of, search_settings
 from treewright.cellview.experiment.planfile import Table
 from treewright.kernel.errors import UsageError
-from treewright.kernel.explaining import all_keys
-from treewright.kernel.rundir import validate_run_id
+from treewright.kernel.storage.run_directory import validate_run_id
+from treewright.kernel.text.config_errors import all_keys
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.interventions import Order
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from tests.proving.test_search import Limits, search, world
-from treewright.kernel.schema import render
+from treewright.kernel.storage.json_schemas import render
 from treewright.proving import schema
 from treewright.proving.run import create
 from treewright.proving.settings import LeanRecord, Settings, StatementTarget

@@ -12,7 +12,7 @@ import treewright
 from tests.dashboard.samples import HOSTILE_TITLE
 from tests.toy import ToyRepository
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 from treewright.runs.columns import MOST_ROWS_SHOWN, Columns
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun

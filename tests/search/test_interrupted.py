@@ -14,8 +14,8 @@ import pytest
 import treewright
 from tests.search.landscape import shape, walk
 from tests.signals import interruptible
-from treewright.kernel import journal
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import journal
 from treewright.search.study import Search
 
 SETTINGS = {"policy": "mcts", "seed": 6, "budget": 6, "lookahead": 2}

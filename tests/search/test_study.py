@@ -14,8 +14,8 @@ import pytest
 
 import treewright
 from tests.search.landscape import shape, walk
-from treewright.kernel import journal
 from treewright.kernel.errors import LockActive, StorageError, UsageError
+from treewright.kernel.storage import journal
 from treewright.search import policies, storage
 from treewright.search.description import describe
 from treewright.search.study import Task
@@ -289,7 +289,7 @@ KILLED = textwrap.dedent(
     import os, signal, sys
     import treewright
     from tests.search.landscape import walk
-    from treewright.kernel import journal
+    from treewright.kernel.storage import journal
 
     path = sys.argv[1]
     write, writes = journal.write_all, 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from treewright.kernel.artifacts import Artifact
-from treewright.kernel.rundir import RunEnvironment
+from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.llm.usage import Usage
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding.results import Problems, Results

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tree.making import evaluation, manifest
-from treewright.kernel import rundir
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage import run_directory
+from treewright.kernel.storage.lease import Lease
 from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
 from treewright.tree.records import forecast, layout, store
@@ -80,7 +80,7 @@ def test_before_there_are_two_an_earlier_run_is_asked(tmp_path: Path) -> None:
         "run": measured([60]),
     }
     for name, recorded in earlier.items():
-        rundir.prepare(tmp_path / name)
+        run_directory.prepare(tmp_path / name)
         lease = Lease.acquire(tmp_path / name / layout.LEASE)
         owned = store.RunStore(tmp_path / name, lease, lambda _: None)
         owned.record(ev.RunCreated(manifest=recorded))

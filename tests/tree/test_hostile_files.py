@@ -11,8 +11,9 @@ from tests.toy import CONFIG, ToyRepository, idea
 from tests.tree.runs import search
 from tests.tree.test_cheats import new_file
 from tests.tree.test_deciding import sweeping_the_code, three_ideas
-from treewright.kernel import process, untrusted
 from treewright.kernel.errors import UsageError
+from treewright.kernel.procs import process
+from treewright.kernel.storage import untrusted
 from treewright.tree.agents import transcript
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.directory import read_ideas

@@ -15,7 +15,7 @@ from tests.readonly import bound_by_permissions
 from tests.toy import ToyRepository, diff_of_line, idea
 from tests.tree.runs import RUN_ID, search
 from tests.tree.test_users_repository import worktrees_of
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.records import store

@@ -13,9 +13,9 @@ import pytest
 
 from tests.toy import CONFIG, ToyRepository
 from tests.tree.runs import RUN_ID, search
-from treewright.kernel import untrusted
-from treewright.kernel.checkup import Check
 from treewright.kernel.errors import UsageError
+from treewright.kernel.health_checks import Check
+from treewright.kernel.storage import untrusted
 from treewright.tree import checkup, config
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange

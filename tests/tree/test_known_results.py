@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from treewright.kernel import deadline as deadlines
-from treewright.kernel.deadline import Deadline
+from treewright.kernel.procs import cancellation as deadlines
+from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating.known_results import KnownResults
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import worktrees_of
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.repository.private_git import private_repository
 from treewright.tree.repository.protection import tampered
 

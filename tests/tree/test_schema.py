@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.tree.runs import make_target, search
-from treewright.kernel.schema import render
+from treewright.kernel.storage.json_schemas import render
 from treewright.tree import schema
 from treewright.tree.records.events import Event
 from treewright.tree.records.model import Manifest

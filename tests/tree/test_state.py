@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree.making import finished, manifest, queued, recommendation
-from treewright.kernel.artifacts import Artifact
-from treewright.kernel.lease import Owner
+from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.storage.lease import Owner
 from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
 from treewright.tree.records import state

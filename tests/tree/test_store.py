@@ -11,7 +11,7 @@ import pytest
 
 from tests.tree.making import finished, manifest, queued
 from treewright.kernel.errors import LeaseLost, StorageError, UsageError
-from treewright.kernel.lease import Lease
+from treewright.kernel.storage.lease import Lease
 from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
@@ -203,7 +203,7 @@ def test_nothing_there_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_a_deleted_lease_directory_loses_nothing(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "lease")
-    from treewright.kernel import journal
+    from treewright.kernel.storage import journal
 
     lease = Lease.acquire(run_dir / "lease", after=journal.last_epoch(run_dir / "events.jsonl"))
     owned = RunStore(run_dir, lease, lambda _: None)

@@ -169,8 +169,8 @@ def test_a_watchdog_that_cannot_start_leaves_no_child() -> None:
     """The machine had a process left for the command, and none for its watchdog."""
     script = """
 import errno, os, pathlib, subprocess, sys, tempfile
-from treewright.kernel import process, proctree
-from treewright.kernel.watchdog import watchdog
+from treewright.kernel.procs import process, proctree
+from treewright.kernel.procs.watchdog import watchdog
 def tell(line):
     raise OSError(errno.EAGAIN, "no more processes")
 watchdog._tell = tell

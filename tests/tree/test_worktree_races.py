@@ -12,7 +12,7 @@ import pytest
 
 from tests.toy import ToyRepository
 from tests.waiting import until
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.repository.git import GitError
 from treewright.tree.repository.worktrees import Worktrees
 

@@ -9,8 +9,8 @@ import msgspec
 
 from treewright.ci.findings import Findings
 from treewright.ci.summary import summary
-from treewright.kernel import atomic
-from treewright.kernel.rundir import STATE_DIR, hide_from_git
+from treewright.kernel.storage import atomic
+from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git
 from treewright.proving.layout import PATCH
 
 DIRECTORY = Path(STATE_DIR) / "ci"

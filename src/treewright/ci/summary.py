@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from treewright.ci.comparison import OpenGoal
 from treewright.ci.findings import Attempt, Findings, Problem
-from treewright.kernel.rendering import markdown, numbers
+from treewright.kernel.text import markdown, numbers
 
 MOST_ROWS = 200
 LONGEST_PATCH = 60_000  # a step's summary may have 1 MiB

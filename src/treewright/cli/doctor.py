@@ -11,15 +11,15 @@ import click
 
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text.terminal import visible
 
 if TYPE_CHECKING:
-    from treewright.kernel.checkup import Check
+    from treewright.kernel.health_checks import Check
     from treewright.tree.cheats import Trial
 
 # Modules that offer `checks(directory)`: of the repository, or None outside of one.
 PROVIDERS = (
-    "treewright.kernel.checkup",
+    "treewright.kernel.health_checks",
     "treewright.tree.checkup",
     "treewright.lean.checkup",
     "treewright.orchestrator.checkup",
@@ -152,8 +152,8 @@ def _print_trial(trial: Trial) -> None:
 
 
 def _all_checks(repo: Path) -> list[Check]:
-    from treewright.kernel.checkup import Check
     from treewright.kernel.errors import TreewrightError
+    from treewright.kernel.health_checks import Check
     from treewright.tree.repository.git import find_repository
 
     try:

@@ -95,7 +95,7 @@ def _check_absent(paths: Iterable[Path], force: bool) -> None:
 
 
 def _write(files: dict[Path, str], force: bool) -> None:
-    from treewright.kernel import atomic
+    from treewright.kernel.storage import atomic
 
     _check_absent(files, force)
     for path, text in files.items():

@@ -12,7 +12,7 @@ import treewright
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 from treewright.kernel.operating_system import require_posix
-from treewright.kernel.standard_error import outlive_the_reader
+from treewright.kernel.procs.stderr import ignore_write_errors
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -115,7 +115,7 @@ def _one_line(error: click.ClickException) -> str:
 
 def main() -> None:
     """Entry point of the console script. Exit codes are documented in docs/cli.md."""
-    outlive_the_reader()
+    ignore_write_errors()
     try:
         sys.exit(cli.main(prog_name="treewright", standalone_mode=False))
     except click.exceptions.Exit as stop:

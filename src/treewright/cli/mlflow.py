@@ -55,7 +55,7 @@ def _from_notice() -> Path:
     """The run of a notice: see docs/notices.md."""
     import msgspec
 
-    from treewright.kernel import jsontext
+    from treewright.kernel.text import jsontext
 
     try:
         notice = jsontext.decode(sys.stdin.buffer.read(_LARGEST_NOTICE))

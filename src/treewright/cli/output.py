@@ -6,7 +6,7 @@ from typing import TextIO
 
 import click
 
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text.terminal import visible
 
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:

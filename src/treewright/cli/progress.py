@@ -22,8 +22,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text import numbers
+from treewright.kernel.text.terminal import visible
 from treewright.tree.deciding import rounds
 from treewright.tree.deciding.scoring import OF_METRICS
 from treewright.tree.records import events as ev

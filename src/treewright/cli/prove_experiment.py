@@ -17,7 +17,7 @@ from treewright.cli.hosts import opened_host
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
-from treewright.kernel.rundir import STATE_DIR, hide_from_git, validate_run_id
+from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git, validate_run_id
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text import numbers
+from treewright.kernel.text.terminal import visible
 from treewright.llm.usage import describe_usage
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.prove import Observer

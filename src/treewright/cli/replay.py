@@ -9,7 +9,7 @@ import click
 from treewright.cli.hosts import lean_of_run, sandbox_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
-from treewright.kernel.rendering import numbers
+from treewright.kernel.text import numbers
 from treewright.proving import layout
 
 

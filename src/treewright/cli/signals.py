@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 
 from treewright.cli.output import echo
-from treewright.kernel import process
+from treewright.kernel.procs import process
 
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 """None on Windows."""

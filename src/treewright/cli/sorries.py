@@ -10,7 +10,7 @@ from treewright.cli.hosts import chosen, host_of, host_options
 from treewright.cli.numbers import SECONDS
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
-from treewright.kernel.rendering.numbers import count
+from treewright.kernel.text.numbers import count
 
 
 @click.command()

@@ -66,7 +66,7 @@ def verify(
     """
     from treewright.cli.lean import read_source
     from treewright.cli.projects import fresh_store, project_of
-    from treewright.kernel import atomic
+    from treewright.kernel.storage import atomic
     from treewright.lean.replay import Replayer
     from treewright.lean.verdict import DEFAULT_AXIOMS
 

@@ -20,7 +20,7 @@ from treewright.cellview.experiment import layout as experiment_layout
 from treewright.dashboard import confined, liveness
 from treewright.dashboard.live_tree import signature
 from treewright.dashboard.roots import Roots, RunRef
-from treewright.kernel.rundir import LEASE_DIR
+from treewright.kernel.storage.run_directory import LEASE_DIR
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 

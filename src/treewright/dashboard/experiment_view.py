@@ -22,7 +22,7 @@ from treewright.dashboard import confined, liveness
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import StorageError
-from treewright.kernel.rundir import LEASE_DIR
+from treewright.kernel.storage.run_directory import LEASE_DIR
 from treewright.proving.layout import RUN, TRACE
 
 _LARGEST_PLAN = 8 << 20

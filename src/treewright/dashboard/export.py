@@ -20,9 +20,9 @@ from treewright.dashboard.experiment_view import ExperimentLibrary
 from treewright.dashboard.proof_view import ProofLibrary
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.dashboard.tree_library import TreeLibrary
-from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.storage import atomic
 from treewright.tree.records.model import Manifest
 
 _MOST_BYTES = 24 << 20

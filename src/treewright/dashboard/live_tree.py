@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from treewright.dashboard import confined, numbers
-from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import journal
+from treewright.kernel.text import jsontext
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, state
 from treewright.tree.records.model import FORMAT_VERSION, Manifest

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from treewright.kernel import proctree
 from treewright.kernel.errors import StorageError
-from treewright.kernel.lease import Owner, current_owner
+from treewright.kernel.procs import proctree
+from treewright.kernel.storage.lease import Owner, current_owner
 
 State = Literal["running", "stalled", "paused", "stopped", "damaged"]
 _MISSED_HEARTBEATS = 3

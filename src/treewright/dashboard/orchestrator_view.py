@@ -17,8 +17,8 @@ import msgspec
 
 from treewright.dashboard import strategy_series
 from treewright.dashboard.roots import RunRef
-from treewright.kernel import jsontext
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.text import jsontext
 from treewright.orchestrator import api
 from treewright.orchestrator.ledger.counting import Counting, has_stubs
 from treewright.orchestrator.scheduling.throttle import machine_load

@@ -1,6 +1,6 @@
 """A proof run for the pages, read on from where its trace was last read to.
 
-`trace.jsonl` keeps the rules of every journal (kernel/journal.py). Its records are passed
+`trace.jsonl` keeps the rules of every journal (kernel/storage/journal.py). Its records are passed
 on as they are, without the candidates that were not tried, and in pieces of bounded size.
 """
 
@@ -17,8 +17,9 @@ import msgspec
 from treewright.dashboard import confined, liveness, numbers
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
-from treewright.kernel import journal, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import journal
+from treewright.kernel.text import jsontext
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.layout import LEASE, RESULT, RUN, TRACE, USAGE
 

@@ -16,7 +16,7 @@ from typing import Literal
 from treewright.cellview.experiment import layout as experiment_layout
 from treewright.dashboard import numbers
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import STATE_DIR, validate_run_id
+from treewright.kernel.storage.run_directory import STATE_DIR, validate_run_id
 from treewright.orchestrator.ledger.file import LEDGER
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from treewright.kernel.rendering import numbers
+from treewright.kernel.text import numbers
 from treewright.tree.records.model import Confirmation, Decision, Evaluation, Recommendation
 from treewright.tree.report import reasons
 

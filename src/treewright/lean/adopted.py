@@ -7,7 +7,7 @@ import select
 import subprocess
 from typing import IO
 
-from treewright.kernel import proctree
+from treewright.kernel.procs import proctree
 
 
 class Adopted:

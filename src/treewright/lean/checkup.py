@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.health_checks import Check
 from treewright.lean.native.toolchain import find_project, find_toolchain, too_old
 from treewright.lean.projects import kept_modules
 from treewright.lean.wasm.home import LeanHome

@@ -21,9 +21,10 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import jsontext, proctree
 from treewright.kernel.operating_system import require_posix
-from treewright.kernel.watchdog import watchdog
+from treewright.kernel.procs import proctree
+from treewright.kernel.procs.watchdog import watchdog
+from treewright.kernel.text import jsontext
 from treewright.lean.adopted import Adopted
 from treewright.lean.host import Host, Launch, Lending, Started
 from treewright.lean.protocol import Reply, message

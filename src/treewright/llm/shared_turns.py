@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from treewright.kernel import database, proctree
 from treewright.kernel.errors import LockActive, StorageError
+from treewright.kernel.procs import proctree
+from treewright.kernel.storage import database
 from treewright.llm.limits import MINUTE, Lately, Limits, wait
 
 LONGEST_HOLD_SECONDS = 3600.0

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel import http_client
-from treewright.kernel.cache import cache_directory
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.llm import keys
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.limits import Limits, limits_of

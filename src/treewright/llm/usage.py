@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from treewright.kernel.rendering import numbers
+from treewright.kernel.text import numbers
 from treewright.llm.endpoint import Endpoint
 
 _MOST_USD = 1e6

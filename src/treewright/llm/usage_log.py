@@ -17,11 +17,12 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import jsontext, untrusted
-from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
 from treewright.kernel.operating_system import BINARY, CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCK
-from treewright.kernel.untrusted import NotPlain
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.atomic import storage_errors
+from treewright.kernel.storage.untrusted import NotPlain
+from treewright.kernel.text import jsontext
 from treewright.llm.usage import Usage, sane_usage
 
 _LARGEST = 256 << 20

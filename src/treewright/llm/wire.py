@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from treewright.kernel import jsontext
+from treewright.kernel.text import jsontext
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.usage import Usage
 

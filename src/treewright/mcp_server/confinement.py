@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.mcp_server.bounds import LONGEST_TEXT
 
 _SKIPPED = frozenset({".lake", ".git", STATE_DIR, "build", "node_modules"})

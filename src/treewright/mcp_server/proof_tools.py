@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import new_run_id
+from treewright.kernel.storage.run_directory import new_run_id
 from treewright.lean.inputs import check_closed
 from treewright.lean.replay import Replayer
 from treewright.lean.sorries import patch_of

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from treewright import __version__
 from treewright.kernel.errors import TreewrightError
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text.terminal import visible
 from treewright.mcp_server import (
     check_tools,
     goal_tools,

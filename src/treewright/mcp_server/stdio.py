@@ -20,7 +20,7 @@ import msgspec
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from treewright.kernel import jsontext
+from treewright.kernel.text import jsontext
 
 LONGEST_LINE = 8 << 20
 _CHUNK = 1 << 16

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.explaining import explain
-from treewright.kernel.rendering.terminal import visible
+from treewright.kernel.text.config_errors import explain
+from treewright.kernel.text.terminal import visible
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.desk import Desk
 

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 import treewright
-from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.storage import database
+from treewright.kernel.text import jsontext
 from treewright.orchestrator.ledger.counting import Counting, has_stubs, total
 from treewright.orchestrator.ledger.file import SCHEMA, errors_for_people
 from treewright.orchestrator.marketplace.tickets import STATES, Ticket, TicketStatus, all_tickets

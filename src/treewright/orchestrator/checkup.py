@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.health_checks import Check
 from treewright.lean.backend import choose
 from treewright.lean.checkup import bundled_lean
 from treewright.orchestrator.workers.base import LeanWorker

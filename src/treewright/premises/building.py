@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from treewright.kernel.cache import cache_directory
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.native.compiled import digest
 from treewright.lean.native.toolchain import require_toolchain
 from treewright.lean.session import LeanSession

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from treewright.kernel import atomic, file_lock
+from treewright.kernel.storage import atomic, file_lock
 from treewright.lean.session import LeanSession
 from treewright.premises.building import Progress, build_lexical, default_path, silent
 from treewright.premises.index import PremiseIndex

@@ -21,8 +21,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from treewright.kernel import database, jsontext
 from treewright.kernel.errors import StorageError, UsageError
+from treewright.kernel.storage import database
+from treewright.kernel.text import jsontext
 from treewright.lean.types import Declaration
 from treewright.premises.lexical import LexicalIndex
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel.errors import LockActive, UsageError, require_several
-from treewright.kernel.rundir import validate_run_id
+from treewright.kernel.storage.run_directory import validate_run_id
 from treewright.lean.backend import choose
 from treewright.lean.crew import Crew
 from treewright.lean.host import Host

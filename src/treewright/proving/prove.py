@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
+from treewright.kernel.storage import atomic
 from treewright.lean.inputs import GOAL_NAME, theorem_texts
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession

@@ -10,11 +10,11 @@ from typing import Literal
 
 import msgspec
 
-from treewright.kernel import atomic, journal
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
-from treewright.kernel.rundir import (
+from treewright.kernel.storage import atomic, journal
+from treewright.kernel.storage.lease import DEFAULT_STALE_SECONDS, Lease
+from treewright.kernel.storage.run_directory import (
     RunEnvironment,
     hide_from_git,
     new_run_id,

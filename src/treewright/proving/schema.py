@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import schema
+from treewright.kernel.storage import json_schemas
 from treewright.proving.records import TraceLine
 from treewright.proving.run import RunResult
 from treewright.proving.settings import FORMAT_VERSION, RunRecord
@@ -30,7 +30,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def _titled(kind: Any, title: str) -> dict[str, Any]:
     note = f"format_version {FORMAT_VERSION}. See docs/proof-runs.md."
-    return schema.titled(kind, title, note, _policies)
+    return json_schemas.titled(kind, title, note, _policies)
 
 
 def _policies(kind: type) -> dict[str, Any]:
@@ -43,4 +43,4 @@ def _policies(kind: type) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    schema.write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schema"), schemas())
+    json_schemas.write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schema"), schemas())

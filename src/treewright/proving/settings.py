@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.rundir import RunEnvironment
+from treewright.kernel.storage import atomic
+from treewright.kernel.storage.run_directory import RunEnvironment
+from treewright.kernel.text import jsontext
 from treewright.lean.verdict import DEFAULT_AXIOMS
 from treewright.llm.endpoint import Endpoint
 from treewright.proving.cell_settings import CellSettings

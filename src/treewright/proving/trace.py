@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal, jsontext
-from treewright.kernel.atomic import storage_errors
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import journal
+from treewright.kernel.storage.atomic import storage_errors
+from treewright.kernel.text import jsontext
 from treewright.proving.records import AgainTurn, Iteration, NegationTurn, TraceLine
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 
 MOST_ROWS_SHOWN = 50
 _LONGEST_CELL = 200

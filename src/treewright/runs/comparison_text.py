@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from treewright.kernel.rendering import numbers
+from treewright.kernel.text import numbers
 from treewright.runs.comparison import AtEqual, Comparison, Contender, Difference
 
 MOST_LISTED = 10

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.proving import layout as proof_layout
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun

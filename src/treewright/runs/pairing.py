@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import untrusted
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.proving.report.facts import GoalFacts
 from treewright.runs.comparison import Difference, difference
 from treewright.runs.loading import Run

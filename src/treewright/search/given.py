@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.kernel.text import jsontext
 from treewright.search import records
 
 L = TypeVar("L", bound=records.Line)

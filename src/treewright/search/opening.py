@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from treewright.kernel.errors import UsageError, require_several
-from treewright.kernel.lease import DEFAULT_STALE_SECONDS
+from treewright.kernel.storage.lease import DEFAULT_STALE_SECONDS
 from treewright.search import given as checks
 from treewright.search import policies, records, scores
 from treewright.search.book import Book

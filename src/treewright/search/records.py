@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import journal
-from treewright.kernel.lease import Owner
+from treewright.kernel.storage import journal
+from treewright.kernel.storage.lease import Owner
 from treewright.search.scores import Direction, Gate
 from treewright.search.sequencer import Order
 

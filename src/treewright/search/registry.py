@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.kernel.text import jsontext
 
 P = TypeVar("P")
 """A frozen struct with a `name` and a `summary`, whose fields are its settings."""

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import registry
 from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.kernel.procs import interrupts
 from treewright.search.scores import Score
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from typing import Self
 import msgspec
 
 import treewright
-from treewright.kernel import journal, jsontext, rundir
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import LockActive, StorageError, UsageError
-from treewright.kernel.journal import Journal
-from treewright.kernel.lease import Lease
-from treewright.kernel.rundir import LEASE_DIR
+from treewright.kernel.storage import journal, run_directory
+from treewright.kernel.storage.journal import Journal
+from treewright.kernel.storage.lease import Lease
+from treewright.kernel.storage.run_directory import LEASE_DIR
+from treewright.kernel.text import jsontext
 from treewright.search import records
 
 EVENTS = "search.jsonl"
@@ -49,7 +50,7 @@ class Storage:
 
     @classmethod
     def open(cls, path: Path, *, stale_seconds: float, force: bool) -> Self:
-        rundir.prepare(path)
+        run_directory.prepare(path)
         after = journal.last_epoch(path / EVENTS)
         try:
             lease = Lease.acquire(

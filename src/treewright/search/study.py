@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from treewright.kernel import interrupts
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import registry
+from treewright.kernel.procs import interrupts
 from treewright.search import given, records, scores
 from treewright.search.book import Book
 from treewright.search.looking import Looking

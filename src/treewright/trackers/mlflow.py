@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from treewright.kernel import atomic, file_lock
-from treewright.kernel.cache import state_directory
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
+from treewright.kernel.storage import atomic, file_lock
+from treewright.kernel.storage.user_directories import state_directory
 from treewright.trackers.tracked import Child, Tracked
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.kernel import sandbox
-from treewright.kernel.checkup import Check
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.health_checks import Check
 from treewright.kernel.operating_system import IS_POSIX
+from treewright.kernel.procs import sandbox
 from treewright.tree import config as configuration
 from treewright.tree.agents import prompts, source_view
 from treewright.tree.agents.base import Role

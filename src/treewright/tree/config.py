@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
-from treewright.kernel.explaining import explain
+from treewright.kernel.text import jsontext
+from treewright.kernel.text.config_errors import explain
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.usage import Usage
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from treewright.kernel import schema
+from treewright.kernel.storage import json_schemas
 from treewright.tree.records.events import Event
 from treewright.tree.records.model import FORMAT_VERSION, Manifest
 
@@ -24,8 +24,10 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _titled(kind: Any, title: str) -> dict[str, Any]:
-    return schema.titled(kind, title, f"format_version {FORMAT_VERSION}. See docs/manifest.md.")
+    return json_schemas.titled(
+        kind, title, f"format_version {FORMAT_VERSION}. See docs/manifest.md."
+    )
 
 
 if __name__ == "__main__":
-    schema.write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schema"), schemas())
+    json_schemas.write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("schema"), schemas())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import HeldClock, gone, said
-from treewright.kernel import process
+from treewright.kernel.procs import process
 from treewright.llm.usage import Usage
 from treewright.tree.agents import cli_output
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest

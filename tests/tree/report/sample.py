@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
-from treewright.kernel.rundir import RunEnvironment
+from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.llm.usage import Usage
 from treewright.tree.records.model import (
     Confirmation,

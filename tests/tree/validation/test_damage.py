@@ -61,7 +61,7 @@ def swap_artifacts(run: FinishedRun) -> None:
 
 def forge_csv(run: FinishedRun) -> None:
     """A better number in a CSV, with the digests in the records made to fit."""
-    from treewright.kernel.artifacts import sha256_file
+    from treewright.kernel.storage.artifacts import sha256_file
 
     path = results_of(run, "e000001")
     lines = path.read_text().splitlines()

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
-from treewright.kernel.explaining import explain
+from treewright.kernel.text import jsontext
+from treewright.kernel.text.config_errors import explain
 from treewright.proving.settings import Mode
 
 Count = Annotated[int, msgspec.Meta(ge=1)]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from treewright.cellview.experiment import layout
 from treewright.cellview.experiment.comparisons import Curve, Group
 from treewright.cellview.measures.dose import Level
-from treewright.kernel.rendering import svg
-from treewright.kernel.rendering.axis import ticks
+from treewright.kernel.text import svg
+from treewright.kernel.text.svg import ticks
 from treewright.proving.measures.intervals import Estimate
 from treewright.proving.report.chart import HEIGHT, WIDTH, Frame, Series, label, legend
 

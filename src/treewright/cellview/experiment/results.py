@@ -9,8 +9,9 @@ import msgspec
 from treewright.cellview.experiment.layout import CELL
 from treewright.cellview.experiment.plan import PlannedRun
 from treewright.cellview.measures.trials import Trial, trial_of
-from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import atomic
+from treewright.kernel.text import jsontext
 from treewright.proving import layout
 from treewright.proving.measures.aggregation import aggregation
 from treewright.proving.measures.gratification import gratification, root_series

@@ -16,10 +16,11 @@ from treewright.cellview.experiment.layout import CELLS, PLAN
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun, read_result, write_result
 from treewright.cellview.experiment.summary import write_summary
-from treewright.kernel import atomic, jsontext
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.lease import Lease
-from treewright.kernel.rundir import LEASE_DIR
+from treewright.kernel.storage import atomic
+from treewright.kernel.storage.lease import Lease
+from treewright.kernel.storage.run_directory import LEASE_DIR
+from treewright.kernel.text import jsontext
 
 FORMAT_VERSION = 1
 

@@ -14,7 +14,7 @@ from treewright.cellview.experiment.layout import RESULTS
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.plots import pictures
 from treewright.cellview.experiment.results import MeasuredRun
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 from treewright.proving.report.writer import write_files
 
 _DAMAGE = """\

@@ -9,8 +9,8 @@ from treewright.cellview.experiment.comparisons import Comparison, Curve, Group
 from treewright.cellview.experiment.plan import Plan, runs_of
 from treewright.cellview.experiment.results import MeasuredRun
 from treewright.cellview.measures.dose import Trend
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.proving.measures.intervals import Estimate
 from treewright.proving.report.writer import PLOTS
 

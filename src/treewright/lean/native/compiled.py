@@ -19,9 +19,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from treewright.kernel import file_lock
-from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import file_lock
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.host import with_stack
 from treewright.lean.native.toolchain import Toolchain, surroundings
 from treewright.lean.session import LeanError

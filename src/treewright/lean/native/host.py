@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from treewright.kernel import sandbox as bubblewrap
-from treewright.kernel.sandbox import Mount
+from treewright.kernel.procs import sandbox as bubblewrap
+from treewright.kernel.procs.sandbox import Mount
 from treewright.lean.certificate import ModuleDigest
 from treewright.lean.host import Launch, with_stack
 from treewright.lean.native import compiled

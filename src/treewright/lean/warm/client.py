@@ -7,8 +7,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
-from treewright.kernel import private_socket
 from treewright.kernel.errors import UsageError
+from treewright.kernel.procs import private_socket
 from treewright.lean.certificate import ModuleDigest
 from treewright.lean.host import Host, Launch, Started
 from treewright.lean.warm import wire

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from treewright import __version__
-from treewright.kernel.cache import state_directory
+from treewright.kernel.storage.user_directories import state_directory
 from treewright.lean.wasm.home import LeanHome, node_version
 from treewright.lean.wasm.manifest import home_digest
 

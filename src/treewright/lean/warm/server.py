@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from treewright.kernel import file_lock, private_socket
 from treewright.kernel.errors import LockActive, TreewrightError, UsageError
+from treewright.kernel.procs import private_socket
+from treewright.kernel.storage import file_lock
 from treewright.lean.process import LeanProcess
 from treewright.lean.warm import wire
 from treewright.lean.warm.identity import directory, identity, socket_name

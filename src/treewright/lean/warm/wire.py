@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from treewright.kernel import jsontext
+from treewright.kernel.text import jsontext
 from treewright.lean.host import Started
 
 TAKE = b"take\n"

@@ -21,9 +21,9 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from treewright.kernel import atomic, file_lock
-from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
+from treewright.kernel.storage import atomic, file_lock
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.wasm import image, launch, manifest, module, patcher, symbols, wasm_patcher
 from treewright.lean.wasm.home import IMAGE_FILE, LeanHome, find_node
 

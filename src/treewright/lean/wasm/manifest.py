@@ -20,8 +20,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, TreewrightError
+from treewright.kernel.storage import atomic
 from treewright.lean.wasm.home import LeanHome
 
 MANIFEST = "manifest.json"

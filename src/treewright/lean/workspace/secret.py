@@ -10,9 +10,9 @@ import secrets
 import stat
 from pathlib import Path
 
-from treewright.kernel import atomic
-from treewright.kernel.cache import state_directory
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import atomic
+from treewright.kernel.storage.user_directories import state_directory
 
 NAME = "module-cache.key"
 _BYTES = 32

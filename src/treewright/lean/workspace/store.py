@@ -20,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, file_lock, untrusted
-from treewright.kernel.cache import cache_directory
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import atomic, file_lock, untrusted
+from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.workspace.secret import user_secret
 
 FORMAT = 2  # 1 had no seal

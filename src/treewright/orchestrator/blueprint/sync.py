@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic
 from treewright.orchestrator.blueprint import latex
 from treewright.orchestrator.blueprint.latex import Blueprint, Marked, Statement
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.kernel.text import jsontext
 from treewright.lean.inputs import header_of
 from treewright.orchestrator.goals import difficulty
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal

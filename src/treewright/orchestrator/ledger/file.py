@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from treewright.kernel import database
-from treewright.kernel.database import DEFAULT_WAIT_SECONDS, Schema
-from treewright.kernel.rundir import STATE_DIR, hide_from_git
+from treewright.kernel.storage import database
+from treewright.kernel.storage.database import DEFAULT_WAIT_SECONDS, Schema
+from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git
 from treewright.orchestrator.ledger.tables import TABLES
 
 LEDGER = "ledger.db"

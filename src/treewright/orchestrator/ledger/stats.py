@@ -7,7 +7,7 @@ import json
 import sqlite3
 from typing import Any, Protocol
 
-from treewright.kernel import jsontext
+from treewright.kernel.text import jsontext
 from treewright.orchestrator.ledger.counting import total
 from treewright.orchestrator.ledger.store import Ledger
 

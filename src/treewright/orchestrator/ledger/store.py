@@ -14,9 +14,10 @@ from typing import Any, Self
 
 import msgspec
 
-from treewright.kernel import database, jsontext
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import require_several
+from treewright.kernel.storage import database
+from treewright.kernel.text import jsontext
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger import attempts as table
 from treewright.orchestrator.ledger import lessons, tactic_cache

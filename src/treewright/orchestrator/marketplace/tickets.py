@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.kernel.text import jsontext
 from treewright.lean.inputs import Theorem
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger.file import errors_for_people, open_ledger

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.clock import now, timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.storage import atomic
+from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.lean.sorries import FileSorries, from_check, lean_files, patch_of
 from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig

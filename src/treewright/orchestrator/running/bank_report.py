@@ -8,8 +8,8 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.clock import seconds_between
+from treewright.kernel.storage import atomic
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.bench import BankResults
 

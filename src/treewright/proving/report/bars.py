@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from treewright.kernel.rendering import svg
+from treewright.kernel.text import svg
 
 _WIDTH = 720.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 170.0, 90.0, 58.0, 16.0

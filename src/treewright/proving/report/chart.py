@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from treewright.kernel.rendering import svg
-from treewright.kernel.rendering.axis import ticks
+from treewright.kernel.text import svg
+from treewright.kernel.text.svg import ticks
 
 WIDTH, HEIGHT = 720.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 24.0, 56.0, 44.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.llm.usage import describe_usage
 from treewright.proving import layout
 from treewright.proving.measures.aggregation import aggregation

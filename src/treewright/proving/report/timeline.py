@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treewright.kernel.rendering import svg
-from treewright.kernel.rendering.axis import ticks
+from treewright.kernel.text import svg
+from treewright.kernel.text.svg import ticks
 from treewright.proving.records import Intervention
 from treewright.proving.report.facts import RunFacts
 

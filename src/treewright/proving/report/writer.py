@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 from treewright.proving.layout import PLOTS, REPORT
 from treewright.proving.report import sections
 from treewright.proving.report.facts import RunFacts

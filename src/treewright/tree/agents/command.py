@@ -10,9 +10,10 @@ import os
 import shutil
 from pathlib import Path
 
-from treewright.kernel import process, untrusted
-from treewright.kernel.capped_log import last_lines
-from treewright.kernel.sandbox import SCRATCH
+from treewright.kernel.procs import process
+from treewright.kernel.procs.capped_log import last_lines
+from treewright.kernel.procs.sandbox import SCRATCH
+from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import sane_usage, unpriced_unless_told
 from treewright.tree.agents import cli_output, transcript

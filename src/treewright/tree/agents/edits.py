@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.agents.base import AgentFailure
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 
 _HUNK = ("+", "-", " ")
 

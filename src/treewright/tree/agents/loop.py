@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel.deadline import check
+from treewright.kernel.procs.cancellation import check
 from treewright.llm.redaction import redact
 from treewright.llm.thinking import without_thoughts
 from treewright.llm.usage import Usage, most_of_call, sane_usage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel.deadline import Deadline
 from treewright.kernel.http_client import once_set
+from treewright.kernel.procs.cancellation import Deadline
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.agents import patch
 from treewright.tree.agents.base import AgentFailure
 from treewright.tree.agents.edits import FileEdit, confine, write_all

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import jsontext
 from treewright.kernel.errors import UsageError
+from treewright.kernel.text import jsontext
 from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, write_all

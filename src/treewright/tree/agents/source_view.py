@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.agents import prompts
 from treewright.tree.agents.view import View
 from treewright.tree.config import BackendConfig, OpenaiBackend

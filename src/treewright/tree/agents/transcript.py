@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import untrusted
-from treewright.kernel.atomic import storage_errors
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.atomic import storage_errors
 from treewright.llm.redaction import redact
 
 

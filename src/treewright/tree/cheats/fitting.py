@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.cheats import facts as knowledge
 from treewright.tree.cheats.corpus import Cheat, Language
 from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from treewright.kernel.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
+from treewright.kernel.stats.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import paired
 from treewright.tree.deciding.results import Results

@@ -19,9 +19,9 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from treewright.kernel import artifacts, untrusted
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import artifacts, untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.records.model import Manifest, Node
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import command, environment, git, try_git

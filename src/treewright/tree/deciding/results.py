@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 
 ProblemCode = Literal[
     "missing_column",

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import untrusted
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.config import Config
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import UNSET, Evaluation, Manifest

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts, atomic, untrusted
-from treewright.kernel.artifacts import Artifact
-from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
+from treewright.kernel.procs.cancellation import Deadline
+from treewright.kernel.storage import artifacts, atomic, untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.loop import implement

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import artifacts, untrusted
-from treewright.kernel.artifacts import Artifact
+from treewright.kernel.storage import artifacts, untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.config import Config
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
 from treewright.tree.deciding.results import UNREADABLE_RESULTS

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import msgspec
 
-from treewright.kernel.artifacts import Artifact
-from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import StorageError
+from treewright.kernel.procs.cancellation import Deadline
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating.earlier_results import EarlierResults, measured
 from treewright.tree.records.model import Evaluation, Manifest

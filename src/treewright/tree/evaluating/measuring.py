@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import untrusted
-from treewright.kernel.deadline import Deadline
+from treewright.kernel.procs.cancellation import Deadline
+from treewright.kernel.storage import untrusted
 from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles
 from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import UNREADABLE_RESULTS

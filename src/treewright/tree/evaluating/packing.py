@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import artifacts, untrusted
-from treewright.kernel.artifacts import Artifact
-from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.base import Done, Worker
+from treewright.kernel.procs.cancellation import Fence
+from treewright.kernel.storage import artifacts, untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.evaluating import work as local
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults, SentResults

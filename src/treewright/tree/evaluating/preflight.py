@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel import untrusted
-from treewright.kernel.deadline import Deadline
 from treewright.kernel.errors import LeaseLost
+from treewright.kernel.procs.cancellation import Deadline
+from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.results import Results

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 import treewright
-from treewright.kernel.deadline import Fence
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.executors.dask import DaskExecutor, check_workers, clear, connect
+from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.evaluating.packing import Packer, received, remote_url
 from treewright.tree.evaluating.remote_turns import Turns
 from treewright.tree.evaluating.remote_worker import Told, answers_topic, evaluate_here, mark

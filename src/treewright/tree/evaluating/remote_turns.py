@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel.deadline import Deadline
+from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.evaluating.known_results import KnownResults, SentResults
 
 _WAIT = "1s"

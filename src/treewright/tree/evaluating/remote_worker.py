@@ -19,8 +19,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import process, untrusted
 from treewright.kernel.executors.dask_worker import begin_once, check_version, name_here, watching
+from treewright.kernel.procs import process
+from treewright.kernel.storage import untrusted
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import Known, SentResults
 from treewright.tree.evaluating.remote_turns import AskedResults

@@ -12,8 +12,8 @@ import hmac
 import secrets
 from pathlib import Path
 
-from treewright.kernel import untrusted
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.storage import untrusted
 
 UNSEALED_RESULTS = "unsealed_results"
 _MARK = b"#seal "

@@ -14,7 +14,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from treewright.kernel import artifacts, atomic
+from treewright.kernel.storage import artifacts, atomic
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import parse_results

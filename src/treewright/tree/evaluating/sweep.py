@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel import process, untrusted
-from treewright.kernel.containment import NO_LIMITS, Limits
 from treewright.kernel.errors import TreewrightError
-from treewright.kernel.process import ProcessResult
+from treewright.kernel.procs import process
+from treewright.kernel.procs.containment import NO_LIMITS, Limits
+from treewright.kernel.procs.process import ProcessResult
+from treewright.kernel.storage import untrusted
 from treewright.llm import keys
 from treewright.llm.endpoint import password_variable
 from treewright.tree.agents.presets import agent_keys

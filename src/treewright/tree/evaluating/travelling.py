@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 import treewright
-from treewright.kernel.deadline import Fence
 from treewright.kernel.executors import registry
 from treewright.kernel.executors.base import Done, Executor, WorkerLost, current_stop
 from treewright.kernel.executors.dask_worker import check_version
+from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.evaluating.packing import Packer, received, remote_url
 from treewright.tree.evaluating.remote_worker import RemoteTask, evaluate_in, mark
 from treewright.tree.evaluating.work import Outcome, Request

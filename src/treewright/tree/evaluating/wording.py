@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from treewright.kernel import atomic, untrusted
-from treewright.kernel.capped_log import last_lines
-from treewright.kernel.process import ProcessResult
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.procs.capped_log import last_lines
+from treewright.kernel.procs.process import ProcessResult
+from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.tree.repository.worktrees import Worktrees
 
 _LAST_BYTES = 4096

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from treewright.kernel.deadline import check
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.procs.cancellation import check
 from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View
 from treewright.tree.ideas.history import Outcomes

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.config import DirectoryIdeas
 from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
 

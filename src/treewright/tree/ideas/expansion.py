@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import atomic, untrusted
-from treewright.kernel.artifacts import sha256_file, sha256_text
-from treewright.kernel.deadline import check
+from treewright.kernel.procs.cancellation import check
+from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.storage.artifacts import sha256_file, sha256_text
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import process, untrusted
-from treewright.kernel.capped_log import with_log
+from treewright.kernel.procs import process
+from treewright.kernel.procs.capped_log import with_log
+from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas

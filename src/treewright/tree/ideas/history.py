@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import redact
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives, paired

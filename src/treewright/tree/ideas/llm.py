@@ -11,8 +11,8 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from treewright.kernel.capped_log import with_log
 from treewright.kernel.http_client import once_set
+from treewright.kernel.procs.capped_log import with_log
 from treewright.llm import keys
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from treewright.kernel.rendering.numbers import gain, percent, value
+from treewright.kernel.text.numbers import gain, percent, value
 from treewright.tree.ideas.history import MetricFacts, Outcomes, Returned, Try
 from treewright.tree.ideas.text import fence_for
 

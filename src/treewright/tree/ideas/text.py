@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from treewright.kernel.artifacts import sha256_text
+from treewright.kernel.storage.artifacts import sha256_text
 
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
 _LONGEST_QUOTE = 60

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from treewright.kernel import journal
-from treewright.kernel.artifacts import Artifact
-from treewright.kernel.lease import Owner
+from treewright.kernel.storage import journal
+from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.storage.lease import Owner
 from treewright.llm.usage import Usage
 from treewright.tree.records.model import (
     UNSET,

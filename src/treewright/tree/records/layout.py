@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import artifacts
-from treewright.kernel.rundir import LEASE_DIR as LEASE
-from treewright.kernel.rundir import STATE_DIR
+from treewright.kernel.storage import artifacts
+from treewright.kernel.storage.run_directory import LEASE_DIR as LEASE
+from treewright.kernel.storage.run_directory import STATE_DIR
 
 __all__ = ["LEASE"]
 

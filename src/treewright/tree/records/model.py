@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.budget import Spending
-from treewright.kernel.rundir import RunEnvironment
+from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.llm.usage import Usage
 from treewright.tree.records.steering import Steering
 

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.records import layout
 
 _DIRECTORIES = (

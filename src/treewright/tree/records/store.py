@@ -18,11 +18,12 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, journal, jsontext, untrusted
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.journal import Journal
-from treewright.kernel.lease import Lease, latest_epoch
+from treewright.kernel.storage import atomic, journal, untrusted
+from treewright.kernel.storage.journal import Journal
+from treewright.kernel.storage.lease import Lease, latest_epoch
+from treewright.kernel.text import jsontext
 from treewright.tree.records import events as ev
 from treewright.tree.records import state
 from treewright.tree.records.layout import EVENTS, LEASE, MANIFEST

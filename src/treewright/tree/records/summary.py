@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import atomic, jsontext, untrusted
+from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.text import jsontext
 from treewright.tree.records.model import Comparison, EvalOutcome
 
 FORMAT_VERSION = 1

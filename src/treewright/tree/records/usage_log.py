@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.llm.usage import Usage
 from treewright.llm.usage_log import Answer, append, read, summed
 from treewright.tree.records.layout import USAGE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import escape, table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import escape, table
 from treewright.llm.usage import describe_cost
 from treewright.tree.report.facts import Facts
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from treewright.kernel.clock import seconds_between
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import table
 from treewright.tree.records.model import DepthRecord
 from treewright.tree.report.facts import Facts
 

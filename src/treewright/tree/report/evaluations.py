@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from treewright.kernel.clock import seconds_between
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.tree.records import layout
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.description import best_node

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from treewright.kernel.rendering import numbers, svg
-from treewright.kernel.rendering.axis import ticks
+from treewright.kernel.text import numbers, svg
+from treewright.kernel.text.svg import ticks
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES

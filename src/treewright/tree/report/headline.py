@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from treewright.kernel.clock import seconds_between
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.search import policies
 from treewright.tree.records.model import Confirmation, Node, Recommendation, SteadySearch
 from treewright.tree.report import reasons

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from treewright.kernel.rendering import numbers
-from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.kernel.text import numbers
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.tree.records.model import Node
 from treewright.tree.report.facts import Facts
 

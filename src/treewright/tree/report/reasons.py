@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from treewright.kernel.rendering.markdown import code, escape
-from treewright.kernel.rendering.numbers import gain, percent
+from treewright.kernel.text.markdown import code, escape
+from treewright.kernel.text.numbers import gain, percent
 from treewright.tree.records.model import Evaluation
 
 _REASONS = {

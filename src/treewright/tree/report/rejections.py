@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from treewright.kernel.rendering.markdown import code, escape, link, table
+from treewright.kernel.text.markdown import code, escape, link, table
 from treewright.tree.deciding import scoring
 from treewright.tree.records import layout
 from treewright.tree.records.model import UNSET, DepthRecord, Evaluation

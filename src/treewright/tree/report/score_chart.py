@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treewright.kernel.rendering import numbers, svg
-from treewright.kernel.rendering.axis import ticks
+from treewright.kernel.text import numbers, svg
+from treewright.kernel.text.svg import ticks
 from treewright.tree.records.model import Evaluation, Recommendation
 from treewright.tree.report.facts import Facts
 

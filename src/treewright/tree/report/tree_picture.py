@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treewright.kernel.rendering import numbers, svg
+from treewright.kernel.text import numbers, svg
 from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 from treewright.tree.records import layout
 from treewright.tree.records.layout import PICTURES, REPORT
 from treewright.tree.records.model import Manifest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import try_git
 

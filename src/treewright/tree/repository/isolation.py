@@ -15,11 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import sandbox, untrusted
-from treewright.kernel.cache import state_directory
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import STATE_DIR
-from treewright.kernel.sandbox import Mount
+from treewright.kernel.procs import sandbox
+from treewright.kernel.procs.sandbox import Mount
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.run_directory import STATE_DIR
+from treewright.kernel.storage.user_directories import state_directory
 from treewright.llm.redaction import is_secret
 from treewright.tree.config import Config, Confined
 from treewright.tree.repository.git import GitError, try_git

@@ -16,8 +16,8 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from treewright.kernel import untrusted
 from treewright.kernel.errors import LeaseLost
+from treewright.kernel.storage import untrusted
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import GitError
 

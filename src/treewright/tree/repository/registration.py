@@ -10,7 +10,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from treewright.kernel import atomic, untrusted
+from treewright.kernel.storage import atomic, untrusted
 
 _RECORDS = "worktrees"
 _LARGEST_POINTER = 1 << 16

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.kernel import file_lock, untrusted
+from treewright.kernel.storage import file_lock, untrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import objects, refs, registration
 from treewright.tree.repository.git import GitError, durable, git, require_space, try_git

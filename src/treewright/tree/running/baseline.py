@@ -8,9 +8,9 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import artifacts, atomic, untrusted
-from treewright.kernel.artifacts import Artifact
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.storage import artifacts, atomic, untrusted
+from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.repeated import NotOneTable

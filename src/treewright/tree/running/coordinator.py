@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel import proctree
-from treewright.kernel.deadline import Deadline, Fence
 from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.procs import proctree
+from treewright.kernel.procs.cancellation import Deadline, Fence
 from treewright.tree.config import Config
 from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import work

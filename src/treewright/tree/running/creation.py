@@ -11,7 +11,7 @@ import msgspec
 
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import UsageError
-from treewright.kernel.rundir import RunEnvironment
+from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.llm.endpoint import require_no_password
 from treewright.tree import config as configuration
 from treewright.tree.config import Config, DirectoryIdeas

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from treewright.kernel import proctree
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.executors.base import Done, Executor
+from treewright.kernel.procs import proctree
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.work import Outcome, Request, Work
 from treewright.tree.records import events as ev

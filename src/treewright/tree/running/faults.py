@@ -10,9 +10,9 @@ from __future__ import annotations
 import errno
 from typing import TypeGuard
 
-from treewright.kernel import process
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.executors.base import WorkerLost
+from treewright.kernel.procs import process
 from treewright.llm.usage import Usage
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Evaluation

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import atomic, proctree, untrusted
+from treewright.kernel.procs import proctree
+from treewright.kernel.storage import atomic, untrusted
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Manifest
 from treewright.tree.repository.worktrees import Worktrees

@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import atomic, jsontext, untrusted
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.text import jsontext
 from treewright.tree.records import layout
 from treewright.tree.records.steering import Command
 

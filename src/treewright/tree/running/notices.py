@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import proctree
 from treewright.kernel.operating_system import shell
+from treewright.kernel.procs import proctree
 from treewright.tree.config import NoticeConfig
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout

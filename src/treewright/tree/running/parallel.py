@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import untrusted
-from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import LeaseLost, UsageError
 from treewright.kernel.executors import registry
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.kernel.lease import check_epoch
+from treewright.kernel.procs.cancellation import Fence
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.lease import check_epoch
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 from treewright.tree.running.dispatch import ExecutorFactory

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.kernel import untrusted
 from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.deciding.caps import Allowance
 from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile

@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.kernel import untrusted
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange

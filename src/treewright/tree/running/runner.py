@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal, rundir, untrusted
-from treewright.kernel.deadline import Fence
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
-from treewright.kernel.lease import DEFAULT_STALE_SECONDS, Lease
+from treewright.kernel.procs.cancellation import Fence
+from treewright.kernel.storage import journal, run_directory, untrusted
+from treewright.kernel.storage.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
@@ -74,7 +74,7 @@ class RunRequest:
 def locate(repo: Path, run_id: str) -> tuple[Path, Path]:
     """The repository's root and the directory of one of its runs."""
     root = find_repository(repo)
-    return root, layout.runs_directory(root) / rundir.validate_run_id(run_id)
+    return root, layout.runs_directory(root) / run_directory.validate_run_id(run_id)
 
 
 def recorded_config(manifest: Manifest) -> Config:
@@ -92,13 +92,13 @@ def open_run(
     repo = find_repository(request.repo)
     _check_backend(request.parallelism)
     runs = layout.runs_directory(repo)
-    run_id = rundir.new_run_id(runs) if request.run_id is None else request.run_id
-    rundir.validate_run_id(run_id)
+    run_id = run_directory.new_run_id(runs) if request.run_id is None else request.run_id
+    run_directory.validate_run_id(run_id)
     run_dir = runs / run_id
     new_run = None
     if not store.exists(run_dir):
         new_run = _new_run(request, repo, run_dir, run_id)
-    rundir.prepare(run_dir)
+    run_directory.prepare(run_dir)
     places.unlock(run_dir)
     with contextlib.ExitStack() as stack:
         lease = Lease.acquire(
@@ -207,7 +207,7 @@ def _create(owned: RunStore, new_run: NewRun, root: Root, cancel: threading.Even
 
 def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> tuple[NewRun, Root]:
     config_path = _config_path(request, repo)
-    hide_from_status(repo, rundir.STATE_DIR)
+    hide_from_status(repo, run_directory.STATE_DIR)
     new_run = NewRun(
         repo=repo,
         run_dir=run_dir,

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import msgspec
 
-from treewright.kernel import atomic, untrusted
-from treewright.kernel.artifacts import sha256_text
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.storage.artifacts import sha256_text
 from treewright.tree.deciding import caps, rounds, steady
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import Expander

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from treewright.kernel import untrusted
-from treewright.kernel.artifacts import Artifact, sha256_file
+from treewright.kernel.storage import untrusted
+from treewright.kernel.storage.artifacts import Artifact, sha256_file
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import journal, jsontext, untrusted
 from treewright.kernel.errors import TreewrightError
+from treewright.kernel.storage import journal, untrusted
+from treewright.kernel.text import jsontext
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, state, store
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from treewright.kernel import untrusted
+from treewright.kernel.storage import untrusted
 from treewright.tree.deciding import gate, objectives, scoring
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import Results

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from treewright.kernel import atomic
-from treewright.kernel.rendering.markdown import code, escape, table
+from treewright.kernel.storage import atomic
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 from treewright.tree.validation.advice import advice

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.operating_system import require_posix
-from treewright.kernel.proctree import HAS_PROC
+from treewright.kernel.procs.proctree import HAS_PROC
 
 _MEGABYTE = 1 << 20
 _EMPTY_PATIENCE_SECONDS = 2.0

@@ -23,10 +23,12 @@ from typing import Literal
 
 import msgspec
 
-from treewright.kernel import atomic, jsontext, proctree
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import LeaseLost, LockActive, StorageError
 from treewright.kernel.operating_system import BINARY
+from treewright.kernel.procs import proctree
+from treewright.kernel.storage import atomic
+from treewright.kernel.text import jsontext
 
 DEFAULT_STALE_SECONDS = 120.0
 _HEARTBEATS_PER_STALE_PERIOD = 6

@@ -6,10 +6,12 @@ every meaning has a shape as well.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NARROWEST_RANGE = 1e-9
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 
@@ -111,3 +113,17 @@ def clip(content: str, characters: int) -> str:
 
 def _attribute(value: str | float) -> str:
     return escape(value) if isinstance(value, str) else number(value)
+
+
+def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
+    """Return multiples of 1, 2 or 5 times a power of ten that cover [low, high], for an axis.
+
+    A range too narrow for floating point to divide is widened.
+    """
+    if high - low <= _NARROWEST_RANGE * max(1.0, abs(low), abs(high)):
+        high = low + max(1.0, abs(low))
+    rough = (high - low) / wanted
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next((m * power for m in (1, 2, 5) if m * power >= rough), 10 * power)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [index * step for index in range(first, last + 1)]

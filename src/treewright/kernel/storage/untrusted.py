@@ -23,7 +23,7 @@ from treewright.kernel.operating_system import (
     NO_FOLLOW,
     NON_BLOCK,
 )
-from treewright.kernel.proctree import HAS_PROC
+from treewright.kernel.procs.proctree import HAS_PROC
 
 LARGEST_RESULTS = 256 << 20
 LARGEST_TEXT = 16 << 20

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic
 from treewright.kernel.errors import LockActive, StorageError
+from treewright.kernel.storage import atomic
 
 DEFAULT_WAIT_SECONDS = 20.0
 _BETWEEN_TRIES_SECONDS = 0.01

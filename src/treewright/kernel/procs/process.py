@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from treewright.kernel import proctree, untrusted
-from treewright.kernel.capped_log import CappedLog
-from treewright.kernel.containment import NO_LIMITS, Container, Limits, contain, planned
-from treewright.kernel.deadline import check
 from treewright.kernel.operating_system import CAN_WAIT_FOR_PIPES, shell
-from treewright.kernel.watchdog import watchdog
+from treewright.kernel.procs import proctree
+from treewright.kernel.procs.cancellation import check
+from treewright.kernel.procs.capped_log import CappedLog
+from treewright.kernel.procs.containment import NO_LIMITS, Container, Limits, contain, planned
+from treewright.kernel.procs.watchdog import watchdog
+from treewright.kernel.storage import untrusted
 
 DEFAULT_LOG_BYTES = 4 * 1024 * 1024
 DEFAULT_GRACE_SECONDS = 2.0

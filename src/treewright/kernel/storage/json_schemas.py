@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.kernel import atomic
+from treewright.kernel.storage import atomic
 
 Schemas = Mapping[str, dict[str, Any]]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -22,10 +22,10 @@ from typing import Literal
 import msgspec
 
 import treewright
-from treewright.kernel.atomic import fsync_directory
-from treewright.kernel.containment import writable_parent
 from treewright.kernel.operating_system import BINARY, IS_POSIX, WINDOWS_LIMITATIONS
-from treewright.kernel.proctree import HAS_PROC
+from treewright.kernel.procs.containment import writable_parent
+from treewright.kernel.procs.proctree import HAS_PROC
+from treewright.kernel.storage.atomic import fsync_directory
 
 Status = Literal["ok", "absent", "warning", "failed"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import atomic, untrusted
+from treewright.kernel.storage import atomic, untrusted
 
 DIRECTORY = "artifacts"
 _CHUNK = 1 << 20

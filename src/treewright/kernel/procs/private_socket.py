@@ -15,9 +15,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.kernel import atomic
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.proctree import HAS_PROC
+from treewright.kernel.procs.proctree import HAS_PROC
+from treewright.kernel.storage import atomic
 
 _CREDENTIALS = struct.Struct("iII")  # process, user, group
 

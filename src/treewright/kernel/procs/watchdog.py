@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.kernel import proctree
+from treewright.kernel.procs import proctree
 
 
 class Watchdog:

@@ -26,16 +26,16 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel import jsontext
-from treewright.kernel.atomic import (
+from treewright.kernel.errors import StorageError
+from treewright.kernel.operating_system import BINARY
+from treewright.kernel.storage.atomic import (
     describe,
     fsync_directory,
     storage_errors,
     write_all,
     write_and_keep_open,
 )
-from treewright.kernel.errors import StorageError
-from treewright.kernel.operating_system import BINARY
+from treewright.kernel.text import jsontext
 
 LEASE = "lease"
 _TAIL_BYTES = 1 << 16

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 import treewright
-from treewright.kernel import atomic
 from treewright.kernel.clock import now
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic
 
 STATE_DIR = ".treewright"
 """Where everything of a project is kept that no user wrote: runs, ledger, experiments."""

@@ -25,7 +25,7 @@ class _Unread(io.FileIO):
         return size
 
 
-def outlive_the_reader() -> None:
+def ignore_write_errors() -> None:
     """From now on nothing ends because stderr is gone: a terminal that was closed, a `tee` that
     was killed, a log on a full disk. Stdout, which programs read, is as it was."""
     if sys.stderr is None:  # closed from the beginning: `2>&-`

@@ -1,1 +1,0 @@
-"""Text and pictures for reports: Markdown, SVG, axes, numbers. Knows nothing of what it shows."""

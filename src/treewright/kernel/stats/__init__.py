@@ -1,0 +1,1 @@
+"""Statistics that several packages share: Student's t and differences within rounding. Pure."""
