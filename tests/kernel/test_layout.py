@@ -16,7 +16,7 @@ SOURCE = Path(treewright.__file__).parent
 HOMES = {
     "kernel/storage/run_directory.py",
     "tree/records/layout.py",
-    "mcts/layout.py",
+    "proving/layout.py",
     "cellview/experiment/layout.py",
     "orchestrator/running/background.py",  # a directory of its own, and the only one to know it
 }
@@ -61,7 +61,7 @@ def test_only_the_layouts_spell_paths_of_a_run() -> None:
 def test_a_picture_is_named_where_it_is_drawn_and_where_it_is_shown_by_the_same_word() -> None:
     wrong = [
         f"{path.relative_to(SOURCE).as_posix()}:{line}: {text!r}"
-        for package in ("tree", "mcts", "cellview")
+        for package in ("tree", "proving", "cellview")
         for path in sorted((SOURCE / package).rglob("*.py"))
         if path.relative_to(SOURCE).as_posix() not in HOMES
         for line, text in strings(path)
