@@ -11,7 +11,7 @@ from statistics import median
 from benchmarks import noop_run
 from benchmarks.measure import Row, Table, file_system, medians, seconds, take_turns
 from treewright.tree.records import layout, store
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.open import RunRequest, open_run
 
 _SIDE_BY_SIDE = 300  # two depths: 100 ideas of the root, then 100 of each of two nodes
 _FEW, _MANY = 100, 10_000

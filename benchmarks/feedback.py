@@ -32,8 +32,8 @@ from treewright.tree.ideas import expansion, node_context
 from treewright.tree.ideas.base import Idea, NodeContext, Proposals
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalOutcome
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 
 BUDGET = 300
 IDEAS_PER_NODE = 4

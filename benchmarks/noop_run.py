@@ -22,10 +22,10 @@ from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
 from treewright.tree.ideas.base import Idea, NodeContext, Proposals
 from treewright.tree.records.model import EvalOutcome, Recommendation
-from treewright.tree.running.coordinator import Coordinator
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.dispatch import EvalExecutor
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.coordinator import Coordinator
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.dispatch import EvalExecutor
+from treewright.tree.run.open import RunRequest, open_run
 
 IDEAS_PER_NODE = 100
 BEAM_WIDTH = 10

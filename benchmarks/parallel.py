@@ -29,8 +29,8 @@ from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas import expansion
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import EvalOutcome
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 
 SECONDS = 0.5
 ROUNDS = 4

@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.dashboard.samples import HOSTILE_TITLE
 from tests.toy import ToyRepository, diff_of_line, idea
 from tests.tree.runs import make_target
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 
 
 def make(directory: Path) -> ToyRepository:

@@ -13,8 +13,8 @@ from tests.tree.steady.running import steady
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.steering import new_command
-from treewright.tree.running import inbox
-from treewright.tree.running.inbox import Letter
+from treewright.tree.run import inbox
+from treewright.tree.run.inbox import Letter
 
 pytestmark = pytest.mark.xdist_group("browser")
 HOSTILE = "<img src=x onerror='window.hacked = true'>"

@@ -28,7 +28,7 @@ def _completed(line: str) -> list[str]:
         [sys.executable, "-X", "importtime", "-m", "treewright"],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "treewright.tree.running" not in done.stderr, "nothing is imported for names"
+    assert "treewright.tree.run" not in done.stderr, "nothing is imported for names"
     return [entry.partition(",")[2] for entry in done.stdout.splitlines()]
 
 

@@ -12,7 +12,7 @@ from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
 from treewright.tree.ideas import mutate
-from treewright.tree.running.creation import NewRun, Shape
+from treewright.tree.run.creation import NewRun, Shape
 from treewright.tree.starter import render, survey
 
 

@@ -15,8 +15,8 @@ from treewright.tree.records import events as ev
 from treewright.tree.records.layout import LEASE
 from treewright.tree.records.model import Decision, GateDecision, NodeArtifacts
 from treewright.tree.records.store import RunStore
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 
 RUN_ID = "run"
 HOSTILE_TITLE = '<script>window.hacked = true</script><img src=x onerror="window.hacked = true">'

@@ -10,8 +10,8 @@ from treewright.dashboard import tree_view, words
 from treewright.dashboard.live_tree import LiveTree
 from treewright.tree.records import events as ev
 from treewright.tree.records.steering import new_command
-from treewright.tree.running import inbox
-from treewright.tree.running.inbox import Letter
+from treewright.tree.run import inbox
+from treewright.tree.run.inbox import Letter
 
 
 def test_what_was_changed_is_on_the_page(tmp_path: Path) -> None:

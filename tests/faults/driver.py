@@ -40,7 +40,7 @@ from treewright.tree import config as configuration
 from treewright.tree.records import layout, store
 from treewright.tree.repository import git as git_module
 from treewright.tree.repository import registration
-from treewright.tree.running import coordinator, generating
+from treewright.tree.run import coordinator, generating
 
 RUN_ID = "run"
 ONE_DEPTH = "--one-depth"

@@ -16,7 +16,7 @@ from tests.signals import as_from_a_terminal
 from tests.toy import ToyRepository
 from tests.waiting import until
 from treewright.kernel.procs import proctree
-from treewright.tree.running import housekeeping
+from treewright.tree.run import cleanup
 
 RUN = "run"
 SHAPE = (
@@ -78,7 +78,7 @@ def one_line(stderr: str) -> str:
 
 def nothing_runs(toy: ToyRepository) -> bool:
     """Whether no process that the run started is alive."""
-    owner = housekeeping.process_owner(toy.run_dir(RUN), 0).removesuffix("0")
+    owner = cleanup.process_owner(toy.run_dir(RUN), 0).removesuffix("0")
     return proctree.marked(owner, prefix=True) == []
 
 

@@ -12,10 +12,10 @@ from tests.toy import ToyRepository
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Steering, new_command
-from treewright.tree.running import inbox
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.inbox import Letter
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run import inbox
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.inbox import Letter
+from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
 
 SHAPE = Shape(

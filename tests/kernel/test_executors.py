@@ -14,7 +14,7 @@ from treewright.kernel.executors import registry
 from treewright.kernel.executors.base import NotBegun, Stop, current_stop
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.executors.threads import ThreadExecutor
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.parallelism import Parallelism
 
 PLUG_IN = """
 import contextlib

@@ -12,12 +12,12 @@ from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.records.model import EvalError, EvalOutcome
-from treewright.tree.running.coordinator import Coordinator
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.housekeeping import Retention
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.cleanup import Retention
+from treewright.tree.run.coordinator import Coordinator
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
 
 DRY = Shape(
     ideas_per_node=5,

@@ -29,8 +29,8 @@ from treewright.tree.evaluating import packing, remote
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store
 from treewright.tree.records.model import UNSET, Manifest
-from treewright.tree.running.housekeeping import Retention, process_owner
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.cleanup import Retention, process_owner
+from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 pytestmark = pytest.mark.xdist_group("cluster")

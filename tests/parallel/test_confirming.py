@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.toy import SWEEP, ToyRepository, set_parameter
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
 
 MEETING = """
 if [ "${TREEWRIGHT_SWEEP_CONFIG_START:-0}" != 0 ] && [ -e "$MEET/armed" ]; then

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.decisions import decisions, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.parallelism import Parallelism
 
 pytestmark = pytest.mark.xdist_group("local-cluster")
 PATIENT = FailureRules(retries=2, retried="faults", first_backoff_seconds=0.0)

@@ -16,10 +16,10 @@ from tests.parallel.harness import DRY, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository, idea
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.records.model import EvalError, EvalOutcome
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
 
 ONE_DEPTH = Shape(ideas_per_node=4, beam_width=2, max_depth=1, sweep_config_limit=8, dry_run=True)

@@ -15,7 +15,7 @@ from treewright.kernel.storage.lease import Lease
 from treewright.tree.evaluating import packing
 from treewright.tree.evaluating.remote_worker import RemoteResult
 from treewright.tree.records.model import EvalOutcome
-from treewright.tree.running.parallel import _cluster_directory
+from treewright.tree.run.parallelism import _cluster_directory
 
 
 class Request:

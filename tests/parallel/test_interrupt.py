@@ -15,7 +15,7 @@ from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import REAL, REAL_FLAGS, eventually, search
 from tests.toy import ToyRepository
 from treewright.kernel.procs import proctree
-from treewright.tree.running.housekeeping import process_owner
+from treewright.tree.run.cleanup import process_owner
 
 DEAF = "trap '' TERM INT; "
 BACKENDS = [

@@ -30,10 +30,10 @@ from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import EvalError, EvalOutcome
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import MOST_PAUSES, Paused
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import MOST_PAUSES, Paused
+from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
 
 DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)

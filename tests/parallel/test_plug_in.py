@@ -13,7 +13,7 @@ from tests.parallel.harness import REAL, search
 from tests.toy import ToyRepository
 from tests.tree.steady.running import as_bytes
 from treewright.kernel.executors import registry
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 PLUG_IN = """

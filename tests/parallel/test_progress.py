@@ -8,7 +8,7 @@ from tests.parallel.harness import REAL, search
 from treewright.cli.progress import Pace
 from treewright.tree.records.store import load
 from treewright.tree.report import write_report
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.parallelism import Parallelism
 
 
 def test_no_estimate_before_the_first_outcome():

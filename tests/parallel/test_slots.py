@@ -8,9 +8,9 @@ import pytest
 
 from tests.toy import CONFIG, SWEEP, ToyRepository
 from treewright.kernel.errors import UsageError
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
 
 MEETING = """
 mkdir "$MEET/$DEVICE" || exit 3

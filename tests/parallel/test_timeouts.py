@@ -12,10 +12,10 @@ from tests.parallel.harness import REAL, search
 from tests.toy import ToyRepository
 from treewright.kernel.procs import containment, proctree
 from treewright.kernel.procs.cancellation import Deadline
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.parallelism import Parallelism
 
 ONE_DEPTH = Shape(ideas_per_node=2, beam_width=1, max_depth=1, sweep_config_limit=8)
 DEAF = """import os, signal, sys, time

@@ -14,8 +14,8 @@ from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 
 RUN_ID = "run"
 

@@ -16,12 +16,12 @@ from treewright.llm.usage import Usage
 from treewright.tree.deciding import caps
 from treewright.tree.deciding.caps import Allowance
 from treewright.tree.records.model import EvalOutcome, Manifest, Unset
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.metering import Meter, Prior
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.meter import Meter, Prior
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
+from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 CENT = {"prompt_tokens": 80, "completion_tokens": 20, "cost_usd": 0.01}
@@ -45,7 +45,7 @@ def run(toy: ToyRepository, policy: str | None = None, workers: int = 1, **more:
         toy.path,
         "run",
         shape=Shape(**more),
-        choosing=Choosing(policy),
+        choosing=PolicyChoice(policy),
         preflight=False,
         parallelism=Parallelism(workers),
         max_hours=hours,

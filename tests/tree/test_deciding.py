@@ -15,9 +15,9 @@ from tests.tree.test_cheats import new_file
 from treewright.kernel.errors import StorageError
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 SHAPE = {"ideas_per_node": 3, "beam_width": 1, "max_depth": 2, "sweep_config_limit": 8}

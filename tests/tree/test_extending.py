@@ -11,9 +11,9 @@ from tests.decisions import events
 from tests.toy import ToyRepository, set_parameter
 from treewright.kernel.errors import UsageError
 from treewright.tree.records.model import UNSET, Manifest
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 DRY: dict[str, Any] = {"sweep_config_limit": 6, "dry_run": True, "dedupe_scope": "none"}
@@ -22,7 +22,12 @@ DRY: dict[str, Any] = {"sweep_config_limit": 6, "dry_run": True, "dedupe_scope":
 def go_on(repo: Path, policy: str | None = None, **shape: Any) -> Manifest:
     """Starts or extends the run, searches to its end, and validates it."""
     request = RunRequest(
-        repo, "run", shape=Shape(**shape), choosing=Choosing(policy), preflight=False, extend=True
+        repo,
+        "run",
+        shape=Shape(**shape),
+        choosing=PolicyChoice(policy),
+        preflight=False,
+        extend=True,
     )
     with open_run(request) as coordinator:
         while coordinator.advance():

@@ -18,9 +18,9 @@ from treewright.tree.ideas.base import GeneratorFailure, IdeaSourceError, Propos
 from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 LONG = 120

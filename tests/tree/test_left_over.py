@@ -11,15 +11,15 @@ from tests.toy import ToyRepository
 from treewright.tree.deciding.left_over import source_of
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
+from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 
 def run(toy: ToyRepository, *, workers: int = 1, observer=lambda _: None, **given: Any) -> Manifest:
-    choosing = Choosing(given.pop("policy", None), order=given.pop("order", None))
+    choosing = PolicyChoice(given.pop("policy", None), order=given.pop("order", None))
     extend = given.pop("extend", False)
     request = RunRequest(
         toy.path, "run", shape=Shape(**given), choosing=choosing, preflight=False,

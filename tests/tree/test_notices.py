@@ -11,11 +11,11 @@ import pytest
 
 from tests.toy import CONFIG, ToyRepository
 from tests.waiting import until
-from treewright.tree.running import commanding, inbox
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run import commands, inbox
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.policy_choice import PolicyChoice
 
 EVENTS = '["new_best", "paused", "steered", "cap_reached", "finished"]'
 
@@ -37,12 +37,12 @@ def run(
         toy.path,
         "run",
         shape=Shape(**settings),
-        choosing=Choosing(policy),
+        choosing=PolicyChoice(policy),
         preflight=False,
     )
     action, _, node = wanted.partition(" ")
     with open_run(request) as coordinator:
-        letter = commanding.letter(action, node or None, {}, spelled=str)
+        letter = commands.letter(action, node or None, {}, spelled=str)
         inbox.submit(coordinator.store.run_dir, letter)
         coordinator.finish()
         until(lambda: (toy.path / leaves).exists(), what="the command has begun")

@@ -13,9 +13,9 @@ from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import write_report
 from treewright.tree.repository.formatting import code_digests, python_key
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 POLICIES = pytest.mark.parametrize("policy", [None, "best-first"])
@@ -27,7 +27,10 @@ def run(toy: ToyRepository, policy: str | None, *, width: int = 2, **shape: int)
         given["max_total_idea_evals"] = 2
     beam = width if policy is None else None
     request = RunRequest(
-        toy.path, RUN_ID, shape=Shape(**given, beam_width=beam), choosing=Choosing(policy=policy)
+        toy.path,
+        RUN_ID,
+        shape=Shape(**given, beam_width=beam),
+        choosing=PolicyChoice(policy=policy),
     )
     with open_run(request) as coordinator:
         coordinator.finish()

@@ -17,12 +17,12 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Command, Steering, new_command, words
-from treewright.tree.running import inbox, steering
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.inbox import Letter
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run import inbox, steering
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.inbox import Letter
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
+from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 BEAM: dict[str, Any] = {"sweep_config_limit": 8, "ideas_per_node": 2, "max_depth": 3}
@@ -44,7 +44,7 @@ def run(
         toy.path,
         "run",
         shape=Shape(**shape),
-        choosing=Choosing(policy),
+        choosing=PolicyChoice(policy),
         preflight=False,
         parallelism=Parallelism(workers),
     )
@@ -250,7 +250,7 @@ def test_a_boosted_node_comes_next(toy: ToyRepository, order: Any) -> None:
         toy.path,
         "run",
         shape=Shape(**STEADY),
-        choosing=Choosing("best-first", order=order),
+        choosing=PolicyChoice("best-first", order=order),
         preflight=False,
     )
     with open_run(request, observe) as coordinator:

@@ -52,7 +52,7 @@ def test_an_interrupted_search_leaves_a_report(toy: ToyRepository, tmp_path) -> 
     assert "depth 1" in summary.read_text()
     summary.unlink()
     script = (
-        "import sys\nfrom treewright.tree.running.by_depth import DepthCoordinator\n"
+        "import sys\nfrom treewright.tree.run.by_depth import DepthCoordinator\n"
         "def stop(self): raise KeyboardInterrupt\nDepthCoordinator._evaluate = stop\n"
         "from treewright.cli.main import main\nmain()"
     )

@@ -48,15 +48,15 @@ def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> 
     show                   what was asked for and what became of it
     """
     from treewright.tree.records import store
-    from treewright.tree.running import commanding, inbox
+    from treewright.tree.run import commands, inbox
 
     run_dir = _find(repo, run)
     if action == "show":
-        _print(commanding.asked(run_dir, store.load(run_dir)))
+        _print(commands.asked(run_dir, store.load(run_dir)))
         return
     if action == "inject" and what is not None:
         what = _read_idea(Path(what))
-    letter = commanding.letter(action, what, flags, spelled=_flag)
+    letter = commands.letter(action, what, flags, spelled=_flag)
     inbox.submit(run_dir, letter)
     echo(f"{action}: applied when the owner of {run} next looks, or when the run goes on", err=True)
     _print({"command_id": letter.command.command_id})
@@ -64,7 +64,7 @@ def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> 
 
 def _find(repo: Path, run: str) -> Path:
     from treewright.tree.records import store
-    from treewright.tree.running.runner import locate
+    from treewright.tree.run.open import locate
 
     _, run_dir = locate(repo, run)
     if not store.exists(run_dir):

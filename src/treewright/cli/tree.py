@@ -211,12 +211,12 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.search.registry import given_options
     from treewright.tree.deciding import caps
     from treewright.tree.records import description, forecast, layout
-    from treewright.tree.running.choosing import Choosing
-    from treewright.tree.running.creation import Shape
-    from treewright.tree.running.failure_rules import FailureRules
-    from treewright.tree.running.housekeeping import Retention
-    from treewright.tree.running.parallel import Parallelism
-    from treewright.tree.running.runner import RunRequest, open_run, search
+    from treewright.tree.run.cleanup import Retention
+    from treewright.tree.run.creation import Shape
+    from treewright.tree.run.failure_rules import FailureRules
+    from treewright.tree.run.open import RunRequest, open_run, search
+    from treewright.tree.run.parallelism import Parallelism
+    from treewright.tree.run.policy_choice import PolicyChoice
 
     if flags["extend"]:
         _check_that_it_exists(flags)
@@ -234,7 +234,7 @@ def _search(flags: dict[str, Any]) -> None:
             caps=caps.parse({"cost_usd": flags["max_cost_usd"], "tokens": flags["max_tokens"]})
             or None,
         ),
-        choosing=Choosing(
+        choosing=PolicyChoice(
             policy=flags["policy"],
             options=given_options(flags["policy_option"]) or None,
             order=flags["order"],
@@ -310,7 +310,7 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
 def _check_that_it_exists(flags: dict[str, Any]) -> None:
     """A name that was mistyped must not start, and pay for, a search of its own."""
     from treewright.tree.records import store
-    from treewright.tree.running.runner import locate
+    from treewright.tree.run.open import locate
 
     if flags["tree_run_id"] is None:
         raise UsageError("--extend goes on with a run: name it with --tree-run-id")

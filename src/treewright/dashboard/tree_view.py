@@ -14,7 +14,7 @@ from treewright.tree.records.description import best_node, most_evaluations, sco
 from treewright.tree.records.model import Evaluation, Manifest, Node, Unset
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import lineage
-from treewright.tree.running.choosing import describe
+from treewright.tree.run.policy_choice import describe
 
 _MOST_CHANGES = 200
 _MOST_TITLES = 2000

@@ -12,7 +12,7 @@ from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.run_tools import RunName, find, known
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.tree.records import layout, steering
-from treewright.tree.running import commanding, inbox
+from treewright.tree.run import commands, inbox
 
 _NEEDS = {
     "inject": "`what`: the text of the idea",
@@ -54,11 +54,11 @@ class Steered(Answer, frozen=True):
 def steer(desk: Desk, given: SteerArguments, call: Call) -> Steered:
     run = find(desk, given.run)
     options = msgspec.structs.asdict(given)
-    for name in commanding.SETTINGS:
+    for name in commands.SETTINGS:
         options[name] = options[name] or None
-    for name in commanding.CAPS:
+    for name in commands.CAPS:
         options[name] = (options[name],) if options[name] else ()
-    letter = commanding.letter(
+    letter = commands.letter(
         given.action, given.what or None, options, spelled=lambda name: f"`{name}`", needs=_NEEDS
     )
     desk.files.place_to_write(run.path.resolve(), layout.STEERING)
@@ -82,7 +82,7 @@ def asked(desk: Desk, given: SteeringArguments, call: Call) -> Steering:
     run = find(desk, given.run)
     desk.files.place_to_write(run.path.resolve(), layout.STEERING)
     with desk.trees.manifest(run) as manifest:
-        found = commanding.asked(run.path, known(manifest))
+        found = commands.asked(run.path, known(manifest))
     return Steering(
         [f"{command.action} {command.command_id}" for command in found.waiting[-_MOST:]],
         [clipped(steering.words(record), 300) for record in found.applied[-_MOST:]],

@@ -26,7 +26,7 @@ from treewright.tree.evaluating.imported import try_imports
 from treewright.tree.evaluating.wording import some_of
 from treewright.tree.ideas.factory import probe_source
 from treewright.tree.repository import git, isolation, protection
-from treewright.tree.running import baseline
+from treewright.tree.run import baseline
 
 LOWEST_GIT = (2, 20)
 _ROLES: tuple[Role, ...] = ("planner", "coder", "reviewer")

@@ -9,7 +9,7 @@ from typing import Any
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.records import description, store
 from treewright.tree.report import write_report
-from treewright.tree.running.runner import locate
+from treewright.tree.run.open import locate
 from treewright.tree.validation import Finding, validate
 from treewright.tree.validation import write_report as write_validation
 

@@ -15,7 +15,7 @@ from tests.tree.runs import RUN_ID, make_target, search
 from treewright.tree.ideas.history import Outcomes, Try
 from treewright.tree.ideas.telling import tell
 from treewright.tree.records import store
-from treewright.tree.running.runner import recorded_config
+from treewright.tree.run.open import recorded_config
 
 
 @pytest.fixture(scope="module")

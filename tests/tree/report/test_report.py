@@ -15,8 +15,8 @@ from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import write_report
 from treewright.tree.report.facts import Facts
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 
 PICTURES = ("tree.svg", "score.svg")
 

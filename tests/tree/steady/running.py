@@ -10,11 +10,11 @@ from typing import Any
 from tests.decisions import decisions
 from treewright.search import policies
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.choosing import BEAM, Choosing
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.parallel import Parallelism
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.parallelism import Parallelism
+from treewright.tree.run.policy_choice import BEAM, PolicyChoice
 
 POLICIES = [name for name in policies.known() if name != BEAM]
 LOOKAHEAD = 4
@@ -56,7 +56,7 @@ def steady(
         repo,
         run_id,
         shape=shape if policy else Shape(),
-        choosing=Choosing(policy, order=order, lookahead=None if live else lookahead),
+        choosing=PolicyChoice(policy, order=order, lookahead=None if live else lookahead),
         preflight=False,
         failure_rules=failures or FailureRules(first_backoff_seconds=0.0),
         parallelism=parallelism or Parallelism(),

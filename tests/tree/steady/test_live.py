@@ -16,10 +16,10 @@ from treewright.tree.records import store
 from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import applied, new_command
-from treewright.tree.running import inbox, live_order
-from treewright.tree.running.generating import Generation
-from treewright.tree.running.inbox import Letter
-from treewright.tree.running.live_order import LiveOrder
+from treewright.tree.run import inbox, live_order
+from treewright.tree.run.generating import Generation
+from treewright.tree.run.inbox import Letter
+from treewright.tree.run.live_order import LiveOrder
 from treewright.tree.validation import validate
 
 LONG = 120

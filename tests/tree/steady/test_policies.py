@@ -21,9 +21,9 @@ from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.report import write_report
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.parallel import Parallelism
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 numbers = itertools.count()
@@ -260,7 +260,7 @@ def test_beam_confirms_all_that_would_fill_the_beam_at_once(toy: ToyRepository) 
             return super().next_done(timeout)
 
     from tests.parallel.harness import search
-    from treewright.tree.running.creation import Shape
+    from treewright.tree.run.creation import Shape
 
     shape = Shape(
         ideas_per_node=5, beam_width=2, max_depth=1, sweep_config_limit=8, confirm_configs=4,

@@ -13,9 +13,9 @@ from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, steady
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records.steering import applied, new_command
-from treewright.tree.running import inbox
-from treewright.tree.running.coordinator import Coordinator
-from treewright.tree.running.inbox import Letter
+from treewright.tree.run import inbox
+from treewright.tree.run.coordinator import Coordinator
+from treewright.tree.run.inbox import Letter
 from treewright.tree.validation import validate
 
 COMMANDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {

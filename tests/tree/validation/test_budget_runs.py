@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.toy import ToyRepository, set_parameter
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
 
 

@@ -11,8 +11,8 @@ from tests.tree.runs import RUN_ID, make_target, search
 from treewright.kernel.errors import UsageError
 from treewright.tree.records import store
 from treewright.tree.records.model import Evaluation
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate, write_report
 
 SHAPES: dict[str, dict[str, Any]] = {

@@ -37,9 +37,9 @@ from treewright.tree.records.model import Evaluation
 from treewright.tree.repository import git
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.root_sweep import RootSweep
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.root_sweep import RootSweep
 
 _BASELINE = "treewright-cheats-baseline.csv"
 _TURNS = 3

@@ -11,7 +11,7 @@ from treewright.tree.config import Config
 from treewright.tree.evaluating.request import WORKTREE_DAMAGED
 from treewright.tree.records.model import Evaluation
 from treewright.tree.report import reasons
-from treewright.tree.running.faults import OUTAGES, QUARANTINED, UNCLEAR
+from treewright.tree.run.faults import OUTAGES, QUARANTINED, UNCLEAR
 
 Outcome = Literal["through", "unknown", "stopped", "not_fitted"]
 _TIMEOUTS = frozenset({"tests_timeout", "sweep_timeout", "eval_timeout", "agent_timeout"})

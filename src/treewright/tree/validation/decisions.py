@@ -32,7 +32,7 @@ from treewright.tree.records.steering import (
     injected,
     is_stopped,
 )
-from treewright.tree.running.creation import ROOT_NODE
+from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
 

@@ -13,7 +13,7 @@ from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import Results
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Comparison, Confirmation, Evaluation, Recommendation
-from treewright.tree.running.creation import expected_ids, heldout_ids
+from treewright.tree.run.creation import expected_ids, heldout_ids
 from treewright.tree.validation.findings import Finding, Subject
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.creation import ROOT_NODE
+from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
 

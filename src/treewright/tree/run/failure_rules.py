@@ -9,7 +9,7 @@ from treewright.kernel.errors import UsageError
 from treewright.tree.evaluating.measuring import PARENT_SWEEP_FAILED
 from treewright.tree.evaluating.request import EVAL_TIMEOUT
 from treewright.tree.records.model import EvalError
-from treewright.tree.running.faults import (
+from treewright.tree.run.faults import (
     CANCELLED,
     MACHINE_BUSY,
     OF_THE_SWEEP,

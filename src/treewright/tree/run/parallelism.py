@@ -17,7 +17,7 @@ from treewright.kernel.storage import untrusted
 from treewright.kernel.storage.lease import check_epoch
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.dispatch import ExecutorFactory
+from treewright.tree.run.dispatch import ExecutorFactory
 
 _DASK = "dask"
 

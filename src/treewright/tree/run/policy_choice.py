@@ -13,14 +13,14 @@ from treewright.kernel.errors import UsageError
 from treewright.search import policies
 from treewright.tree.deciding import rounds
 from treewright.tree.records.model import Manifest, Order, SteadySearch
-from treewright.tree.running.creation import Shape
+from treewright.tree.run.creation import Shape
 
 BEAM = policies.Beam.name
 _FLAGS = {"options": "--policy-option"}
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class PolicyChoice:
     """None is "not given": the default, or what the run has."""
 
     policy: str | None = None

@@ -23,7 +23,7 @@ from treewright.tree.records.steering import (
     new_command,
 )
 from treewright.tree.records.store import RunStore
-from treewright.tree.running.creation import Shape
+from treewright.tree.run.creation import Shape
 
 
 def extend(store: RunStore, shape: Shape) -> Shape:

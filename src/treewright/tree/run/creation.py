@@ -30,7 +30,7 @@ from treewright.tree.records.model import (
 from treewright.tree.repository import formatting, isolation
 from treewright.tree.repository.git import Root, require_clean
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running.baseline import RootBaseline
+from treewright.tree.run.baseline import RootBaseline
 
 ROOT_NODE = "n0000"
 _OFF = {"dry-run": "no --dry-run"}

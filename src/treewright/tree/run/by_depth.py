@@ -22,10 +22,10 @@ from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node
 from treewright.tree.records.steering import applied, banned_nodes
-from treewright.tree.running.coordinator import Coordinator
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.generating import Generation, depends, no_ideas
-from treewright.tree.running.requesting import queued
+from treewright.tree.run.coordinator import Coordinator
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.generating import Generation, depends, no_ideas
+from treewright.tree.run.requests import queued
 
 
 @dataclass(slots=True)

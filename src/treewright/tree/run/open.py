@@ -31,21 +31,21 @@ from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import Root, find_repository
 from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running import housekeeping
-from treewright.tree.running.by_depth import DepthCoordinator
-from treewright.tree.running.choosing import Choosing
-from treewright.tree.running.confirmation import Confirmer
-from treewright.tree.running.coordinator import Coordinator
-from treewright.tree.running.creation import ROOT_NODE, NewRun, Shape
-from treewright.tree.running.extending import extend
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.fixed_order import FixedOrder
-from treewright.tree.running.housekeeping import Retention
-from treewright.tree.running.live_order import LiveOrder
-from treewright.tree.running.metering import Meter, caps_of, prior_of
-from treewright.tree.running.notices import watching
-from treewright.tree.running.parallel import Parallelism, executors
+from treewright.tree.run import cleanup
+from treewright.tree.run.by_depth import DepthCoordinator
+from treewright.tree.run.cleanup import Retention
+from treewright.tree.run.confirmation import Confirmer
+from treewright.tree.run.coordinator import Coordinator
+from treewright.tree.run.creation import ROOT_NODE, NewRun, Shape
+from treewright.tree.run.extending import extend
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.fixed_order import FixedOrder
+from treewright.tree.run.live_order import LiveOrder
+from treewright.tree.run.meter import Meter, caps_of, prior_of
+from treewright.tree.run.notices import watching
+from treewright.tree.run.parallelism import Parallelism, executors
+from treewright.tree.run.policy_choice import PolicyChoice
 
 _log = logging.getLogger("treewright")
 
@@ -58,7 +58,7 @@ class RunRequest:
     run_id: str | None = None
     config_path: Path | None = None
     shape: Shape = field(default_factory=Shape)
-    choosing: Choosing = field(default_factory=Choosing)
+    choosing: PolicyChoice = field(default_factory=PolicyChoice)
     make_baseline: bool = False
     preflight: bool = True
     retention: Retention = field(default_factory=Retention)
@@ -111,7 +111,7 @@ def open_run(
         places.take_back(run_dir)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
-        housekeeping.remove_temporaries(run_dir)
+        cleanup.remove_temporaries(run_dir)
         cancel = cancel or threading.Event()
         if owned.is_new:
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
@@ -187,7 +187,7 @@ def search(coordinator: Coordinator, *, until_done: bool) -> Path:
 
 def _create(owned: RunStore, new_run: NewRun, root: Root, cancel: threading.Event) -> None:
     """Records a run, or leaves nothing of it: also what confirmation needs is measured first."""
-    owner = housekeeping.process_owner(owned.run_dir, owned.lease.epoch)
+    owner = cleanup.process_owner(owned.run_dir, owned.lease.epoch)
     trees = Worktrees(new_run.repo, owned.run_dir, new_run.run_id)
     fence = Fence(cancel, owned.lease.check)
     try:

@@ -24,7 +24,7 @@ from treewright.tree.records import layout
 from treewright.tree.repository.git import Root, git
 from treewright.tree.repository.protection import protected_changes
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running.root_sweep import RootSweep
+from treewright.tree.run.root_sweep import RootSweep
 
 _KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12

@@ -38,12 +38,12 @@ from treewright.tree.records.model import (
     Unset,
 )
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
-from treewright.tree.running.coordinator import Coordinator
-from treewright.tree.running.creation import ROOT_NODE
-from treewright.tree.running.generating import Generation, depends, no_ideas
-from treewright.tree.running.planning import Planned, Plans
-from treewright.tree.running.requesting import queued
-from treewright.tree.running.steering import AT_ONCE
+from treewright.tree.run.coordinator import Coordinator
+from treewright.tree.run.creation import ROOT_NODE
+from treewright.tree.run.generating import Generation, depends, no_ideas
+from treewright.tree.run.planning import Planned, Plans
+from treewright.tree.run.requests import queued
+from treewright.tree.run.steering import AT_ONCE
 
 _RECENT = 32
 QUICK_SECONDS = 0.05

@@ -20,12 +20,12 @@ from treewright.tree.evaluating.work import Outcome, Request, Work
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import EvalOutcome, Evaluation
 from treewright.tree.records.store import RunStore
-from treewright.tree.running import faults
-from treewright.tree.running.assigning import Assigner
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Paused
-from treewright.tree.running.queueing import Queue
-from treewright.tree.running.settling import Settling
+from treewright.tree.run import faults
+from treewright.tree.run.assigning import Assigner
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import Paused
+from treewright.tree.run.queueing import Queue
+from treewright.tree.run.settling import Settling
 
 EvalExecutor = Executor[Request, Outcome]
 ExecutorFactory = Callable[[Work], EvalExecutor]

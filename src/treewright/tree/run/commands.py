@@ -15,7 +15,7 @@ from treewright.tree.deciding import caps
 from treewright.tree.records import patterns
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.steering import Action, Command, Steering, new_command
-from treewright.tree.running.inbox import Inbox, Letter
+from treewright.tree.run.inbox import Inbox, Letter
 
 ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget")
 SETTINGS = ("max_total_idea_evals", "max_depth", "ideas_per_node")

@@ -14,8 +14,8 @@ from treewright.search.policies import Choice
 from treewright.tree.deciding.steady import rebuild
 from treewright.tree.records.model import Evaluation
 from treewright.tree.records.steering import applied
-from treewright.tree.running.planning import Planned
-from treewright.tree.running.steady import QUICK_SECONDS, SteadyCoordinator
+from treewright.tree.run.planning import Planned
+from treewright.tree.run.steady import QUICK_SECONDS, SteadyCoordinator
 
 
 @dataclass(slots=True)

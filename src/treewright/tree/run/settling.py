@@ -21,17 +21,17 @@ from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.git import GitKilled
-from treewright.tree.running import faults
-from treewright.tree.running.assigning import Assigner
-from treewright.tree.running.failure_rules import FORGIVEN, TIMES_FORGIVEN, FailureRules
-from treewright.tree.running.faults import (
+from treewright.tree.run import faults
+from treewright.tree.run.assigning import Assigner
+from treewright.tree.run.failure_rules import FORGIVEN, TIMES_FORGIVEN, FailureRules
+from treewright.tree.run.faults import (
     MOST_PAUSES,
     OF_THE_SWEEP,
     OF_THE_TESTS,
     OUTAGES,
     UNCLEAR,
 )
-from treewright.tree.running.queueing import Queue
+from treewright.tree.run.queueing import Queue
 
 _STOPPING = (StorageError, LeaseLost, UsageError)
 """What says nothing about the candidate and would say the same of the next one."""

@@ -24,7 +24,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running.creation import heldout_ids
+from treewright.tree.run.creation import heldout_ids
 
 _log = logging.getLogger("treewright")
 

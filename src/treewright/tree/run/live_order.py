@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.tree.records.model import UNSET, Evaluation
-from treewright.tree.running.planning import Planned
-from treewright.tree.running.steady import QUICK_SECONDS, SteadyCoordinator
+from treewright.tree.run.planning import Planned
+from treewright.tree.run.steady import QUICK_SECONDS, SteadyCoordinator
 
 _MOST_WAITING = 32
 """Nodes that are passed over for want of ideas; where so many have none, few will have some."""

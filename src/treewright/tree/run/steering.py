@@ -25,9 +25,9 @@ from treewright.tree.records import steering as records
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, SteadySearch, Unset
 from treewright.tree.records.steering import Command, Steering, applied
-from treewright.tree.running import extending
-from treewright.tree.running.faults import QUARANTINED
-from treewright.tree.running.inbox import Letter
+from treewright.tree.run import extending
+from treewright.tree.run.faults import QUARANTINED
+from treewright.tree.run.inbox import Letter
 
 OF_THE_TREE = ("inject", "ban", "boost", "reopen")
 AT_ONCE = ("pause", "resume", "stop")

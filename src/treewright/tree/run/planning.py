@@ -18,7 +18,7 @@ from treewright.search.policies import Choice
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest
-from treewright.tree.running.generating import Generation
+from treewright.tree.run.generating import Generation
 
 
 @dataclass(slots=True)

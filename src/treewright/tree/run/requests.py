@@ -22,7 +22,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, IdeaRecord, Node
 from treewright.tree.records.store import RunStore
-from treewright.tree.running.creation import ROOT_NODE
+from treewright.tree.run.creation import ROOT_NODE
 
 _MOST_CONTEXTS = 256
 

@@ -35,17 +35,17 @@ from treewright.tree.records.steering import Command, applied, is_paused
 from treewright.tree.records.store import RunStore
 from treewright.tree.repository.git import GitError, GitKilled
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.running import extending, faults, housekeeping, steering
-from treewright.tree.running.assigning import Word
-from treewright.tree.running.confirmation import Confirmer
-from treewright.tree.running.creation import ROOT_NODE, expected_ids
-from treewright.tree.running.dispatch import Dispatcher, ExecutorFactory
-from treewright.tree.running.failure_rules import FailureRules
-from treewright.tree.running.faults import Halted
-from treewright.tree.running.housekeeping import Retention
-from treewright.tree.running.inbox import Inbox, Watch
-from treewright.tree.running.metering import Meter, caps_of
-from treewright.tree.running.requesting import Requests
+from treewright.tree.run import cleanup, extending, faults, steering
+from treewright.tree.run.assigning import Word
+from treewright.tree.run.cleanup import Retention
+from treewright.tree.run.confirmation import Confirmer
+from treewright.tree.run.creation import ROOT_NODE, expected_ids
+from treewright.tree.run.dispatch import Dispatcher, ExecutorFactory
+from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.faults import Halted
+from treewright.tree.run.inbox import Inbox, Watch
+from treewright.tree.run.meter import Meter, caps_of
+from treewright.tree.run.requests import Requests
 
 _PAUSE_TICK = 0.3
 _LOOK_IS_GOOD_FOR = 10
@@ -141,12 +141,12 @@ class Coordinator(ABC):
     def owner(self) -> str:
         """Marks processes as this run's; the epoch says whose of its owners'."""
         if not self._owner:
-            self._owner = housekeeping.process_owner(self.store.run_dir, self.store.lease.epoch)
+            self._owner = cleanup.process_owner(self.store.run_dir, self.store.lease.epoch)
         return self._owner
 
     def recover(self) -> None:
         """Puts right what an owner that died left behind. Cheap if there is nothing."""
-        housekeeping.end_orphans(self.store.run_dir, self.store.lease.epoch)
+        cleanup.end_orphans(self.store.run_dir, self.store.lease.epoch)
         running = [e for e in self.manifest.evaluations.values() if e.status == "running"]
         if running:
             died, boot_id = self.store.lease.owner.takeover == "dead", proctree.boot_id()
@@ -157,7 +157,7 @@ class Coordinator(ABC):
                 spent = usage_log.spent(self.store.run_dir / e.experiment_dir)
                 lost.append(faults.after_loss(e, company, *spent))
             self.store.record(*lost)
-        housekeeping.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
+        cleanup.repair(self.store.run_dir, self.manifest, self._worktrees, self.retention)
         self._expander.tidy(self.manifest)
         self._hold()
 
@@ -327,7 +327,7 @@ class Coordinator(ABC):
         trees = None if self.manifest.dry_run else self._worktrees
         for node in nodes if trees is not None else ():
             self._worktrees.add_node(node.node_id, node.commit)
-        housekeeping.prune(self.store.run_dir, decided, trees, self.retention)
+        cleanup.prune(self.store.run_dir, decided, trees, self.retention)
 
     def _hold(self) -> None:
         """Takes what decides from now on into memory, also what came from other machines."""
