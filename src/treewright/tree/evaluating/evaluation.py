@@ -30,6 +30,7 @@ from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.measuring import Measuring
 from treewright.tree.evaluating.request import (
     EVAL_TIMEOUT,
+    ONLY_SEEDS_CHANGED,
     OUTSIDE_BLOCK_CHANGED,
     WORKTREE_DAMAGED,
     EvalRequest,
@@ -216,6 +217,12 @@ class _Evaluation:
         root = request.root_commit or request.parent_commit
         repo = Path(request.repo)
         self._code = formatting.code_digests(repo, root, [self._commit.commit])[0]
+        if formatting.only_seeds_differ(repo, root, request.parent_commit, self._commit.commit):
+            raise Rejected(
+                ONLY_SEEDS_CHANGED,
+                f"changes only the seed of random numbers in {some_of(changed)}: a luckier seed is "
+                "no improvement; nothing was run",
+            )
 
     def _known_results(self) -> bytes | None:
         """Of the same code, swept before or at this moment. Not where the parent has to be swept

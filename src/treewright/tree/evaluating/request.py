@@ -12,6 +12,7 @@ from treewright.tree.deciding.kept_files import KeptFile
 from treewright.tree.records.model import EvalError
 
 OUTSIDE_BLOCK_CHANGED = "outside_block_changed"
+ONLY_SEEDS_CHANGED = "only_seeds_changed"
 WORKTREE_DAMAGED = "worktree_damaged"
 EVAL_TIMEOUT = "eval_timeout"
 

@@ -14,10 +14,12 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from treewright.tree.repository.seeds import is_seed_name, seed_constants, target_name
+
 Value = str | bool | int | float
 
-_UNTOUCHED_NAME = re.compile(r"(^|_)(seed|random_state|version|__all__)_*$", re.IGNORECASE)
-"""A better seed is luck, not an improvement; a version says nothing about behaviour."""
+_DESCRIPTIVE_NAME = re.compile(r"(^|_)(version|__all__)_*$", re.IGNORECASE)
+"""Matches names of values that describe the program and do not change its behaviour."""
 _STRUCTURAL_NAME = frozenset({"axis", "dim", "ndim", "encoding", "base"})
 _DIGITS = 12
 """Significant digits of a new float: enough for tuning, few enough to hide 0.30000000000000004."""
@@ -55,7 +57,7 @@ def find_sites(
     is not Python in UTF-8."""
     source.decode("utf-8")
     tree = ast.parse(source)
-    finder = _Finder(source, factors, options)
+    finder = _Finder(source, factors, options, seed_constants(tree))
     finder.visit(tree)
     return sorted(finder.sites, key=lambda site: site.start)
 
@@ -64,11 +66,16 @@ class _Finder(ast.NodeVisitor):
     """Walks the tree, keeping the nearest name and whether it is inside an index."""
 
     def __init__(
-        self, source: bytes, factors: Sequence[float], options: Mapping[str, Sequence[Value]]
+        self,
+        source: bytes,
+        factors: Sequence[float],
+        options: Mapping[str, Sequence[Value]],
+        seeds: set[ast.Constant],
     ) -> None:
         self._source = source
         self._factors = factors
         self._options = options
+        self._seeds = seeds
         self._line_starts = [0, *(match.end() for match in re.finditer(rb"\r\n|\r|\n", source))]
         if source.startswith(b"\xef\xbb\xbf"):
             self._line_starts[0] = 3
@@ -79,14 +86,14 @@ class _Finder(ast.NodeVisitor):
         self.sites: list[Site] = []
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        self._named(_target_name(node.targets[0]), node.value)
+        self._named(target_name(node.targets[0]), node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self._named(_target_name(node.target), node.value)
+            self._named(target_name(node.target), node.value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self._named(_target_name(node.target), node.value)
+        self._named(target_name(node.target), node.value)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self._named(node.target.id, node.value)
@@ -132,6 +139,8 @@ class _Finder(ast.NodeVisitor):
                 self.visit(statement)
 
     def visit_Constant(self, node: ast.Constant) -> None:
+        if node in self._seeds or is_seed_name(self._name):
+            return  # a better seed is luck, not an improvement
         start = self._offset(node.lineno, node.col_offset)
         end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
         token = self._source[start:end].decode("utf-8", "replace")
@@ -186,25 +195,11 @@ class _Finder(ast.NodeVisitor):
             return _option_edits(self._name, value, token, self._options[self._name])
         if isinstance(value, bool) or not isinstance(value, int | float):
             return []
-        if _UNTOUCHED_NAME.search(self._name) or self._name in _STRUCTURAL_NAME:
+        if _DESCRIPTIVE_NAME.search(self._name) or self._name in _STRUCTURAL_NAME:
             return []
         if isinstance(value, int) and (self._in_index or (value <= 1 and not self._direct)):
             return []
         return _number_edits(value, token, self._factors)
-
-
-def _target_name(target: ast.expr) -> str:
-    if isinstance(target, ast.Name):
-        return target.id
-    if isinstance(target, ast.Attribute):
-        return target.attr
-    if (
-        isinstance(target, ast.Subscript)
-        and isinstance(target.slice, ast.Constant)
-        and isinstance(target.slice.value, str)
-    ):
-        return target.slice.value
-    return ""
 
 
 def _number_edits(value: float, token: str, factors: Sequence[float]) -> list[Edit]:

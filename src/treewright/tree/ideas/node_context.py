@@ -20,6 +20,7 @@ CONSTRAINTS = (
     "Each idea can be implemented in this repository, without new dependencies or data.",
     "No idea repeats an earlier one, whether that one was accepted or not.",
     "No idea changes how the result is measured.",
+    "No idea changes only a seed of random numbers: a luckier seed is not an improvement.",
 )
 _COMPARISONS = ("parent_relative", "root_relative")
 

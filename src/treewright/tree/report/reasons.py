@@ -32,6 +32,7 @@ _REASONS = {
     "unreadable_results": "its results CSV is missing or unreadable",
     "heldout_not_better": "its gain did not show on the held-out configs",
     "no_changes": "the implementation changed no tracked file",
+    "only_seeds_changed": "it changed only the seed of random numbers",
     "protected_path_changed": "it changed a protected path",
     "unsealed_results": "its results lack the seal that the sweep makes",
     "outside_block_changed": "it changed more than the marked blocks",

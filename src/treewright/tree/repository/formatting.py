@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from treewright.tree.repository import staging
+from treewright.tree.repository import seeds, staging
 from treewright.tree.repository.git import GitError, git
 from treewright.tree.repository.listing import Change
 
@@ -22,8 +22,56 @@ _LARGEST_SOURCE = 1 << 20
 _CANNOT_PARSE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
+UNCHANGED = hashlib.sha256().hexdigest()
+"""The digest of the root commit."""
+
+
 def code_digests(repo: Path, root: str, commits: Sequence[str]) -> list[str]:
     """Return one digest for each commit; equal digests mean equal code after formatting."""
+    return _digests(repo, root, commits, [python_key])[0]
+
+
+def only_seeds_differ(repo: Path, root: str, parent: str, commit: str) -> bool:
+    """Return whether a commit differs from its parent, or from the root, only in seeds.
+
+    Formatting, comments and docstrings do not count. A change of a file that is not Python, or
+    that cannot be parsed, is more than a change of seeds.
+    """
+    views = [_key_without_docstrings, _key_without_seeds]
+    (before, code), (before_seedless, seedless) = _digests(repo, root, [parent, commit], views)
+    return (code != before and seedless == before_seedless) or (
+        code != UNCHANGED and seedless == UNCHANGED
+    )
+
+
+def python_key(source: bytes) -> str:
+    """Return a digest of a Python file's syntax; of its bytes if it has none."""
+    return _key(source)
+
+
+def _key_without_docstrings(source: bytes) -> str:
+    return _key(source, seeds.remove_docstrings)
+
+
+def _key_without_seeds(source: bytes) -> str:
+    return _key(source, seeds.remove_docstrings, seeds.remove_seeds)
+
+
+def _key(source: bytes, *simplify: Callable[[ast.AST], None]) -> str:
+    try:
+        tree = ast.parse(source)
+        for each in simplify:
+            each(tree)
+        data = "\n".join(_nodes(tree)).encode("utf-8", "surrogatepass")
+    except _CANNOT_PARSE:
+        data = source
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digests(
+    repo: Path, root: str, commits: Sequence[str], views: Sequence[Callable[[bytes], str]]
+) -> list[list[str]]:
+    """Return a digest for each commit, once for each way to look at a Python file."""
     asked = _lines([f"{commit}^{{tree}}" for commit in (root, *commits)])
     before, *after = git(repo, "cat-file", "--batch-check=%(objectname)", stdin=asked).splitlines()
     there = [(before, tree) for tree in after]
@@ -36,21 +84,13 @@ def code_digests(repo: Path, root: str, commits: Sequence[str]) -> list[str]:
         for change in changes
         if (entry := change.entry) and _is_python(change)
     }
-    keys = {name: python_key(data) for name, data in _read(repo, sorted(blobs))}
-    return [_digest(changes, old, keys) for changes, old in zip(of_commits, entries, strict=True)]
-
-
-UNCHANGED = hashlib.sha256().hexdigest()
-"""The digest of the root commit."""
-
-
-def python_key(source: bytes) -> str:
-    """Return a digest of a Python file's syntax; of its bytes if it has none."""
-    try:
-        data = "\n".join(_nodes(ast.parse(source))).encode("utf-8", "surrogatepass")
-    except _CANNOT_PARSE:
-        data = source
-    return hashlib.sha256(data).hexdigest()
+    sources = dict(_read(repo, sorted(blobs)))
+    found: list[list[str]] = []
+    for view in views:
+        keys = {name: view(data) for name, data in sources.items()}
+        pairs = zip(of_commits, entries, strict=True)
+        found.append([_digest(changes, old, keys) for changes, old in pairs])
+    return found
 
 
 def _nodes(value: object) -> Iterator[str]:
