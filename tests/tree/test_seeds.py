@@ -14,8 +14,8 @@ from treewright.tree.ideas.literals import find_sites
 from treewright.tree.records import store
 from treewright.tree.repository.formatting import only_seeds_differ
 from treewright.tree.repository.seeds import is_seed_name
-from treewright.tree.running.creation import Shape
-from treewright.tree.running.runner import RunRequest, open_run
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
 
 SEEDS = [
