@@ -20,10 +20,10 @@ from treewright.lean.crew import Crew
 from treewright.lean.wasm.install import ensure_installed
 from treewright.proving import run as runs
 from treewright.proving.cell_settings import CellSettings
-from treewright.proving.prove import Prover
+from treewright.proving.prover import Prover
 from treewright.proving.settings import FileTarget, LeanRecord, Settings, StatementTarget, Target
-from treewright.proving.sources.definitions import defined_in
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.basic_sources import defined_in
+from treewright.proving.tactics.factory import build_source
 
 CASES = Path(__file__).resolve().parent.parent / "bench" / "false.jsonl"
 SIMULATIONS = 40

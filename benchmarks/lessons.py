@@ -25,8 +25,7 @@ from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.learning import Lesson, together, worth_keeping
-from treewright.proving.weighing import Learned
+from treewright.proving.learning import Learned, Lesson, together, worth_keeping
 
 BENCH = LEVELS.parent
 SETS = ("natural_numbers", "structures", "predicates", "further")

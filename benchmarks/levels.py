@@ -27,14 +27,12 @@ from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
 from treewright.lean.types import StepResult
 from treewright.lean.wasm.install import ensure_installed
-from treewright.proving import extraction
-from treewright.proving.expansion import Expander
+from treewright.proving.checker import verify_file, with_proofs
+from treewright.proving.expansion import Expander, estimate
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.learning import Lesson, shape_of, together
-from treewright.proving.sources.core import CoreTactics
-from treewright.proving.values import estimate
-from treewright.proving.verification import verify_file, with_proofs
-from treewright.proving.weighing import Learned
+from treewright.proving.learning import Learned, Lesson, shape_of, together
+from treewright.proving.script import extraction
+from treewright.proving.tactics.core import CoreTactics
 
 LEVELS = Path(__file__).parents[1] / "bench" / "levels"
 SIMULATIONS = 200

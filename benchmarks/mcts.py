@@ -24,7 +24,7 @@ from treewright.proving.environment import Outcome, Subgoal
 from treewright.proving.expansion import Expander
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.search import Runner
-from treewright.proving.sources.base import Suggestions
+from treewright.proving.tactics.source import Suggestions
 from treewright.search.andor import policies
 
 ACTIONS = ("a", "b", "c", "d")

@@ -16,10 +16,10 @@ import numpy as np
 
 from benchmarks.measure import Row, Table
 from treewright.lean.types import Declaration
-from treewright.premises import phrasing
-from treewright.premises.building import index_words
+from treewright.premises import encoder as phrasing
 from treewright.premises.encoder import SentenceEncoder
 from treewright.premises.index import PremiseIndex
+from treewright.premises.index_builder import index_words
 from treewright.premises.store import PremiseStore
 from treewright.premises.vectors import VectorIndex
 

@@ -14,8 +14,8 @@ from treewright.lean.host_session import HostSession
 from treewright.lean.types import ProofState
 from treewright.lean.wasm.install import ensure_installed
 from treewright.orchestrator.workers.meter import cpu_seconds
-from treewright.proving.goal_views import views
-from treewright.proving.sources.naming import introduced
+from treewright.proving.environment import views
+from treewright.proving.tactics.goal_outline import introduced
 
 TACTICS = ("exact?", "rw?", "try?", "grind +suggestions", "simp_all? +suggestions")
 EVERY = 14

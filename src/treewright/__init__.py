@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from treewright.lean.certificate import Certificate
     from treewright.lean.verdict import Verdict
     from treewright.lean.verifying import NoVerdict, verify
-    from treewright.proving.calling import prove, resume_proof
+    from treewright.proving.api import prove, resume_proof
     from treewright.proving.run import GoalResult
     from treewright.proving.run import RunResult as ProofResult
     from treewright.runs.columns import Columns, Picture
@@ -42,8 +42,8 @@ _PUBLIC = {
     "ProofResult": ("treewright.proving.run", "RunResult"),
     "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),
     "Verdict": ("treewright.lean.verdict", "Verdict"),
-    "prove": ("treewright.proving.calling", "prove"),
-    "resume_proof": ("treewright.proving.calling", "resume_proof"),
+    "prove": ("treewright.proving.api", "prove"),
+    "resume_proof": ("treewright.proving.api", "resume_proof"),
     "verify": ("treewright.lean.verifying", "verify"),
     "EvaluationFailed": ("treewright.search.running", "EvaluationFailed"),
     "Result": ("treewright.search.running", "Result"),

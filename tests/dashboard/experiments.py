@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.proving import experiment_driver as driver
+from tests.cellview import experiment_driver as driver
 from treewright.cellview.experiment import plan as plans
+from treewright.cellview.experiment.execution import run_experiment
 from treewright.cellview.experiment.plan import PlannedRun
 from treewright.cellview.experiment.results import MeasuredRun
-from treewright.cellview.experiment.runner import run_experiment
 
 HOSTILE = "<img src=x onerror='window.hacked = true'>"
 PLAN = f"""

@@ -16,7 +16,7 @@ from tests.dashboard.proof_runs import ProofRun, view
 from tests.proving.synthetic import Tactics, World
 from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.expansion import Expander
-from treewright.proving.turn import Stamp, record
+from treewright.proving.search import Stamp, record
 from treewright.search.andor.graph import Status
 from treewright.search.andor.policies.mcts import Mcts
 

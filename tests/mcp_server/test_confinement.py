@@ -13,7 +13,7 @@ from treewright.kernel.errors import UsageError
 from treewright.mcp_server.confinement import Confinement
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.repository import environment, require_confined
-from treewright.proving.provenance import git_record
+from treewright.proving.run import git_record
 
 pytestmark = pytest.mark.xdist_group("mcp")
 SECRET = "theorem secret : 1 = 1 := by\n  sorry\n"

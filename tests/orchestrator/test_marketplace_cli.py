@@ -14,7 +14,7 @@ import pytest
 
 from tests.premises.conftest import SMALL, written
 from treewright.cli import tickets
-from treewright.premises.building import default_path
+from treewright.premises.index_builder import default_path
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 Run = Callable[..., CompletedProcess[str]]

@@ -7,7 +7,7 @@ from pathlib import Path
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
 from treewright.proving.records import GoalView
-from treewright.proving.sources.cached import CachedTactics
+from treewright.proving.tactics.basic_sources import CachedTactics
 
 HYPOTHESIS_FREE = GoalView("∀ (a b : Nat), a + b = b + a")
 

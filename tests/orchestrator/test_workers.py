@@ -39,7 +39,7 @@ from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
 from treewright.proving.records import Candidate, GoalView
-from treewright.proving.sources.base import Suggestions
+from treewright.proving.tactics.source import Suggestions
 
 LEAN = pytest.mark.xdist_group("orchestrator-lean")
 

@@ -9,7 +9,7 @@ import pytest
 
 from treewright.lean.host_session import HostSession
 from treewright.lean.types import Declaration
-from treewright.premises.building import build_lexical, index_words
+from treewright.premises.index_builder import build_lexical, index_words
 from treewright.premises.store import PremiseStore
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.premises import encoder as encoder_module
-from treewright.premises import phrasing
+from treewright.premises import encoder as phrasing
 from treewright.premises.encoder import SentenceEncoder, gelu, model_directory
 
 TEXTS = [

@@ -13,7 +13,7 @@ from treewright.lean.host_session import HostSession
 from treewright.premises import building, library
 from treewright.premises.index import PremiseIndex
 from treewright.proving.records import GoalView
-from treewright.proving.sources.lemmas import LemmaTactics
+from treewright.proving.tactics.premise_lemmas import LemmaTactics
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.premises.conftest import SMALL, theorem
 from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.premises import vectors
-from treewright.premises.building import build_vectors, index_words
 from treewright.premises.encoder import SentenceEncoder
 from treewright.premises.index import PremiseIndex, fuse
+from treewright.premises.index_builder import build_vectors, index_words
 from treewright.premises.store import PremiseStore
 from treewright.premises.vectors import VectorIndex
 
@@ -120,7 +120,7 @@ def test_only_what_is_new_is_embedded(embedded: Path, encoder: SentenceEncoder) 
 def test_an_interrupted_embedding_continues(
     small_index: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treewright.premises.building._VECTORS_AT_ONCE", 2)
+    monkeypatch.setattr("treewright.premises.index_builder._VECTORS_AT_ONCE", 2)
 
     class Interrupted(SentenceEncoder):
         def __init__(self) -> None:

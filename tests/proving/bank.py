@@ -13,13 +13,12 @@ import msgspec
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.lean.wasm.home import LeanHome
-from treewright.proving import extraction
 from treewright.proving.centralized import CentralizedEngine
-from treewright.proving.expansion import Expander
+from treewright.proving.expansion import Expander, estimate
 from treewright.proving.lean_environment import LeanEnvironment
+from treewright.proving.script import extraction
 from treewright.proving.search import Runner
-from treewright.proving.sources.core import CoreTactics
-from treewright.proving.values import estimate
+from treewright.proving.tactics.core import CoreTactics
 from treewright.search.andor import policies
 from treewright.search.andor.policies import Mcts
 

@@ -11,11 +11,11 @@ from tests.here import Lent
 from treewright.lean.host_session import HostSession
 from treewright.lean.replay import Replayer
 from treewright.proving import run as runs
-from treewright.proving.prove import Prover
+from treewright.proving.prover import Prover
 from treewright.proving.pursuing import SessionFactory
 from treewright.proving.run import RunResult
 from treewright.proving.settings import LeanRecord, Settings, StatementTarget, Target
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.factory import build_source
 
 LEAN = LeanRecord("wasm", "test", "")
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.proving.environment import Outcome, Subgoal
 from treewright.proving.expansion import Expander
+from treewright.proving.learning import Learned
 from treewright.proving.records import Candidate, GoalView
-from treewright.proving.sources.base import Suggestions
-from treewright.proving.weighing import Learned
+from treewright.proving.tactics.source import Suggestions
 
 
 class World:

@@ -124,7 +124,7 @@ RUNNERS = {"centralized": centralized, "four agents": cells(4), "one agent": cel
 
 def test_four_of_five_are_proved_and_cells_keep_up(sessions: Sessions, replayer: Replayer) -> None:
     """Every proof is replayed. One agent finds the same proofs as the centralized engine, in
-    another order: tests/proving/cellview/test_beside_centralized.py says where and why."""
+    another order: tests/cellview/test_beside_centralized.py says where and why."""
     solved: dict[str, set[str]] = {name: set() for name in RUNNERS}
     for goal in SAMPLE:
         for name, runner in RUNNERS.items():

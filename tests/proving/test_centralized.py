@@ -20,10 +20,10 @@ from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.records import Iteration, NegationTurn
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.runners import make_runner
+from treewright.proving.search import Stamp, record
 from treewright.proving.settings import Settings, read_run
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.factory import build_source
 from treewright.proving.trace import read_trace, without_clock
-from treewright.proving.turn import Stamp, record
 from treewright.search.andor import policies
 from treewright.search.andor.graph import Status
 

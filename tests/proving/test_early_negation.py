@@ -16,7 +16,7 @@ from treewright.proving.records import Iteration, NegationTurn, VerdictReached
 from treewright.proving.refutation import NEGATION_SHARE, PROOF_SHARE
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import Settings
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import parse
 from treewright.proving.trace import read_trace, without_clock
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.proving.extraction import Step, extract, render, shortest, superfluous, without
+from treewright.proving.script.extraction import (
+    Step,
+    extract,
+    render,
+    shortest,
+    superfluous,
+    without,
+)
 from treewright.search.andor.graph import Changes, Child, Graph
 
 

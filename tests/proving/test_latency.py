@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("lean-session")
 TRIVIAL = "∀ p q : Prop, p ∧ q → q ∧ p"
 NEEDED = (
     "treewright.cli.prove", "treewright.cli.prove_sources", "treewright.cli.prove_progress",
-    "treewright.proving.prove", "treewright.proving.report", "treewright.lean.backend",
+    "treewright.proving.prover", "treewright.proving.report", "treewright.lean.backend",
 )  # fmt: skip
 
 

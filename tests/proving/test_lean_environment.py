@@ -13,7 +13,7 @@ from treewright.lean.knowledge import NOTHING_KNOWN
 from treewright.lean.session import LeanError, LeanSession
 from treewright.lean.types import SessionLost, StepResult
 from treewright.lean.wasm.home import LeanHome
-from treewright.proving.goal_views import stable
+from treewright.proving.environment import stable
 from treewright.proving.lean_environment import GoalError, LeanEnvironment
 
 pytestmark = pytest.mark.xdist_group("lean-session")

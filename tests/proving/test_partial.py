@@ -11,12 +11,12 @@ import pytest
 from tests.here import Program
 from treewright.cli.prove_progress import narrator
 from treewright.lean.types import Hypothesis
-from treewright.proving.partial import lemmas_of, near_lemmas
 from treewright.proving.records import GoalView, Iteration
 from treewright.proving.replay import replay_offline
 from treewright.proving.run import read_result
+from treewright.proving.script.partial import lemmas_of, near_lemmas
 from treewright.proving.settings import Settings, StatementTarget
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import statement_goal
 from treewright.proving.trace import read_trace
 from treewright.search.andor.graph import Changes, Child, Graph

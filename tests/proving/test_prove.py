@@ -28,8 +28,8 @@ from treewright.proving.cell_settings import CellSettings
 from treewright.proving.records import Iteration
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import FileTarget, Settings, SourceSettings
-from treewright.proving.sources.factory import build_source
 from treewright.proving.stopping import cancelled_when
+from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import parse
 from treewright.proving.trace import read_trace, without_clock
 

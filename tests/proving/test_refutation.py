@@ -13,9 +13,14 @@ from treewright.lean.replay import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import Settings
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.counterexamples import (
+    MOST_CLOSED,
+    MOST_REASONED,
+    counterexamples,
+    datatypes,
+)
+from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import parse
-from treewright.proving.witnesses import MOST_CLOSED, MOST_REASONED, counterexamples, datatypes
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

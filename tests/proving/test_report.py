@@ -15,7 +15,7 @@ from tests.proving.traces import SOLVED, iterations, search
 from treewright.kernel.errors import UsageError
 from treewright.proving.records import Iteration, VerdictReached
 from treewright.proving.report import write_report
-from treewright.proving.report.chart import Series, line_chart, thin
+from treewright.proving.report.charts import Series, line_chart, thin
 
 
 def test_golden_files() -> None:

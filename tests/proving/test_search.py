@@ -13,9 +13,8 @@ import pytest
 from tests.proving.synthetic import Tactics, World
 from treewright.lean.types import Goal
 from treewright.proving.centralized import CentralizedEngine
+from treewright.proving.environment import views
 from treewright.proving.expansion import Expander
-from treewright.proving.goal_views import views
-from treewright.proving.recording import FedEnvironment, Recording, TraceError
 from treewright.proving.records import (
     Attempt,
     GoalView,
@@ -23,8 +22,16 @@ from treewright.proving.records import (
     TraceLine,
 )
 from treewright.proving.search import Limits, Search, Stop
-from treewright.proving.sources.base import AskingStopped, Suggestions, stop_when
-from treewright.proving.trace import TraceWriter, first_difference, read_trace, without_clock
+from treewright.proving.tactics.source import AskingStopped, Suggestions, stop_when
+from treewright.proving.trace import (
+    FedEnvironment,
+    Recording,
+    TraceError,
+    TraceWriter,
+    first_difference,
+    read_trace,
+    without_clock,
+)
 from treewright.search.andor.policies.mcts import Mcts
 
 SEED = 11

@@ -21,7 +21,7 @@ from treewright.proving.cell_settings import CellSettings
 from treewright.proving.records import NegationTurn, VerdictReached
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import Settings, StatementTarget
-from treewright.proving.sources.factory import build_source
+from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import parse
 from treewright.proving.trace import read_trace, without_clock
 

@@ -8,7 +8,7 @@ from random import Random
 from tests.proving.synthetic import world_expander
 from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.records import Counters, GoalOpened, Intervention, Iteration, VerdictReached
-from treewright.proving.turn import Stamp, record
+from treewright.proving.search import Stamp, record
 from treewright.search.andor.policies.mcts import Mcts
 
 AT = "2026-01-01T00:00:00.000Z"

@@ -9,8 +9,7 @@ from __future__ import annotations
 from math import floor, inf
 from random import Random
 
-from treewright.proving.cell_settings import CellSettings
-from treewright.proving.interventions import Order
+from treewright.proving.cell_settings import CellSettings, Order
 from treewright.proving.records import Intervention
 
 

@@ -8,21 +8,61 @@ reservation and expansion others reserve and expand. Nothing depends on real tim
 from __future__ import annotations
 
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from heapq import heappop, heappush
 from math import inf
 
-from treewright.cellview.asking import Asking
 from treewright.cellview.cell import Cell, is_settled
 from treewright.cellview.damage import Damage
 from treewright.kernel.errors import UsageError
 from treewright.proving.cell_settings import CellSettings
-from treewright.proving.expansion import Expander
+from treewright.proving.expansion import Expander, Expansion
 from treewright.proving.records import Reason
+from treewright.proving.search import Turn, reason_of
 from treewright.proving.settings import Settings
-from treewright.proving.turn import Turn, reason_of
+from treewright.proving.tactics.source import Suggestions
 from treewright.search.andor.graph import Node, Status
 from treewright.search.andor.policies.mcts import Mcts
 from treewright.search.andor.statistics import back_up, release
+
+
+class Asking:
+    """The requests under way, by node."""
+
+    def __init__(self, expander: Expander, threads: int) -> None:
+        self._expander = expander
+        self._requests: dict[int, Future[Suggestions]] = {}
+        self._pool = ThreadPoolExecutor(threads, "suggest")
+
+    def ahead(self, node: Node) -> None:
+        """Begins to ask for what the node will need."""
+        round_number = self._expander.round_number(node)
+        if round_number is not None:
+            self._requests[node.id] = self._pool.submit(self._expander.ask, node, round_number)
+
+    def expand(self, node: Node) -> Expansion:
+        """The node's turn in Lean, with the answer that was asked for ahead."""
+        expansion = Expansion()
+        request = self._requests.pop(node.id, None)
+        if request is not None:
+            self._expander.propose(node, request.result(), expansion)
+        self._expander.attempt(node, expansion)
+        return expansion
+
+    def forget(self, node: Node) -> None:
+        """The node's turn has gone; nobody waits for the answer any more."""
+        request = self._requests.pop(node.id, None)
+        if request is not None:
+            request.cancel()
+
+    def settle(self) -> None:
+        """Waits until every request has its answer, which is kept."""
+        wait(self._requests.values())
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._requests.clear()
+
 
 _DEFAULT = Mcts()
 

@@ -18,8 +18,8 @@ from treewright.ci.findings import Attempt, Findings
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.crew import Crew
 from treewright.lean.sorries import patch_of
-from treewright.proving.lifecycle import Proving, Sources
-from treewright.proving.prove import Observer
+from treewright.proving.api import Proving, Sources
+from treewright.proving.prover import Observer
 from treewright.proving.run import GoalResult
 from treewright.proving.settings import FileTarget, Settings
 

@@ -94,8 +94,8 @@ def build(
     from treewright.cli.projects import project_of
     from treewright.lean.host_session import HostSession
     from treewright.premises import vectors
-    from treewright.premises.building import build_lexical, build_vectors, default_path
     from treewright.premises.encoder import SentenceEncoder
+    from treewright.premises.index_builder import build_lexical, build_vectors, default_path
 
     encoder = None
     if not lexical:  # what is missing is said before the work, not after it
@@ -171,7 +171,7 @@ def search(
 def _ready_index(imports: tuple[str, ...], requested: str | None, sandbox: bool | None) -> Path:
     """The index in the user's cache. Lean is opened only if it has to be made."""
     from treewright.lean.backend import choose
-    from treewright.premises.building import default_path
+    from treewright.premises.index_builder import default_path
     from treewright.premises.library import ensure_index, is_finished
 
     choice = choose(requested or "auto", sandbox=bool(sandbox))

@@ -23,7 +23,7 @@ from treewright.search.registry import in_words
 if TYPE_CHECKING:
     from treewright.lean.host import Host
     from treewright.lean.workspace.project import Project
-    from treewright.proving.lifecycle import Proving
+    from treewright.proving.api import Proving
     from treewright.proving.run import RunResult
     from treewright.proving.settings import RunRecord, Settings
 
@@ -164,7 +164,7 @@ def _tell(directory: Path, result: RunResult, flags: dict[str, Any]) -> None:
 def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, Proving]:
     """The directory of the run to continue, or of a new one, and what goes on with it."""
     from treewright.proving import run, targets
-    from treewright.proving.provenance import modules_of, require_unchanged
+    from treewright.proving.run import modules_of, require_unchanged
     from treewright.proving.settings import read_run
 
     if "resume" in flags:
@@ -185,7 +185,7 @@ def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, 
     proving = stack.enter_context(_proving(host, project, settings, stack, flags))
     if flags.get("library", True):
         from treewright.cli.prove_serve import announce
-        from treewright.proving.sources.opening import with_library
+        from treewright.proving.tactics.factory import with_library
 
         settings = with_library(settings, host, announce)
     return proving.create(target, settings, flags.get("run_id")).directory, proving
@@ -206,7 +206,7 @@ def _proving(
     # While Lean starts: what is needed next.
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
-    from treewright.proving.lifecycle import Proving
+    from treewright.proving.api import Proving
 
     told = replace(narrator(sys.stderr), run=_say_where, written=_say_written)
     return Proving(

@@ -74,8 +74,7 @@ class CommandWithCells(click.Command):
 
 def cells_of(flags: dict[str, Any]) -> CellSettings:
     """What the flags that were given say; the rest is the default."""
-    from treewright.proving.cell_settings import CellSettings, parse_algotypes
-    from treewright.proving.interventions import load_schedule
+    from treewright.proving.cell_settings import CellSettings, load_schedule, parse_algotypes
 
     plain = [name for name in CELL_FLAGS if name not in ("algotypes", "interventions")]
     fields = {name: flags[name] for name in plain if name in flags}

@@ -9,10 +9,10 @@ from typing import Any
 import click
 import msgspec
 
+from treewright.cellview.experiment.execution import ExperimentState, Progress, run_experiment
 from treewright.cellview.experiment.layout import EXPERIMENTS_DIR
 from treewright.cellview.experiment.plan import load
-from treewright.cellview.experiment.proving import PlanProver
-from treewright.cellview.experiment.runner import ExperimentState, Progress, run_experiment
+from treewright.cellview.experiment.plan_prover import PlanProver
 from treewright.cli.hosts import opened_host
 from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals

@@ -12,7 +12,7 @@ from treewright.kernel.text import numbers
 from treewright.kernel.text.terminal import visible
 from treewright.llm.usage import describe_usage
 from treewright.llm.usage_log import UsageLog
-from treewright.proving.prove import Observer
+from treewright.proving.prover import Observer
 from treewright.proving.records import Iteration, PartialProof, VerdictReached
 from treewright.proving.targets import GoalSpec
 from treewright.search.andor.graph import Graph, Status

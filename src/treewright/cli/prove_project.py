@@ -14,7 +14,7 @@ from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 
 if TYPE_CHECKING:
-    from treewright.proving.prove import Observer
+    from treewright.proving.prover import Observer
     from treewright.proving.settings import Settings
 
 
@@ -27,13 +27,13 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
     from treewright.cli.prove_serve import announce, warm_host
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
-    from treewright.proving.whole_project import ProjectObserver, WholeProject
+    from treewright.proving.project_prover import ProjectObserver, WholeProject
 
     if "run_id" in flags:
         raise UsageError("--run-id names one run, and a project gets one for each of its files")
     host = opened_host(flags.get("requested"), flags.get("sandbox"), root)
     if flags.get("library", True):
-        from treewright.proving.sources.opening import with_library
+        from treewright.proving.tactics.factory import with_library
 
         settings = with_library(settings, host, announce)
     told = ProjectObserver(

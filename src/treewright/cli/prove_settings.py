@@ -74,7 +74,7 @@ def _lessons(path: Path | None) -> tuple[Lesson, ...]:
     if path is None:
         return ()
     from treewright.orchestrator.ledger.store import Ledger
-    from treewright.proving.sources.opening import existing
+    from treewright.proving.tactics.factory import existing
 
     with Ledger(existing(str(path))) as ledger:
         return ledger.lessons()

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from treewright.cli.output import echo
 from treewright.proving.settings import RunRecord
-from treewright.proving.sources import opening
-from treewright.proving.sources.base import TacticSource
-from treewright.proving.sources.cached import TacticCache
-from treewright.proving.sources.llm import Spend
+from treewright.proving.tactics import factory as opening
+from treewright.proving.tactics.basic_sources import TacticCache
+from treewright.proving.tactics.chat_model import Spend
+from treewright.proving.tactics.source import TacticSource
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     from treewright.proving.replay import replay_live, replay_offline
     from treewright.proving.run import locate
     from treewright.proving.settings import read_run
-    from treewright.proving.sources.opening import changed_since
+    from treewright.proving.tactics.factory import changed_since
 
     if offline and sandbox:
         raise UsageError("--sandbox is about Lean, and --offline starts none; leave one out")

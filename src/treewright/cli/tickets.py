@@ -150,8 +150,8 @@ def request(
     """Ask for a lemma. The same statement again gives the ticket that is there."""
     from treewright.lean.backend import choose
     from treewright.orchestrator.marketplace.market import Marketplace
-    from treewright.premises.building import default_path
     from treewright.premises.index import PremiseIndex
+    from treewright.premises.index_builder import default_path
 
     with contextlib.ExitStack() as stack:
         path = default_path(imports, choose(), Path.cwd())

@@ -14,10 +14,10 @@ import msgspec
 
 from treewright.cellview.experiment import comparisons
 from treewright.cellview.experiment.comparisons import Comparison, Curve, Group
+from treewright.cellview.experiment.execution import decode_plan
 from treewright.cellview.experiment.layout import CELL, CELLS, PLAN
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun, decode_result
-from treewright.cellview.experiment.runner import decode_plan
 from treewright.dashboard import confined, liveness
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef

@@ -26,8 +26,8 @@ from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import Confinement
 from treewright.mcp_server.goals import Goals
 from treewright.mcp_server.place import Place
-from treewright.premises.building import default_path
 from treewright.premises.index import PremiseIndex
+from treewright.premises.index_builder import default_path
 from treewright.premises.library import ensure_index
 
 MOST_PLACES = 3

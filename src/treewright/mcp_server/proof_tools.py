@@ -21,8 +21,8 @@ from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import Fault
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.proving import layout
-from treewright.proving.lifecycle import Proving
-from treewright.proving.prove import Observer
+from treewright.proving.api import Proving
+from treewright.proving.prover import Observer
 from treewright.proving.run import RunResult
 from treewright.proving.settings import (
     FileTarget,
@@ -31,7 +31,7 @@ from treewright.proving.settings import (
     StatementTarget,
     Target,
 )
-from treewright.proving.sources.opening import with_library
+from treewright.proving.tactics.factory import with_library
 
 _LONGEST_PATCH = 20_000
 Axioms = Annotated[

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,3 +165,41 @@ def gelu(values: Floats) -> Floats:
         tail *= np.float32(0.5)
         block *= np.where(block > 0, 1 - tail, tail)
     return values
+
+
+_WORDS = {
+    "∀": " for all ",
+    "∃": " exists ",
+    "≠": " not equal ",
+    "∣": " divides ",
+    "∉": " not in ",
+    "⊢": " shows ",
+    "∑": " sum ",
+    "∏": " product ",
+    "++": " append ",
+    "::": " cons ",
+    "%": " mod ",
+    "*": " times ",
+    "≤": " at most ",
+    "→": " implies ",
+    "↔": " iff ",
+    "∧": " and ",
+    "∨": " or ",
+    "¬": " not ",
+    "∈": " in ",
+}
+_SYMBOL = re.compile("|".join(re.escape(s) for s in sorted(_WORDS, key=len, reverse=True)))
+_BINDERS = re.compile(
+    r"∀\s*(?:[({\[⦃][^(){}\[\]⦃⦄]*[)}\]⦄]\s*)+,|[{\[⦃][^{}\[\]⦃⦄]*:[^{}\[\]⦃⦄]*[}\]⦄]"
+)
+_BREAKS = re.compile(r"[._✝]+|(?<=[a-z])(?=[A-Z])")
+
+
+def in_words(text: str) -> str:
+    """`∀ {m n : Nat}, 0 < n → m ∣ n` becomes `0 < n implies m divides n`."""
+    spoken = _SYMBOL.sub(lambda match: _WORDS[match[0]], _BINDERS.sub(" ", text))
+    return " ".join(_BREAKS.sub(" ", spoken).split())
+
+
+def declaration_in_words(name: str, type_text: str) -> str:
+    return f"{in_words(name)}: {in_words(type_text)}"

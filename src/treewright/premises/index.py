@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treewright.kernel.errors import UsageError
-from treewright.premises import phrasing
-from treewright.premises.encoder import SentenceEncoder
+from treewright.premises.encoder import SentenceEncoder, in_words
 from treewright.premises.lexical import LexicalIndex
 from treewright.premises.store import VECTOR_INDEX, PremiseStore
 from treewright.premises.vectors import VectorIndex
@@ -124,7 +123,7 @@ class PremiseIndex:
 
     def _semantic_ranks(self, query: str, k: int) -> list[tuple[int, float]]:
         index = self._vectors
-        return index.rank(self._encoder.encode([phrasing.in_words(query)])[0], k)
+        return index.rank(self._encoder.encode([in_words(query)])[0], k)
 
     def _lexical_ranks(self, query: str, k: int) -> list[tuple[int, float]]:
         ids, index = self._lexical

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from treewright.kernel.storage import atomic, file_lock
 from treewright.lean.session import LeanSession
-from treewright.premises.building import Progress, build_lexical, default_path, silent
 from treewright.premises.index import PremiseIndex
+from treewright.premises.index_builder import Progress, build_lexical, default_path, silent
 
 DEFAULT_IMPORTS = ("Init",)
 

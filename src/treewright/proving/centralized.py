@@ -7,8 +7,8 @@ Nothing here depends on time; chance, where a policy or noise on priors wants it
 from __future__ import annotations
 
 from treewright.proving.expansion import Expander
+from treewright.proving.search import Turn, reason_of
 from treewright.proving.settings import Settings
-from treewright.proving.turn import Turn, reason_of
 from treewright.search.andor.graph import Status
 from treewright.search.andor.policies import Policy
 

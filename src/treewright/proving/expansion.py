@@ -6,16 +6,20 @@ tactic source, `attempt` runs tactics in Lean and changes the tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from treewright.lean.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome
-from treewright.proving.learning import Lesson, Try, observed
+from treewright.proving.learning import Learned, Lesson, Try, observed
 from treewright.proving.records import Attempt, Candidate, GoalView, NodeRecord
-from treewright.proving.sources.base import Frontier, Suggestions, TacticSource
-from treewright.proving.sources.known import KnownTactics
-from treewright.proving.sources.merged import together
-from treewright.proving.weighing import Learned
+from treewright.proving.tactics.known_lemmas import KnownTactics
+from treewright.proving.tactics.source import (
+    Frontier,
+    Suggestions,
+    TacticSource,
+    combined_suggestions,
+)
 from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
@@ -111,7 +115,7 @@ class Expander:
         if self._known is not None and self._recorded(node.id, frontier.rounds) is None:
             knowledge = self._known(node.id)
             more = self._known_tactics.suggest(self._goals[node.id], knowledge, frontier.rounds)
-            suggestions = together(suggestions, more, whole=frontier.rounds == 0)
+            suggestions = combined_suggestions(suggestions, more, whole=frontier.rounds == 0)
         if self._teaches:
             given = self._given.setdefault(node.id, {})
             for candidate in suggestions.candidates:
@@ -210,3 +214,30 @@ class Expander:
         if node.live:
             return self._discount * max(edge.promise for edge in node.live)
         return node.estimate * 0.5
+
+
+_TOKEN = re.compile(r"[A-Za-z_α-ωΑ-Ω✝₀-₉.']+|\d+|[^\sA-Za-z\d]")
+_HALF_AT_TOKENS = 40.0
+_EXISTS = 0.8
+_FALSE_TARGET = 0.6
+_NEARLY_CERTAIN = 0.95
+
+
+def estimate(goals: Sequence[GoalView]) -> float:
+    """The product over goals that must be solved together."""
+    value = 1.0
+    for goal in goals:
+        value *= _estimate_one(goal)
+    return value
+
+
+def _estimate_one(goal: GoalView) -> float:
+    target = goal.target
+    if target == "True" or any(h.type == target for h in goal.hypotheses):
+        return _NEARLY_CERTAIN
+    value = 1.0 / (1.0 + len(_TOKEN.findall(target)) / _HALF_AT_TOKENS)
+    if "∃" in target:
+        value *= _EXISTS
+    if target == "False":
+        value *= _FALSE_TARGET
+    return min(_NEARLY_CERTAIN, value)

@@ -23,8 +23,7 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
-from treewright.proving.environment import Outcome, Subgoal
-from treewright.proving.goal_views import stable, together, views
+from treewright.proving.environment import Outcome, Subgoal, goal_groups, stable, views
 
 _ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
@@ -240,7 +239,7 @@ class LeanEnvironment:
             if not state.complete:
                 return Outcome("error", ms=state.ms, detail="the tactic leaves holes in the proof")
             return Outcome("closed", ms=state.ms)
-        groups = together(state)
+        groups = goal_groups(state)
         parts: list[ProofState] = []
         for group in groups:
             if len(groups) == 1:
@@ -298,7 +297,7 @@ class LeanEnvironment:
         before = self._states[parent]
         result = self._timed(lambda s: s.run_tactic(before, tactic, 4 * self._step_seconds))
         if isinstance(result, ProofState) and result.goals:
-            whole, groups = result, together(result)
+            whole, groups = result, goal_groups(result)
             if len(groups) == 1:
                 return whole
             if position < len(groups):

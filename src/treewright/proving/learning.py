@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from treewright.proving.records import Attempt, GoalView
-from treewright.proving.sources.context import Context
-from treewright.proving.sources.shape import flat, shape
+from treewright.proving.records import Attempt, Candidate, GoalView
+from treewright.proving.tactics.goal_outline import Context, flat, shape
 from treewright.search.andor.graph import Graph, Status
 
 FADING = 0.995
@@ -133,3 +132,53 @@ def worth_keeping(lessons: Iterable[Lesson], most: int = MOST_LESSONS) -> tuple[
     """The lessons with most behind them, in a fixed order: what a run is given."""
     ranked = sorted(lessons, key=lambda x: (-x.helped, -x.tried, x.goal_class, x.shape))[:most]
     return tuple(sorted(ranked, key=lambda lesson: (lesson.goal_class, lesson.shape)))
+
+
+_OF_CLASS, _OF_SHAPE = 1.0, 1.0
+_POWER = 0.5
+_MOST = 4.0
+
+
+def _scaled(candidates: Sequence[Candidate], weights: Sequence[float]) -> tuple[Candidate, ...]:
+    scale = sum(c.prior or 0.0 for c in candidates) / (sum(weights) or 1.0)
+    changed = [
+        Candidate(c.tactic, weight * scale, c.source)
+        for c, weight in zip(candidates, weights, strict=True)
+    ]
+    changed.sort(key=lambda candidate: -(candidate.prior or 0.0))
+    return tuple(changed)
+
+
+class Learned:
+    """What lessons make of priors: by how often a shape helped for the prior it was given."""
+
+    def __init__(self, lessons: Iterable[Lesson]) -> None:
+        self._classes: dict[tuple[str, str], Lesson] = {}
+        shapes: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        helped = prior = 0.0
+        for lesson in lessons:
+            self._classes[lesson.goal_class, lesson.shape] = lesson
+            shapes[lesson.shape][0] += lesson.helped
+            shapes[lesson.shape][1] += lesson.prior
+            helped += lesson.helped
+            prior += lesson.prior
+        self._shapes = dict(shapes)
+        self._mean = helped / prior if prior else 0.0
+
+    def weighed(
+        self, goals: Sequence[GoalView], candidates: Sequence[Candidate]
+    ) -> tuple[Candidate, ...]:
+        """The same candidates with other priors, the best first; their sum stays what it was."""
+        if not self._mean or not candidates:
+            return tuple(candidates)
+        kind = class_of(goals[0])
+        weights = [(c.prior or 0.0) * self._factor(kind, shape_of(c.tactic)) for c in candidates]
+        return _scaled(candidates, weights)
+
+    def _factor(self, kind: str, of: str) -> float:
+        helped, prior = self._shapes.get(of, (0.0, 0.0))
+        ratio = (helped / self._mean + _OF_SHAPE) / (prior + _OF_SHAPE)
+        own = self._classes.get((kind, of))
+        if own is not None:
+            ratio = (own.helped / self._mean + _OF_CLASS * ratio) / (own.prior + _OF_CLASS)
+        return min(_MOST, max(1 / _MOST, ratio**_POWER))

@@ -15,7 +15,6 @@ import msgspec
 
 from treewright.lean.knowledge import Knowledge
 from treewright.proving.phases import PhaseSink, phase_recording
-from treewright.proving.recording import Recording
 from treewright.proving.records import (
     AgainOpened,
     AgainTurn,
@@ -26,7 +25,8 @@ from treewright.proving.records import (
 )
 from treewright.proving.search import Limits, Sink
 from treewright.proving.settings import Settings
-from treewright.proving.sources.base import Suggestions, TacticSource, stop_when
+from treewright.proving.tactics.source import Suggestions, TacticSource, stop_when
+from treewright.proving.trace import Recording
 
 _NAME = re.compile(r"[^\W\d][\w'!?]*(?:\.[^\W\d][\w'!?]*)*")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from treewright.proving.recording import Recording
 from treewright.proving.records import (
     AgainOpened,
     AgainTurn,
@@ -15,6 +14,7 @@ from treewright.proving.records import (
     TraceLine,
 )
 from treewright.proving.search import Sink
+from treewright.proving.trace import Recording
 
 PhaseOpened = NegationOpened | AgainOpened
 PhaseTurn = NegationTurn | AgainTurn

@@ -13,8 +13,7 @@ import msgspec
 from treewright.kernel.clock import timestamp
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanError, LeanSession
-from treewright.proving import extraction
-from treewright.proving.judging import Judge, Judgement
+from treewright.proving.checker import Judge, Judgement, Unchecked
 from treewright.proving.lean_environment import GoalError, LeanEnvironment
 from treewright.proving.once_more import (
     again_limits,
@@ -24,9 +23,6 @@ from treewright.proving.once_more import (
     named_in,
     words_of,
 )
-from treewright.proving.partial import best_partial
-from treewright.proving.presentation import present
-from treewright.proving.recording import FedEnvironment
 from treewright.proving.records import VerdictReached
 from treewright.proving.refutation import (
     NEGATION_SHARE,
@@ -37,12 +33,15 @@ from treewright.proving.refutation import (
 )
 from treewright.proving.run import ProofRun
 from treewright.proving.runners import make_expander, make_runner
+from treewright.proving.script import extraction
+from treewright.proving.script.formatting import present
+from treewright.proving.script.partial import best_partial
 from treewright.proving.search import Runner, Search, Stop
-from treewright.proving.sources.base import TacticSource, stop_when
 from treewright.proving.stopping import cancelled_when
+from treewright.proving.tactics.counterexamples import WithWitnesses
+from treewright.proving.tactics.source import TacticSource, stop_when
 from treewright.proving.targets import GoalSpec, Opening
-from treewright.proving.verification import Unchecked
-from treewright.proving.witnesses import WithWitnesses
+from treewright.proving.trace import FedEnvironment
 
 MINIMISING_SECONDS = 30.0
 CHECK_PATIENCE_SECONDS = 5.0  # how long a replay check may go on when somebody asks to stop

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from treewright.proving.phases import PhaseSink, phase_recording
-from treewright.proving.recording import Recording
 from treewright.proving.records import (
     GoalOpened,
     Iteration,
@@ -25,6 +24,7 @@ from treewright.proving.records import (
 )
 from treewright.proving.search import Limits, Sink
 from treewright.proving.settings import Settings
+from treewright.proving.trace import Recording
 
 MOST_SIMULATIONS = 40
 PROOF_SHARE = 10

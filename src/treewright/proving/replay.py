@@ -8,30 +8,40 @@ said of it. Both report the first difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.lean.replay import Replayer
 from treewright.lean.session import LeanSession
+from treewright.lean.verdict import Verdict
 from treewright.proving import layout
+from treewright.proving.checker import (
+    verify_file,
+    verify_refutation,
+    verify_statement,
+    with_proofs,
+)
 from treewright.proving.environment import Environment
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.once_more import again_opened, again_recording
-from treewright.proving.rechecking import recheck, still_refused
-from treewright.proving.recording import FedEnvironment, Recording, TraceError
-from treewright.proving.records import GoalOpened, Iteration, TraceLine
+from treewright.proving.records import GoalOpened, Iteration, TraceLine, VerdictReached
 from treewright.proving.refutation import negation_recording, order_of_turns
-from treewright.proving.run import read_result, verdicts
+from treewright.proving.run import copy_of, read_result, verdicts
 from treewright.proving.runners import make_expander, make_runner
-from treewright.proving.search import Runner
-from treewright.proving.settings import RunRecord, read_run
-from treewright.proving.sources.base import TacticSource
+from treewright.proving.search import Runner, Stamp, record
+from treewright.proving.settings import RunRecord, StatementTarget, Target, read_run
 from treewright.proving.support import Evidence, Searched, stale, unsupported
-from treewright.proving.targets import Opening, goals_of
-from treewright.proving.trace import first_difference, read_trace
-from treewright.proving.turn import Stamp, record
-from treewright.proving.witnesses import WithWitnesses
+from treewright.proving.tactics.counterexamples import WithWitnesses
+from treewright.proving.tactics.source import TacticSource
+from treewright.proving.targets import GoalSpec, Opening, goals_of
+from treewright.proving.trace import (
+    FedEnvironment,
+    Recording,
+    TraceError,
+    first_difference,
+    read_trace,
+)
 from treewright.search.andor.invariants import check
 
 
@@ -245,3 +255,86 @@ def _order(lines: Sequence[TraceLine]) -> str:
                 return f"iteration {expected} is missing: {line.iteration} stands in its place"
             expected += 1
     return ""
+
+
+def recheck(
+    directory: Path,
+    target: Target,
+    specs: Mapping[int, GoalSpec],
+    verdicts: Mapping[int, VerdictReached],
+    replayer: Replayer,
+) -> str:
+    """The first recorded script of which Lean says something else now; '' if there is none.
+
+    Raises Unchecked where Lean does not answer.
+    """
+    for goal, verdict in verdicts.items():
+        if not verdict.proof:
+            continue
+        if goal not in specs:
+            return f"goal {goal}: there is no such goal"
+        accepted = verdict.status in ("proved", "false")
+        answer = _ask(target, specs, verdicts, verdict, replayer)
+        if answer.proved != accepted:
+            said = "is accepted" if answer.proved else f"is refused ({answer.reason})"
+            return f"goal {goal}: the verdict is {verdict.status}, but its script {said} now"
+        said_then = verdict.check.reason if verdict.check is not None else answer.reason
+        if isinstance(target, StatementTarget) and answer.reason != said_then:
+            return f"goal {goal}: the replay check said {said_then!r}, now {answer.reason!r}"
+        if accepted and answer.axioms != verdict.axioms:
+            return f"goal {goal}: it rests on other axioms: {', '.join(answer.axioms) or 'none'}"
+    return _wrong_copy(directory, target, specs, verdicts)
+
+
+def still_refused(
+    specs: Mapping[int, GoalSpec], scripts: Sequence[tuple[int, str]], replayer: Replayer
+) -> str:
+    """The first proof of a negation that is accepted although its goal is not called false."""
+    for goal, script in scripts:
+        if verify_refutation(replayer, specs[goal].negation, script).proved:
+            return f"goal {goal}: the verdict is not `false`, but its negation is proved"
+    return ""
+
+
+def _ask(
+    target: Target,
+    specs: Mapping[int, GoalSpec],
+    verdicts: Mapping[int, VerdictReached],
+    verdict: VerdictReached,
+    replayer: Replayer,
+) -> Verdict:
+    if verdict.status == "false":
+        return verify_refutation(replayer, specs[verdict.goal].negation, verdict.proof)
+    if isinstance(target, StatementTarget):
+        return verify_statement(replayer, target, verdict.proof)
+    together = {v.goal: v for v in _in_file(verdicts)} | {verdict.goal: verdict}
+    text = _file_text(target.source, specs, together)
+    sorry = specs[verdict.goal].sorry
+    assert sorry is not None
+    return verify_file(replayer, target.source, text, sorry.declaration)
+
+
+def _in_file(verdicts: Mapping[int, VerdictReached]) -> Iterator[VerdictReached]:
+    return (v for v in verdicts.values() if v.status in ("proved", "partial"))
+
+
+def _file_text(
+    source: str, specs: Mapping[int, GoalSpec], verdicts: Mapping[int, VerdictReached]
+) -> str:
+    pairs = [(specs[goal].sorry, v.proof) for goal, v in verdicts.items() if goal in specs]
+    return with_proofs(source, [(s, proof) for s, proof in pairs if s is not None])
+
+
+def _wrong_copy(
+    directory: Path,
+    target: Target,
+    specs: Mapping[int, GoalSpec],
+    verdicts: Mapping[int, VerdictReached],
+) -> str:
+    """The copy of the file is derived, and may be missing; it must not say something else."""
+    path = copy_of(directory, target)
+    if path is None or isinstance(target, StatementTarget) or not path.exists():
+        return ""
+    proofs = {v.goal: v for v in _in_file(verdicts)}
+    text = _file_text(target.source, specs, proofs).encode()
+    return "" if path.read_bytes() == text else f"{path.name} is not what was proved"

@@ -6,13 +6,12 @@ import importlib
 from collections.abc import Callable, Sequence
 
 from treewright.proving.environment import Environment
-from treewright.proving.expansion import Expander, Recorded
+from treewright.proving.expansion import Expander, Recorded, estimate
+from treewright.proving.learning import Learned
 from treewright.proving.once_more import WithoutNames, known_without
 from treewright.proving.search import Runner
 from treewright.proving.settings import Mode, Settings
-from treewright.proving.sources.base import TacticSource
-from treewright.proving.values import estimate
-from treewright.proving.weighing import Learned
+from treewright.proving.tactics.source import TacticSource
 
 _MODULES: dict[Mode, str] = {
     "centralized": "treewright.proving.centralized",

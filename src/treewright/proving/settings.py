@@ -76,7 +76,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
     `known`: whether to use what Lean knows of a goal, lemmas that fit it among that. `tactics` is
     the text of the user's file; `advice` is Lean's own search (`exact?`), seconds a goal. `library`
     is the digest of the index of Lean's library, which is asked when all else was tried; `learned`,
-    what earlier searches teach (weighing.py).
+    what earlier searches teach (learning.py).
     """
 
     tactics: str | None = None

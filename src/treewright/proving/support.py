@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from treewright.lean.certificate import digest
-from treewright.proving import extraction
+from treewright.proving.checker import checked_texts
 from treewright.proving.once_more import again_limits
 from treewright.proving.records import CheckAnswer, VerdictReached
 from treewright.proving.refutation import NEGATION_SHARE, PROOF_SHARE, negation_limits
 from treewright.proving.run import RunResult, goal_result
+from treewright.proving.script import extraction
 from treewright.proving.search import Limits, Runner
 from treewright.proving.settings import FileTarget, RunRecord, StatementTarget
 from treewright.proving.targets import negation_in_text, negation_of
-from treewright.proving.verification import checked_texts
 from treewright.search.andor.graph import Status
 
 _NEEDS_SOLVED_ROOT = ("proved", "partial", "rejected")

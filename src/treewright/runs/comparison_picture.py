@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treewright.proving.report.chart import Series, line_chart
+from treewright.proving.report.charts import Series, line_chart
 from treewright.runs.columns import Columns, Picture, page
 from treewright.runs.comparison import AXES, Axis, Comparison
 

@@ -10,7 +10,7 @@ from treewright.cellview.measures.dose import Level
 from treewright.kernel.text import svg
 from treewright.kernel.text.svg import ticks
 from treewright.proving.measures.intervals import Estimate
-from treewright.proving.report.chart import HEIGHT, WIDTH, Frame, Series, label, legend
+from treewright.proving.report.charts import HEIGHT, WIDTH, Frame, Series, label, legend
 
 _LEFT, _RIGHT, _TOP, _ROW = 270.0, 60.0, 40.0, 24.0
 

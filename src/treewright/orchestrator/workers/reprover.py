@@ -32,8 +32,8 @@ from treewright.orchestrator.workers.base import (
 )
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import current_meter
-from treewright.premises.building import default_path
 from treewright.premises.index import Premise, PremiseIndex
+from treewright.premises.index_builder import default_path
 
 WIDTH = 4
 _STEP_SECONDS = 10.0

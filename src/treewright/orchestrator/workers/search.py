@@ -14,15 +14,14 @@ from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker
 from treewright.orchestrator.workers.meter import Meter, current_meter
-from treewright.proving import extraction
 from treewright.proving.expansion import Expander
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.once_more import named_in
 from treewright.proving.runners import make_expander, make_runner
+from treewright.proving.script import extraction
 from treewright.proving.search import step_until_finished
 from treewright.proving.settings import Settings, SourceSettings
-from treewright.proving.sources.factory import build_source
-from treewright.proving.sources.opening import library_search
+from treewright.proving.tactics.factory import build_source, library_search
 from treewright.search.andor.graph import Status
 
 STEP_SECONDS = 2.0

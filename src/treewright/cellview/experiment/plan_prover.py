@@ -1,0 +1,75 @@
+"""The planned runs of an experiment as real proof runs: one Lean session for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from treewright.cellview.experiment.plan import Plan, PlannedRun, search_settings
+from treewright.cellview.experiment.results import MeasuredRun, measure_run
+from treewright.lean.replay import Replayer
+from treewright.lean.session import LeanSession
+from treewright.proving import layout
+from treewright.proving.prover import Prover
+from treewright.proving.pursuing import SessionFactory
+from treewright.proving.run import create_in, git_record, lean_record, opened
+from treewright.proving.settings import StatementTarget
+from treewright.proving.tactics.factory import build_source
+
+
+class PlanProver:
+    """Makes or resumes a planned run; keeps the session it used for the next one until `close`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        sessions: SessionFactory,
+        replayer: Replayer,
+        stop_asked: Callable[[], bool] = lambda: False,
+        *,
+        force: bool = False,
+    ) -> None:
+        self._plan = plan
+        self._sessions = sessions
+        self._replayer = replayer
+        self._stop_asked = stop_asked
+        self._force = force
+        self._session: LeanSession | None = None
+
+    def __call__(self, planned: PlannedRun, directory: Path) -> MeasuredRun | None:
+        if self._stop_asked():
+            return None
+        settings = search_settings(self._plan, planned)
+        if not (directory / layout.RUN).exists():
+            session = self._ready()
+            lean, git = lean_record(session.info), git_record(Path.cwd())
+            create_in(directory, StatementTarget(planned.goal.statement), settings, lean, git)
+        with opened(directory, force=self._force) as run:
+            prover = Prover(
+                run,
+                self._sessions,
+                self._replayer,
+                build_source(settings),
+                self._stop_asked,
+                first=self._session,
+                keep=True,
+            )
+            self._session = None
+            try:
+                result = prover.prove()
+            finally:
+                self._session = prover.first
+        if not result.complete:
+            return None
+        return measure_run(planned, directory)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _ready(self) -> LeanSession:
+        if self._session is None or not self._session.alive:
+            self.close()
+            self._session = self._sessions()
+        return self._session

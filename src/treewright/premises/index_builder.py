@@ -1,0 +1,184 @@
+"""Making a premise index from a Lean session, or bringing one up to date.
+
+Every step is committed as it is done, so that an interrupted build continues: declarations page
+by page, then the lexical index, then embeddings batch by batch, then the vector index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from treewright.kernel.storage.user_directories import cache_directory
+from treewright.lean.native.compiled import digest
+from treewright.lean.native.toolchain import require_toolchain
+from treewright.lean.session import LeanSession
+from treewright.lean.types import Declaration
+from treewright.lean.wasm.install import installed_path
+from treewright.lean.workspace.discovery import find_root, is_library
+from treewright.premises import lexical
+from treewright.premises.encoder import SentenceEncoder, declaration_in_words
+from treewright.premises.store import VECTOR_INDEX, PremiseStore, digest_of
+from treewright.premises.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from treewright.lean.backend import Choice
+import re
+
+_PAGE = 2000
+_VECTORS_AT_ONCE = 500
+
+# (what is being done, done so far, of how many or 0 if unknown)
+Progress = Callable[[str, int, int], None]
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """No progress."""
+
+
+class BuildReport(msgspec.Struct, frozen=True):
+    """What a build changed."""
+
+    path: str
+    premises: int
+    added: int
+    changed: int
+    removed: int
+    embedded: int | None = None
+
+
+def default_path(
+    imports: Sequence[str] = ("Init",), choice: Choice | None = None, start: Path | None = None
+) -> Path:
+    """Where the index of a Lean (the bundled one) with these imports lives, in the user's cache.
+
+    Imports from outside Lean's library are those of the choice's Lake project, or of that around
+    `start`.
+    """
+    parts = [_lean_name(choice), *sorted(set(imports))]
+    if not all(map(is_library, imports)):
+        own = choice.project if choice is not None else None
+        root = own or (find_root(start) if start is not None else None)
+        parts += [str(root)] if root is not None else []
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return cache_directory() / "premises" / f"{name}.db"
+
+
+def _lean_name(choice: Choice | None) -> str:
+    if choice is None or choice.backend == "wasm":
+        return installed_path().name
+    return f"native {digest(require_toolchain(choice.project))}"
+
+
+def build_lexical(
+    session: LeanSession,
+    path: Path,
+    *,
+    module: str = "",
+    limit: int | None = None,
+    progress: Progress = silent,
+) -> BuildReport:
+    """Lists declarations through Lean and makes the lexical index.
+
+    With `module` only that module and those below it are looked at, with `limit` at most that
+    many new or changed premises are taken; what the file had before stays.
+    """
+    with PremiseStore(path, write=True) as store:
+        store.set_facts(lean=session.info.lean, imports=list(session.info.imports))
+        before = store.known()
+        added, changed, seen = 0, 0, set()
+        whole = limit is None
+        for page in _pages(listed(session, module), _PAGE):
+            fresh = []
+            for declaration in page:
+                if not is_premise(declaration):
+                    continue
+                seen.add(declaration.name)
+                old = before.get(declaration.name)
+                new = digest_of(declaration.name, declaration.type or ""), declaration.module or ""
+                if old == new or (limit is not None and added + changed >= limit):
+                    continue
+                added += old is None
+                changed += old is not None
+                fresh.append(declaration)
+            store.put(fresh)
+            progress("premises", len(seen), 0)
+            if not whole and added + changed >= (limit or 0):
+                break
+        gone = [n for n, (_, m) in before.items() if n not in seen and _within(m, module)]
+        if whole:
+            store.remove(gone)
+        if added or changed or (whole and gone) or store.array("ids") is None:
+            index_words(store, progress)
+        return BuildReport(str(path), len(store), added, changed, len(gone) if whole else 0)
+
+
+def index_words(store: PremiseStore, progress: Progress = silent) -> None:
+    """Makes the lexical index of what is in the file."""
+    documents = store.documents()
+    progress("lexical index", 0, len(documents))
+    index = lexical.build((name, type_text) for _, name, type_text in documents)
+    store.put_lexical([identifier for identifier, _, _ in documents], index)
+    store.set_facts(digest=store.digest())
+    progress("lexical index", len(documents), len(documents))
+
+
+def build_vectors(path: Path, encoder: SentenceEncoder, *, progress: Progress = silent) -> int:
+    """Embeds what has no embedding yet and makes the vector index; how many it embedded."""
+    with PremiseStore(path, write=True) as store:
+        missing = store.unembedded()
+        texts = [declaration_in_words(p.name, p.type) for p in missing]
+        done, waiting = 0, []
+        for rows, vectors in encoder.encode_batches(texts):
+            waiting += [(missing[r].digest, v) for r, v in zip(rows, vectors, strict=True)]
+            done += len(rows)
+            if len(waiting) >= _VECTORS_AT_ONCE or done == len(missing):
+                store.put_vectors(waiting)
+                waiting = []
+            progress("embeddings", done, len(missing))
+        if missing or store.array(VECTOR_INDEX) is None:
+            ids, vectors = store.vectors()
+            store.put_vector_index(VectorIndex.build(ids, vectors).to_bytes())
+        return len(missing)
+
+
+def _within(module: str, scope: str) -> bool:
+    return not scope or module == scope or module.startswith(f"{scope}.")
+
+
+def _pages(items: Iterator[Declaration], size: int) -> Iterator[list[Declaration]]:
+    while page := list(itertools.islice(items, size)):
+        yield page
+
+
+KINDS = frozenset({"theorem", "axiom", "def", "inductive", "constructor", "opaque"})
+_GENERATED_PART = re.compile(
+    r"_.*|match_\d+.*|proof_\d+|eq_\d+|eq_def|sizeOf_spec|inj|injEq|noConfusion(Type|Enum)?"
+    r"|ctorIdx|toCtorIdx|ctorElim(Type)?|below(_\d+)?|brecOn(_\d+)?|casesOn|recOn|rec(_\d+)?"
+    r"|induct(_unfolding)?|fun_cases(_unfolding)?|mutual_induct(_unfolding)?|congr_simp|.*✝.*"
+)
+_SYNTAX_TYPES = ("Lean.ParserDescr", "Lean.TrailingParserDescr", "Lean.Macro", "Lean.Syntax")
+
+
+def is_premise(declaration: Declaration) -> bool:
+    """Whether a person wrote it and a proof could mention it."""
+    if declaration.kind not in KINDS or not declaration.type:
+        return False
+    if declaration.type.startswith(_SYNTAX_TYPES):
+        return False
+    parts = declaration.name.split(".")
+    return not any(_GENERATED_PART.fullmatch(part) for part in parts)
+
+
+def listed(session: LeanSession, module: str = "") -> Iterator[Declaration]:
+    """Every declaration with its type, also those that are no premises, for progress' sake.
+
+    Types come from the terms and not from Lean's printer, which is twenty times slower; they read
+    nearly the same.
+    """
+    return session.declarations(module=module, types=True, plain=True)

@@ -1,0 +1,1 @@
+"""Lean scripts: read off a solved graph, formatted, and how far an unsolved search came."""

@@ -1,0 +1,297 @@
+"""A script as a person would keep it: cases by name, nothing twice, laid out like the file around.
+
+All of this is about looks. What is written here is put to Lean before it is shown, and to the
+replay check like any script; where Lean does not take it, the script stays as the search found it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from treewright.proving.script.extraction import LONGEST_MINIMISED, Step, render, to_front
+from treewright.proving.tactics.goal_outline import Fresh, words
+
+_WIDEST = 90
+_MOST_CHECKS = 12
+_SPLITS = re.compile(r"(?P<head>(?:induction|cases)\b[^|]*?) with (?P<cases>\|.*)", re.DOTALL)
+_CASE = re.compile(r"\|\s*(?P<case>[^|⟨]*?)\s*=>\s*\?_\s*")
+_BARE = re.compile(r"(?P<how>induction|cases) [^|:;]*")
+_RENAMES = re.compile(r"rename_i (?P<names>[^;|\n]+)")
+_REWRITES = re.compile(r"rw \[(?P<rules>[^\n]*)\]")
+_INTRODUCES = re.compile(r"intro(?P<names>(?: [^\s;|<]+)+)")
+_GIVEN = re.compile(
+    r"(?P<how>grind|simp|simp_all)(?P<limits>(?: \(\w+ := \d+\))*)(?: \[(?P<lemmas>[\w.'?!, ]+)\])?"
+)
+_SIMPLE = re.compile(r"[\w?]+(?: [^|;<\n]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """`indent`: how far a block stands in. `names`: whether cases without names get some."""
+
+    indent: int = 2
+    names: bool = True
+
+
+def present(step: Step, closes: Callable[[str], bool], indent: int = 2) -> str:
+    """The best looking form of a script that `closes` its goal; as it is, if no other does."""
+    plain = render(step)
+    if plain.count("\n") > LONGEST_MINIMISED:
+        return plain
+    step = _with_less(_without_detours(step, closes), closes)
+    seen: set[str] = set()
+    for style in (Style(indent), Style(indent, names=False)):
+        text = written(step, style)
+        if text not in seen and (text == plain or closes(text)):
+            return text
+        seen.add(text)
+    return render(step)
+
+
+def written(step: Step, style: Style) -> str:
+    return "\n".join(_lines(step, style))
+
+
+def _lines(step: Step, style: Style) -> list[str]:
+    lines: list[str] = []
+    while True:
+        step = _joined(step)
+        if cases := _cases(step, style):
+            return [*lines, cases.head, *cases.lines(style)]
+        if one := _in_one(step, style):
+            return [*lines, one]
+        lines += step.tactic.splitlines()
+        if len(step.parts) > 1:
+            lines += _bullets(step, style)
+        linked = [p for layout, p in step.parts if len(layout) > 1 or len(step.parts) == 1]
+        if not linked:
+            return lines
+        step = linked[0]
+
+
+# -- cases ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """`induction n with`, and what follows `| zero =>` and `| succ n ih =>`."""
+
+    head: str
+    alternatives: Sequence[tuple[str, Step]]
+
+    def lines(self, style: Style) -> Iterator[str]:
+        for case, step in self.alternatives:
+            yield from _block(f"| {case} =>", _lines(step, style), style)
+
+
+def _block(opening: str, body: list[str], style: Style) -> Iterator[str]:
+    """On one line if it fits there."""
+    if len(body) == 1 and len(opening) + len(body[0]) < _WIDEST:
+        yield f"{opening} {body[0]}"
+        return
+    yield opening
+    for line in body:
+        yield f"{' ' * style.indent}{line}"
+
+
+def _cases(step: Step, style: Style) -> _Cases | None:
+    """A step that splits its goal into cases, if each case is one goal and they are in order."""
+    if [layout for layout, _ in step.parts] != [(n,) for n in range(len(step.parts))]:
+        return None
+    bodies = [body for _, body in step.parts]
+    if found := _SPLITS.fullmatch(step.tactic):
+        names = _CASE.findall(found["cases"])
+        if len(names) == len(bodies) and not _CASE.sub("", found["cases"]):
+            return _Cases(f"{found['head']} with", list(zip(names, bodies, strict=True)))
+        return None
+    if not style.names or not bodies or not _BARE.fullmatch(step.tactic):
+        return None
+    named = [_named(step, body) for body in bodies]
+    alternatives = [pair for pair in named if pair is not None]
+    if len({case.split()[0] for case, _ in alternatives}) != len(bodies):
+        return None
+    return _Cases(f"{step.tactic} with", alternatives)
+
+
+def _named(above: Step, body: Step) -> tuple[str, Step] | None:
+    """`succ n ih` and its script, in which those names hold; None if nobody knows the case."""
+    if len(above.goals) != 1 or len(body.goals) != 1 or not body.goals[0].case:
+        return None
+    goal = body.goals[0]
+    nameless = [h.name for h in goal.hypotheses if not h.accessible]
+    older = sum(not h.accessible for h in above.goals[0].hypotheses)
+    carried = nameless[older:]  # those of the case come last
+    given: list[str] = []
+    if found := _RENAMES.fullmatch(body.tactic):
+        given = found["names"].split()
+        if len(given) > len(carried) or len(body.parts) != 1:
+            return None
+        body = body.parts[0][1]
+    fresh = Fresh({h.name for h in goal.hypotheses if h.accessible} | set(given))
+    unnamed = carried[: len(carried) - len(given)]
+    names = [*(fresh.name(name.partition("✝")[0]) for name in unnamed), *given]
+    shorter = _hypotheses(names)
+    if set(shorter.values()).isdisjoint(_words(body) | set(names)):
+        names = [shorter.get(name, name) for name in names]
+        body = _renamed(body, shorter)
+    # Lean calls the goal of a case by those around it, too.
+    return " ".join([(goal.case or "").rpartition(".")[2], *names]), body
+
+
+def _hypotheses(names: Sequence[str]) -> dict[str, str]:
+    """`n_ih` is `ih` to people; of several, `l_ih` is `ihl`."""
+    stems = [name.removesuffix("_ih") for name in names if name.endswith("_ih")]
+    return {f"{stem}_ih": f"ih{stem if len(stems) > 1 else ''}" for stem in stems}
+
+
+def _words(step: Step) -> set[str]:
+    return words(render(step))
+
+
+def _renamed(step: Step, names: dict[str, str]) -> Step:
+    tactic = step.tactic
+    for name, new in names.items():
+        tactic = re.sub(rf"(?<![\w.'✝]){re.escape(name)}(?![\w'✝])", new, tactic)
+    parts = tuple((layout, _renamed(part, names)) for layout, part in step.parts)
+    return replace(step, tactic=tactic, parts=parts)
+
+
+# -- steps that become one ----------------------------------------------------------------------
+
+
+def _joined(step: Step) -> Step:
+    """`intro a`, `intro b` is `intro a b`; rewriting with one rule, then another, is one step."""
+    while len(step.parts) == 1:
+        following = step.parts[0][1]
+        for pattern, form, between in _JOINED:
+            one, other = pattern.fullmatch(step.tactic), pattern.fullmatch(following.tactic)
+            if one and other:
+                step = replace(following, tactic=form.format(one[1] + between + other[1]))
+                break
+        else:
+            return step
+    return step
+
+
+def _in_one(step: Step, style: Style) -> str:
+    """A step and what closes its goals, on one line; '' if that is not how people write it."""
+    if len(step.parts) < 2 or any(len(layout) > 1 for layout, _ in step.parts):
+        return ""
+    bodies = [_lines(part, style) for _, part in step.parts]
+    if any(len(body) > 1 for body in bodies):
+        return ""
+    texts = [body[0] for body in bodies]
+    if step.tactic == "constructor" and all(text.startswith("exact ") for text in texts):
+        line = f"exact ⟨{', '.join(text.removeprefix('exact ') for text in texts)}⟩"
+    elif len(set(texts)) == 1 and _SIMPLE.fullmatch(step.tactic) and _SIMPLE.fullmatch(texts[0]):
+        line = f"{step.tactic} <;> {texts[0]}"
+    else:
+        return ""
+    return line if len(line) <= _WIDEST else ""
+
+
+def _bullets(step: Step, style: Style) -> Iterator[str]:
+    """As in `extraction`; a case whose nameless hypotheses get names is a `next`."""
+    waiting = sorted(position for layout, _ in step.parts for position in layout)
+    for layout, part in step.parts:
+        if len(layout) != 1:
+            continue
+        yield from to_front(waiting, layout[0])
+        waiting.pop(0)
+        found = _RENAMES.fullmatch(part.tactic)
+        if found and len(part.parts) == 1 and len(part.parts[0][0]) == 1:
+            yield from _block(f"next {found['names']} =>", _lines(part.parts[0][1], style), style)
+            continue
+        for index, line in enumerate(_lines(part, style)):
+            yield f"{'· ' if index == 0 else '  '}{line}"
+    if waiting:
+        yield from to_front(waiting, min(waiting))
+
+
+def _without_detours(step: Step, closes: Callable[[str], bool]) -> Step:
+    """A case distinction that one of its cases can do without is left out."""
+    for _ in range(_MOST_CHECKS):
+        shorter = next((s for s in _shortcuts(step) if closes(render(s))), None)
+        if shorter is None:
+            return step
+        step = shorter
+    return step
+
+
+def _shortcuts(step: Step) -> Iterator[Step]:
+    """The script with one of its case distinctions replaced by the script of a case."""
+    if len(step.parts) > 1 and not step.tactic.startswith(_NO_DETOURS):
+        yield from (part for layout, part in step.parts if len(layout) == 1)
+    for index, (layout, part) in enumerate(step.parts):
+        for shorter in _shortcuts(part):
+            changed = (layout, shorter)
+            yield replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
+
+
+def _with_less(step: Step, closes: Callable[[str], bool]) -> Step:
+    """Limits and lemmas that a tactic can do without are left out."""
+    checks = _MOST_CHECKS
+    for path in _paths(step):
+        for needless in _parts(_at(step, path).tactic):
+            if checks == 0:
+                return step
+            checks -= 1
+            changed = _changed(step, path, _without(_at(step, path).tactic, needless))
+            if closes(render(changed)):
+                step = changed
+    return step
+
+
+_LIMITS = ""
+
+
+def _parts(tactic: str) -> list[str]:
+    """What may not be needed: the limits, the lemmas, the last first."""
+    given = _GIVEN.fullmatch(tactic)
+    if given is None:
+        return []
+    lemmas = given["lemmas"].split(", ") if given["lemmas"] else []
+    return [_LIMITS] * bool(given["limits"]) + lemmas[::-1]
+
+
+def _without(tactic: str, part: str) -> str:
+    given = _GIVEN.fullmatch(tactic)
+    assert given is not None
+    lemmas = [lemma for lemma in (given["lemmas"] or "").split(", ") if lemma not in ("", part)]
+    return given["how"] + given["limits"] * (part != _LIMITS) + _listed(lemmas)
+
+
+def _listed(lemmas: Sequence[str]) -> str:
+    return f" [{', '.join(lemmas)}]" if lemmas else ""
+
+
+def _paths(step: Step) -> Iterator[tuple[int, ...]]:
+    """Where the steps of a script are, the first first."""
+    yield ()
+    for index, (_, part) in enumerate(step.parts):
+        yield from ((index, *rest) for rest in _paths(part))
+
+
+def _at(step: Step, path: tuple[int, ...]) -> Step:
+    for index in path:
+        step = step.parts[index][1]
+    return step
+
+
+def _changed(step: Step, path: tuple[int, ...], tactic: str) -> Step:
+    if not path:
+        return replace(step, tactic=tactic)
+    index, *rest = path
+    layout, part = step.parts[index]
+    changed = (layout, _changed(part, tuple(rest), tactic))
+    return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
+
+
+# What only takes the target apart is always needed.
+_NO_DETOURS = ("constructor", "refine", "apply", "exact", "ext", "funext", "congr")
+_JOINED = (
+    (_INTRODUCES, "intro{}", ""),
+    (_REWRITES, "rw [{}]", ", "),
+)

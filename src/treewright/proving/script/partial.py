@@ -1,0 +1,155 @@
+"""How far a search came that found no proof: the best partial proof, what it leaves open, and
+which lemmas nearly fitted. Read off the graph when the search is over; no verdict rests on it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Container, Iterator, Sequence
+
+from treewright.lean.types import Goal
+from treewright.proving.records import GoalView, NearLemma, PartialProof
+from treewright.proving.script.extraction import Step, render
+from treewright.proving.script.formatting import Style, written
+from treewright.proving.search import Runner
+from treewright.search.andor.graph import Edge, Graph, Node, Status
+
+_MOST_OPEN = 8
+_MOST_LEMMAS = 5
+_LONGEST_GOAL = 2000
+_GIVEN_UP = 1.0  # how much worse a goal is when every tactic proposed for it was tried
+_DEEPER = 0.01  # how much worse a step makes it, for each step above: else they would never end
+_SOLVED_SIBLING = 0.06  # how much better, if it leaves several goals and some are solved
+_NAMED = re.compile(r"(?:exact|apply|refine|rw|simp|simp_all|simpa|grind|erw|omega)\b(?P<rest>.*)")
+_LEMMA = re.compile(r"(?<![\w.'✝])[^\W\d][\w'!?]*(?:\.[^\W\d][\w'!?]*)*")
+_NO_LEMMAS = {
+    "only", "using", "at", "with", "by", "fun", "if", "then", "else", "let", "have", "show", "from",
+    "absurd", "exact", "rfl", "trivial",
+}  # fmt: skip
+
+
+def best_partial(
+    runner: Runner, holds: Callable[[str], bool] = lambda script: False, indent: int = 2
+) -> PartialProof:
+    """`holds` says whether Lean takes a script in which what is open is a `sorry`."""
+    tree, goals = runner.tree, runner.expander.goals
+    costs, ways = _ways(tree)
+    left: list[Node] = []
+    used: set[int] = set()
+    step = _step(tree.root, ways, goals, left, used)
+    script = written(step, Style(indent))
+    if not holds(script):
+        script = render(step)
+    if step.tactic == "sorry":
+        script = ""
+    shown = dict.fromkeys("\n\n".join(map(_pretty, goals(node))) for node in left)
+    at = {node.id for node in left} | {tree.edges[edge].parent.id for edge in used}
+    lemmas = near_lemmas(tree, goals, at, costs, used)
+    return PartialProof(script, tuple(shown)[:_MOST_OPEN], tuple(lemmas))
+
+
+def _ways(tree: Graph) -> tuple[dict[int, float], dict[int, Edge]]:
+    """For each goal how much is open below it at best, and by which edge; none if nothing helps."""
+    costs: dict[int, float] = {}
+    ways: dict[int, Edge] = {}
+    for node in sorted(tree.nodes, key=lambda node: -node.rank):
+        if node.status is Status.SOLVED and node.solution is not None:
+            costs[node.id], ways[node.id] = 0.0, node.solution
+            continue
+        costs[node.id] = -math.log(max(node.estimate, 1e-9))
+        costs[node.id] += _GIVEN_UP * (node.status is Status.DEAD)
+        for edge in node.edges:
+            cost = _cost(edge, costs)
+            if cost < costs[node.id]:
+                costs[node.id], ways[node.id] = cost, edge
+    return costs, ways
+
+
+def _cost(edge: Edge, costs: dict[int, float]) -> float:
+    """What an edge leaves open, and what it took to come there."""
+    some = any(child.status is Status.SOLVED for child in edge.children)
+    whole = sum(costs[child.id] for child in edge.children)
+    return whole + _DEEPER * (1 + edge.parent.depth) - _SOLVED_SIBLING * some
+
+
+def _step(
+    root: Node,
+    ways: dict[int, Edge],
+    goals: Callable[[Node], tuple[GoalView, ...]],
+    left: list[Node],
+    used: set[int],
+) -> Step:
+    done: dict[int, Step] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        edge = ways.get(node.id)
+        if edge is None:
+            done[node.id] = Step("sorry", (), goals(node))
+            left.append(node)
+            waiting.pop()
+            continue
+        used.add(edge.id)
+        missing = [child for child in edge.children if child.id not in done]
+        if missing:
+            waiting += missing[::-1]
+            continue
+        layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
+        parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
+        done[node.id] = Step(edge.action, tuple(parts), goals(node))
+        waiting.pop()
+    return done[root.id]
+
+
+def near_lemmas(
+    tree: Graph,
+    goals: Callable[[Node], tuple[GoalView, ...]],
+    at: Container[int],
+    costs: dict[int, float] | None = None,
+    used: Container[int] = (),
+) -> Iterator[NearLemma]:
+    """Lemmas that applied at these goals, those that left least first; not those `used` anyway."""
+    costs = _ways(tree)[0] if costs is None else costs
+    found: dict[str, tuple[float, Edge]] = {}
+    for edge in tree.edges:
+        if edge.id in used or edge.parent.id not in at or edge.status is Status.SOLVED:
+            continue
+        if _only_grows(edge, goals):
+            continue
+        cost = _cost(edge, costs)
+        for name in lemmas_of(edge.action, goals(edge.parent)):
+            if name not in found or cost < found[name][0]:
+                found[name] = (cost, edge)
+    best = sorted(found.items(), key=lambda item: item[1][0])[:_MOST_LEMMAS]
+    for name, (_, edge) in best:
+        open_goals = [c for c in edge.children if c.status is not Status.SOLVED]
+        leaves = tuple(view.target for child in open_goals for view in goals(child))
+        yield NearLemma(name, edge.action, goals(edge.parent)[0].target, leaves[:_MOST_OPEN])
+
+
+def _only_grows(edge: Edge, goals: Callable[[Node], tuple[GoalView, ...]]) -> bool:
+    """Whether it leaves the same thing in more words: many a lemma applies so to any goal."""
+    left = [view for child in edge.children for view in goals(child)]
+    return len(left) == 1 and len(_pretty(left[0])) > len(_pretty(goals(edge.parent)[0]))
+
+
+def lemmas_of(tactic: str, goals: Sequence[GoalView]) -> list[str]:
+    """The names in a tactic that are no hypothesis and no word of the tactic language."""
+    found = _NAMED.match(tactic)
+    if found is None:
+        return []
+    rest = found["rest"].split(" at ")[0]
+    local = {h.name for goal in goals for h in goal.hypotheses}
+    bound = set(re.findall(r"(?:fun|with|⟨|,|\|)\s*([^\W\d]\w*)\s*(?==>|,|⟩)", rest))
+    names = [
+        name
+        for name in _LEMMA.findall(rest)
+        if name.split(".")[0] not in local | bound | _NO_LEMMAS and (len(name) > 2 or "." in name)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _pretty(view: GoalView) -> str:
+    text = Goal("", view.target, hypotheses=view.hypotheses, case=view.case).pretty
+    return text if len(text) <= _LONGEST_GOAL else text[: _LONGEST_GOAL - 1] + "…"

@@ -1,0 +1,134 @@
+"""Opens what the tactic sources of a proof run read: a premise index, its file's definitions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.lean.host import Host
+from treewright.proving.settings import FileTarget, RunRecord, Settings
+from treewright.proving.tactics.basic_sources import (
+    CachedTactics,
+    DefinitionTactics,
+    FileTactics,
+    LeanAdvice,
+    TacticCache,
+    defined_in,
+)
+from treewright.proving.tactics.chat_model import LlmTactics, Spend
+from treewright.proving.tactics.core import CoreTactics
+from treewright.proving.tactics.premise_lemmas import LemmaTactics, PremiseSearch
+from treewright.proving.tactics.source import MergedSource, NoisySource, TacticSource
+
+_OWN, _CACHED, _CORE, _MODEL = 3.0, 3.0, 1.0, 1.0
+_DEFINITIONS, _LEMMAS, _LIBRARY, _ADVICE = 0.5, 0.5, 0.1, 0.1
+
+
+def build_source(
+    settings: Settings,
+    premises: PremiseSearch | None = None,
+    cache: TacticCache | None = None,
+    warn: Callable[[str], None] = lambda text: None,
+    definitions: frozenset[str] = frozenset(),
+    spend: Spend = lambda usage: None,
+    library: PremiseSearch | None = None,
+) -> TacticSource:
+    """`premises` and `cache` are what the paths in the settings name, opened by the caller.
+
+    `library` is the index of Lean's own library, for when all else has been tried on a goal.
+    `definitions` are the names that the file of the goals defines itself. `warn` is told, once
+    for each kind, what kept a model from answering; `spend`, what its answers used.
+    """
+    wanted = settings.sources
+    parts: list[tuple[TacticSource, float]] = []
+    if wanted.tactics is not None:
+        parts.append((FileTactics(wanted.tactics, "--tactics"), _OWN))
+    if cache is not None:
+        parts.append((CachedTactics(cache), _CACHED))
+    parts.append((CoreTactics(), _CORE))
+    if definitions:
+        parts.append((DefinitionTactics(definitions), _DEFINITIONS))
+    if wanted.endpoint is not None:
+        model = LlmTactics(wanted.endpoint.endpoint(), settings.seed, warn, spend)
+        parts.append((model, _MODEL))
+    if premises is not None:
+        parts.append((LemmaTactics(premises), _LEMMAS))
+    if library is not None:
+        parts.append((LemmaTactics(library, count=6, late=True), _LIBRARY))
+    if wanted.advice:
+        parts.append((LeanAdvice(), _ADVICE))
+    source: TacticSource = MergedSource(*parts)
+    return NoisySource(source, settings.seed, wanted.noise) if wanted.noise else source
+
+
+def with_library(
+    settings: Settings, host: Host, announce: Callable[[str], None] = lambda text: None
+) -> Settings:
+    """With the index of the bundled Lean's library, which is made first if it is not there."""
+    from treewright.lean.host_session import HostSession
+    from treewright.premises.library import ensure_index, library_digest
+
+    if host.backend != "wasm":
+        return settings
+    ensure_index(lambda: HostSession(host), announce=announce)
+    sources = msgspec.structs.replace(settings.sources, library=library_digest())
+    return msgspec.structs.replace(settings, sources=sources)
+
+
+@contextlib.contextmanager
+def library_search() -> Iterator[PremiseSearch | None]:
+    """The index of the library as it is; None if nobody has made it yet."""
+    from treewright.premises.index import PremiseIndex
+    from treewright.premises.library import is_finished, library_path
+
+    if not is_finished(library_path()):
+        yield None
+        return
+    with PremiseIndex.open(library_path()) as index:
+        yield index.lexical
+
+
+def changed_since(record: RunRecord) -> bool:
+    """Whether a run's index of the library is no longer there: what it said, only the trace has."""
+    from treewright.premises.library import library_digest
+
+    used = record.settings.sources.library
+    return bool(used) and used != library_digest()
+
+
+@contextlib.contextmanager
+def opened_source(
+    record: RunRecord,
+    spend: Spend = lambda usage: None,
+    cache: TacticCache | None = None,
+    warn: Callable[[str], None] = lambda text: None,
+) -> Iterator[TacticSource]:
+    """`cache` is the ledger that the settings name: whoever can open one gives it."""
+    settings, target = record.settings, record.target
+    if settings.sources.cache is not None and cache is None:
+        raise UsageError(
+            "this run draws on a ledger; go on with `treewright prove --resume`, which opens it"
+        )
+    from treewright.premises.index import PremiseIndex
+    from treewright.premises.library import library_path
+
+    with contextlib.ExitStack() as stack:
+        premises: PremiseSearch | None = None
+        if settings.sources.premises is not None:
+            index = stack.enter_context(PremiseIndex.open(existing(settings.sources.premises)))
+            premises = index.lexical
+        library: PremiseSearch | None = None
+        if settings.sources.library and not changed_since(record):
+            library = stack.enter_context(PremiseIndex.open(library_path())).lexical
+        defined = defined_in(target.source) if isinstance(target, FileTarget) else frozenset()
+        yield build_source(settings, premises, cache, warn, defined, spend, library)
+
+
+def existing(path: str) -> Path:
+    if not Path(path).exists():
+        raise UsageError(f"there is no {path}")
+    return Path(path)
