@@ -17,6 +17,7 @@ from tests import program
 from tests.llm.endpoints import SERVE_MODEL
 from tests.toy import ToyRepository
 from treewright.kernel.procs import sandbox
+from treewright.llm.request_queue import forget_queues
 
 if TYPE_CHECKING:
     from tests.dashboard.serving import Server
@@ -50,7 +51,7 @@ def _isolated_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """No test reads the user's git configuration or an outer treewright's variables, or writes to
-    the user's state, nor waits for what another asked of an endpoint."""
+    the user's state, or waits for requests of another test to an endpoint."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     # As in an activated environment: `python` is this one, and no script that looks for one.
@@ -61,7 +62,7 @@ def _isolated_environment(
             monkeypatch.delenv(name)
     # One for all tests of a worker: modules that one has compiled serve the next.
     monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path_factory.getbasetemp() / "state"))
-    monkeypatch.setattr("treewright.llm.turns.shared_file", lambda: tmp_path / "turns.sqlite")
+    forget_queues()
 
 
 @pytest.fixture

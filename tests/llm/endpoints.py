@@ -57,8 +57,9 @@ class StandIn:
 
 @contextlib.contextmanager
 def stand_in(*steps: Step, meeting: int = 1) -> Iterator[StandIn]:
-    """A server that gives the steps in order, the last one again and again. Nobody is answered
-    before so many as are `meeting` have been under way at once.
+    """Run a server that answers with the steps in order, repeating the last one.
+
+    No request is answered before `meeting` requests have been under way at once.
 
     No real endpoint can be made to answer 429, drop a connection or send garbage when
     a test needs it; only these cases use it.

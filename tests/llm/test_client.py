@@ -11,12 +11,12 @@ import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import MissingExtra
+from treewright.llm import chat
 from treewright.llm import endpoint as endpoints
-from treewright.llm import wire
+from treewright.llm.chat import JsonSchema, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe
 from treewright.llm.usage import Usage, priced
-from treewright.llm.wire import JsonSchema, Message, Request
 
 KEY = "sk-test-7f3a9c1e5b"
 HELLO = Request([Message("user", "Say hello.")])
@@ -92,16 +92,16 @@ def test_a_wait_longer_than_the_time_limit_is_not_begun():
 
 
 def test_both_forms_of_retry_after():
-    assert wire.retry_after("3") == 3
-    assert wire.retry_after("-1") == 0
-    seconds = wire.retry_after(formatdate(time.time() + 100, usegmt=True))
+    assert chat.retry_after("3") == 3
+    assert chat.retry_after("-1") == 0
+    seconds = chat.retry_after(formatdate(time.time() + 100, usegmt=True))
     assert seconds is not None
     assert 50 <= seconds <= 101
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "nan", "inf"])
 def test_no_sensible_retry_after(value: str | None):
-    assert wire.retry_after(value) is None
+    assert chat.retry_after(value) is None
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
@@ -322,7 +322,7 @@ def test_usage_that_cannot_be_true_is_not_believed_and_loses_no_answer(said: dic
 def test_a_count_that_no_number_holds_loses_neither_the_answer_nor_the_other_count(count: str):
     whole = json.dumps(completion("hi", usage={"prompt_tokens": 0, "completion_tokens": 5}))
     payload = whole.replace('"prompt_tokens": 0', f'"prompt_tokens": {count}').encode()
-    found = wire.completion_of(payload)
+    found = chat.completion_of(payload)
     assert found is not None
     assert found[0].message.content == "hi"
     assert priced(Endpoint(base_url="http://x", model="m"), *found[1].counts()).tokens == 5

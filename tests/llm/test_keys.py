@@ -7,9 +7,9 @@ import pytest
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import UsageError
 from treewright.llm import keys
+from treewright.llm.chat import Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, address, origin, require_no_password
-from treewright.llm.wire import Message, Request
 
 LIST = "TREEWRIGHT_LLM_KEYS"
 

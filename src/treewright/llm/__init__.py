@@ -1,7 +1,10 @@
-"""Chat endpoints, for every engine: one client, one rule for keys, one queue a machine.
+"""Chat endpoints: one client, one rule for keys and one set of limits for every engine.
 
-`client` asks; `endpoint` says where and `keys` with which key; `turns` keeps everybody on this
-machine within an endpoint's `limits`; `wire` is the protocol; `usage` is what it cost;
-`redaction` takes keys out of whatever is kept. Other HTTP calls are made with
-`kernel.http_client` alone.
+A `Request` for an `Endpoint` enters; an `Answer` with its usage leaves, or a `ChatError` with a
+code. `client.py` asks, `endpoint.py` says where, `keys.py` with which key, `request_queue.py` keeps
+this process within the `limits.py` of an endpoint, `chat.py` is the protocol, `usage.py` and
+`usage_log.py` count tokens and cost, and `redaction.py` removes keys from texts that are kept.
+
+Imports the kernel only. Other HTTP requests are made with `kernel.http_client` directly.
+Read first: `client.py`, `chat.py`, `keys.py`.
 """

@@ -1,9 +1,10 @@
-"""The chat client of every engine: one question, one answer.
+"""The chat client of every engine: one request, one answer.
 
-Retries what can pass (429, 5xx, broken connections) within the time limit, and nothing else;
-every try waits for its turn (`turns`), which is not counted. The key is read from the environment
-for each call and is in the request's header only: not in this object, not in any message, not in
-any file. Redirections are not followed, so that no other host sees it.
+The client repeats a request that failed for a passing reason (429, 5xx, a broken connection) until
+its time limit ends. Every try first waits in the endpoint's `request_queue`; this wait is not part
+of the time limit. The key is read from the environment for each call and appears only in the
+header of the request: not in the client, not in messages, not in files. Redirections are not
+followed, so that no other host sees the key.
 """
 
 from __future__ import annotations
@@ -20,25 +21,24 @@ from typing import Any
 
 from treewright.kernel import http_client
 from treewright.kernel.http_client import Unwanted
-from treewright.llm import keys, usage, wire
+from treewright.llm import chat, keys, usage
+from treewright.llm.chat import Answer, Request
 from treewright.llm.endpoint import ChatError, Endpoint, address, check_installed, describe
+from treewright.llm.reasoning import without_reasoning
 from treewright.llm.redaction import redact, without_keys
-from treewright.llm.shared_turns import Unusable
-from treewright.llm.thinking import without_thoughts
-from treewright.llm.turns import HoldTooLong, Queue
-from treewright.llm.wire import Answer, Request
+from treewright.llm.request_queue import PauseTooLong, queue_for
 
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
-_SAID_AFTER_TRIES = 3
+_TRIES_BEFORE_WARNING = 3
 _log = logging.getLogger("treewright")
 
 Waiting = Callable[[], AbstractContextManager[Any]]
-"""Surrounds the time in which a question only waits for its turn."""
+"""A context in which a request waits in the queue of its endpoint."""
 
 
-class _Passing(Exception):
-    """A failure that may be gone next time."""
+class _PassingFailure(Exception):
+    """A failure that may be gone at the next try, after `delay` seconds where that is known."""
 
     def __init__(self, error: ChatError, delay: float | None = None) -> None:
         super().__init__(error.message)
@@ -46,8 +46,8 @@ class _Passing(Exception):
         self.delay = delay
 
 
-class _Refused(Exception):
-    """The model does not take a parameter."""
+class _RefusedParameter(Exception):
+    """The model does not accept a parameter of the request."""
 
     def __init__(self, error: ChatError, parameter: str) -> None:
         super().__init__(error.message)
@@ -61,10 +61,9 @@ class ChatClient:
     def __init__(self, endpoint: Endpoint) -> None:
         check_installed()
         self.endpoint = endpoint
-        self._queue = Queue(endpoint)
 
     def ask(self, request: Request, *, unwanted: Unwanted = lambda: False) -> Answer:
-        """Blocks until there is an answer; a ChatError says why there is none."""
+        """Send a request and wait for the answer; see `ask_async`."""
         return asyncio.run(self.ask_async(request, unwanted=unwanted))
 
     async def ask_async(
@@ -74,11 +73,22 @@ class ChatClient:
         unwanted: Unwanted = lambda: False,
         waiting: Waiting = contextlib.nullcontext,
     ) -> Answer:
-        keys.key_for(self.endpoint)  # one that is missing is no reason to queue
+        """Send a request and return the answer.
+
+        Args:
+            request: The messages and the parameters of the request.
+            unwanted: Cancels the request when it returns true.
+            waiting: Makes the context in which the request waits in the queue of its endpoint.
+
+        Raises:
+            ChatError: There is no answer; the code and the message say why.
+        """
+        keys.key_for(self.endpoint)  # a missing key is reported without waiting in the queue
+        queue = queue_for(self.endpoint)
         limit = request.timeout_seconds or self.endpoint.timeout_seconds
         deadline = time.monotonic() + limit
-        body = wire.body_of(self.endpoint, request)
-        tokens = wire.estimated_tokens(self.endpoint, request)
+        body = chat.body_of(self.endpoint, request)
+        tokens = chat.estimated_tokens(self.endpoint, request)
         jitter = random.Random(f"{request.seed}:{self.endpoint.model}")  # noqa: S311
         attempt = 1
         refused: list[str] = []
@@ -86,41 +96,38 @@ class ChatClient:
         while True:
             spent: int | None = None
             try:
-                left = deadline - time.monotonic()
                 with waiting():
-                    turn = await self._queue.begin(tokens, left, limit, unwanted)
+                    ticket = await queue.admit(tokens, limit, unwanted)
                 try:
-                    deadline += turn.waited_seconds
+                    deadline += ticket.waited_seconds
                     payload = await self._post(body, deadline - time.monotonic(), unwanted)
-                    answer = self._answer(payload, attempt, tuple(refused))
+                    answer = self._read_answer(payload, attempt, tuple(refused))
                     spent = answer.usage.tokens or None
                     return answer
                 finally:
-                    self._queue.end(turn, spent)
-            except HoldTooLong as hold:
-                raise self._error("llm_unavailable", str(hold), True) from None
-            except Unusable as unusable:
-                raise self._error("llm_failed", f"has limits, which {unusable}") from None
+                    queue.finish(ticket, spent)
+            except PauseTooLong as pause:
+                raise self._error("llm_unavailable", str(pause), True) from None
             except http_client.Cancelled:
                 raise _cancelled(last) from None
-            except _Refused as refusal:
-                _do_without(body, refusal)
+            except _RefusedParameter as refusal:
+                _remove_parameter(body, refusal)
                 refused.append(refusal.parameter)
                 continue
             except TimeoutError:
-                what = f"did not answer in {limit:g} s"
-                # The last try had only what the others left: what these met says more.
-                raise last or self._error("llm_timeout", what, True) from None
-            except _Passing as passing:
-                last = passing.error
-                delay = passing.delay
+                # The last try had little time left; the error of an earlier try says more.
+                reason = f"did not answer in {limit:g} s"
+                raise last or self._error("llm_timeout", reason, True) from None
+            except _PassingFailure as failure:
+                last = failure.error
+                delay = failure.delay
                 if delay is None:
                     delay = min(_FIRST_DELAY_SECONDS * 2 ** (attempt - 1), _LONGEST_DELAY_SECONDS)
                     delay *= 0.75 + jitter.random() / 2
                 out_of_tries = request.tries is not None and attempt >= request.tries
                 if out_of_tries or time.monotonic() + delay >= deadline:
-                    raise passing.error from None
-                if request.tries is None and attempt == _SAID_AFTER_TRIES:
+                    raise failure.error from None
+                if request.tries is None and attempt == _TRIES_BEFORE_WARNING:
                     left = deadline - time.monotonic()
                     _log.warning("%s; trying again for up to %.0f s", last.message, left)
             try:
@@ -138,62 +145,67 @@ class ChatClient:
             )
         except http_client.NoReply as none:
             if none.kind == "unreachable":
-                raise _Passing(self._error("llm_unreachable", str(none), True)) from None
+                raise _PassingFailure(self._error("llm_unreachable", str(none), True)) from None
             raise self._error("llm_failed", str(none)) from None
         if reply.ok:
             return reply.body
-        raise self._failure(reply)
+        raise self._failure_of(reply)
 
-    def _failure(self, reply: http_client.Reply) -> Exception:
-        """What a reply that is no answer means."""
+    def _failure_of(self, reply: http_client.Reply) -> Exception:
+        """Return the exception for a reply without an answer."""
         variable = keys.name_for(self.endpoint)
-        said, refused = wire.error_of(reply.body)
-        reason = wire.first_line(redact(said, *keys.secrets_for(self.endpoint)))
-        what = f"answered {reply.status}" + (f": {reason}" if reason else "")
-        if reply.status in wire.RETRIED:
-            delay = wire.retry_after(reply.headers.get("retry-after"))
+        said, refused = chat.error_of(reply.body)
+        reason = chat.first_line(redact(said, *keys.secrets_for(self.endpoint)))
+        message = f"answered {reply.status}" + (f": {reason}" if reason else "")
+        if reply.status in chat.PASSING_STATUSES:
+            delay = chat.retry_after(reply.headers.get("retry-after"))
             if delay is not None:
-                self._queue.hold(delay)
-            return _Passing(self._error("llm_unavailable", what, True), delay)
-        if reply.status in wire.DENIED:
+                queue_for(self.endpoint).pause(delay)
+            return _PassingFailure(self._error("llm_unavailable", message, True), delay)
+        if reply.status in chat.DENIED_STATUSES:
             hint = f"set {variable}" if variable else "name the variable with its key"
-            return self._error("llm_denied", f"{what}; {hint}")
+            return self._error("llm_denied", f"{message}; {hint}")
         if 300 <= reply.status < 400:
-            what = f"answered {reply.status}: redirections are not followed; give its own address"
-        error = self._error("llm_failed", what)
-        return _Refused(error, refused) if refused else error
+            message = (
+                f"answered {reply.status}: redirections are not followed; give its own address"
+            )
+        error = self._error("llm_failed", message)
+        return _RefusedParameter(error, refused) if refused else error
 
-    def _answer(self, payload: bytes, attempts: int, refused: tuple[str, ...]) -> Answer:
-        found = wire.completion_of(payload)
+    def _read_answer(self, payload: bytes, attempts: int, refused: tuple[str, ...]) -> Answer:
+        found = chat.completion_of(payload)
         if found is None:
             raise self._error("llm_failed", "answered with something else than a chat completion")
         choice, completion = found
         secrets = keys.secrets_for(self.endpoint)
         return Answer(
-            text=without_keys(without_thoughts(choice.message.content or ""), *secrets),
+            text=without_keys(without_reasoning(choice.message.content or ""), *secrets),
             usage=usage.priced(self.endpoint, *completion.counts()),
             finish_reason=without_keys(choice.finish_reason or "", *secrets),
             attempts=attempts,
             refused=refused,
         )
 
-    def _error(self, code: str, what: str, retryable: bool = False) -> ChatError:
-        text = redact(f"{describe(self.endpoint)} {what}", *keys.secrets_for(self.endpoint))
+    def _error(self, code: str, message: str, retryable: bool = False) -> ChatError:
+        text = redact(f"{describe(self.endpoint)} {message}", *keys.secrets_for(self.endpoint))
         return ChatError(code, text, retryable=retryable)
 
 
 def _cancelled(last: ChatError | None) -> ChatError:
-    """`last` is what the tries before it met."""
-    said = f"; {last.message}" if last is not None else ""
-    return ChatError("cancelled", f"cancelled while waiting for a model{said}", retryable=True)
+    """Return the error of a cancelled request, with the error of its last try."""
+    suffix = f"; {last.message}" if last is not None else ""
+    return ChatError("cancelled", f"cancelled while waiting for a model{suffix}", retryable=True)
 
 
-def _do_without(body: dict[str, Any], refusal: _Refused) -> None:
-    """Newer models have another name for the token limit, and refuse some parameters."""
+def _remove_parameter(body: dict[str, Any], refusal: _RefusedParameter) -> None:
+    """Change a request for a model that refuses a parameter; raise if it cannot do without it.
+
+    Newer models have another name for the token limit.
+    """
     name = refusal.parameter
     if name == "max_tokens" and name in body:
         body["max_completion_tokens"] = body.pop(name)
-    elif name in wire.OPTIONAL_PARAMETERS and name in body:
+    elif name in chat.OPTIONAL_PARAMETERS and name in body:
         del body[name]
     else:
         raise refusal.error

@@ -1,4 +1,4 @@
-"""Where a model is and how it is asked, and what can be said about that without asking it."""
+"""The address and the settings of a chat endpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 
 
 class ChatError(TreewrightError):
-    """The endpoint gave no answer. `retryable`: it might, another time."""
+    """The endpoint gave no answer. If `retryable`, a later request may get one."""
 
     def __init__(self, code: str, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
@@ -36,8 +36,8 @@ class ChatError(TreewrightError):
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """An OpenAI-compatible chat endpoint; `base_url` ends before `/chat/completions`.
 
-    `api_key_env` names the environment variable with its key; see `keys`. The three limits bound
-    what everybody on this machine asks of the same address with the same key; see `turns`.
+    `api_key_env` names the environment variable with its key; see `keys`. The three limits hold for
+    all requests of this process to the same address with the same key; see `request_queue`.
     """
 
     base_url: Text
@@ -54,7 +54,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def address(endpoint: Endpoint) -> str:
-    """The address that questions are sent to, with the value of a variable for its password."""
+    """Return the address for requests, with the password from its variable.
+
+    Raises:
+        ChatError: The variable is not set.
+    """
     url = endpoint.base_url.rstrip("/") + "/chat/completions"
     found = _PASSWORD.match(url)
     name = password_variable(url)
@@ -67,13 +71,13 @@ def address(endpoint: Endpoint) -> str:
 
 
 def password_variable(url: str) -> str | None:
-    """The variable that stands for the password in an address."""
+    """Return the variable that stands for the password in an address."""
     found = _PASSWORD.match(url)
     return found[2][1:] if found is not None and found[2].startswith("$") else None
 
 
 def require_no_password(url: str) -> None:
-    """An address is recorded with the run; a UsageError if it has a password in it."""
+    """Raise a UsageError if an address contains a password: the run records its addresses."""
     found = _PASSWORD.match(url)
     if found is not None and not _VARIABLE.fullmatch(found[2]):
         raise UsageError(
@@ -83,14 +87,14 @@ def require_no_password(url: str) -> None:
 
 
 def describe(endpoint: Endpoint) -> str:
-    """The endpoint for people, without a password that its address may contain."""
+    """Return the endpoint for people, without the password in its address."""
     scheme, separator, rest = endpoint.base_url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{endpoint.model} at {scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port; None for an address that two readers might read differently."""
+    """Return scheme, host and port; None for an address that two parsers could read differently."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -104,9 +108,11 @@ def origin(url: str) -> tuple[str, str, int] | None:
 
 
 def installed() -> bool:
+    """Return whether the extra `llm` is installed."""
     return importlib.util.find_spec("httpx") is not None
 
 
 def check_installed() -> None:
+    """Raise MissingExtra if the extra `llm` is not installed."""
     if not installed():
         raise MissingExtra("talking to a chat endpoint", "llm")

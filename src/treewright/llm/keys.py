@@ -1,9 +1,9 @@
-"""Which key goes to which endpoint: one rule, whoever asks.
+"""Which key goes to which endpoint: one rule for every engine.
 
 1. The endpoint's own setting names the variable: `api_key_env`, `--llm-key-env`.
-2. Else `TREEWRIGHT_LLM_KEYS` names it for the endpoint's address: `https://llm.example=MY_KEY`,
-   as many as wanted with spaces between them. Scheme, host and port have to be the same, and the
-   path has to begin with the entry's; the longest entry counts.
+2. Else `TREEWRIGHT_LLM_KEYS` names it for the endpoint's address: entries such as
+   `https://llm.example=MY_KEY`, separated by spaces. Scheme, host and port of the entry have to be
+   the same, and its path has to be the beginning of the endpoint's; the longest entry counts.
 3. Else `OPENAI_API_KEY` is for `https://api.openai.com`.
 4. Else no key is sent.
 
@@ -28,14 +28,14 @@ _USUAL_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class KeyVariable:
-    """`required`: somebody said that the key is there, so that its absence is an error."""
+    """An environment variable with a key. It is an error if a required one is not set."""
 
     name: str
     required: bool
 
 
 def variable_for(endpoint: Endpoint) -> KeyVariable | None:
-    """The variable with the endpoint's key; None if no key is sent to it."""
+    """Return the variable with the endpoint's key; None if no key is sent to the endpoint."""
     if endpoint.api_key_env is not None:
         return KeyVariable(endpoint.api_key_env, required=True)
     fitting = [entry for entry in _entries() if _covers(entry[0], endpoint.base_url)]
@@ -47,7 +47,11 @@ def variable_for(endpoint: Endpoint) -> KeyVariable | None:
 
 
 def key_for(endpoint: Endpoint) -> str | None:
-    """The key of now; a variable that is named but not set is an error, not an empty key."""
+    """Return the endpoint's key; None if no key is sent.
+
+    Raises:
+        ChatError: A required variable is not set, or its value cannot be a key.
+    """
     variable = variable_for(endpoint)
     if variable is None:
         return None
@@ -60,14 +64,16 @@ def key_for(endpoint: Endpoint) -> str | None:
             f"{describe(endpoint)} needs a key: {not_set(variable.name)}",
         )
     if not (key.isascii() and key.isprintable()):
-        # Checked here, because the libraries below would quote the key in their complaint.
+        # Checked here, because the HTTP libraries would quote the key in their message.
         raise ChatError("llm_no_key", f"the key in {variable.name} has characters that no key has")
     return key
 
 
 def not_set(name: str) -> str:
-    """What is wrong with a variable that holds nothing. A name that does not look like one is not
-    quoted: somebody may have put the key itself there."""
+    """Return the message about a variable without a value.
+
+    A name that does not look like one is not quoted: the user may have given the key itself.
+    """
     if _USUAL_NAME.fullmatch(name):
         return f"the environment variable {name} is not set"
     return (
@@ -77,25 +83,25 @@ def not_set(name: str) -> str:
 
 
 def name_for(endpoint: Endpoint) -> str | None:
-    """The name alone."""
+    """Return the name of the variable with the endpoint's key."""
     variable = variable_for(endpoint)
     return variable.name if variable else None
 
 
 def secrets_for(endpoint: Endpoint) -> tuple[str, ...]:
-    """The variables with what only the endpoint may see: its key, a password in its address."""
+    """Return the variables with the endpoint's secrets: its key, a password in its address."""
     found = name_for(endpoint), password_variable(endpoint.base_url)
     return tuple(name for name in found if name is not None)
 
 
 def describe_key(endpoint: Endpoint) -> str:
-    """With which key the endpoint would be asked now, for people."""
+    """Return, for people, which key the endpoint would be asked with now."""
     key = key_for(endpoint)
     return f"with the key in {name_for(endpoint)}" if key else "without a key"
 
 
 def listed_variables() -> frozenset[str]:
-    """The variables that `TREEWRIGHT_LLM_KEYS` says hold keys."""
+    """Return the variables that `TREEWRIGHT_LLM_KEYS` names."""
     return frozenset(name for _, name in _entries())
 
 
@@ -104,7 +110,7 @@ def _entries() -> list[tuple[str, str]]:
     for entry in os.environ.get(KEYS_VARIABLE, "").split():
         address, equals, name = entry.rpartition("=")
         if not equals or origin(address) is None or not _NAME.fullmatch(name):
-            # The entry is not quoted: somebody may have put the key itself there.
+            # The entry is not quoted: the user may have put the key itself there.
             raise ChatError(
                 "llm_no_key",
                 f"entry {len(found) + 1} of {KEYS_VARIABLE} is not of the form "
@@ -115,7 +121,7 @@ def _entries() -> list[tuple[str, str]]:
 
 
 def _covers(address: str, url: str) -> bool:
-    """Whether a key for `address` may be sent to `url`."""
+    """Return whether a key for `address` may be sent to `url`."""
     if origin(url) is None or origin(address) != origin(url):
         return False
     wanted, path = _path(address), _path(url)

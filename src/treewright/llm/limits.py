@@ -1,8 +1,8 @@
-"""How long to wait at an endpoint, from what was asked of it lately. Pure.
+"""How long a request has to wait under the limits of an endpoint. Pure.
 
-A request counts for the minute that follows it, so that no window of a minute ever sees more
-than is allowed; a request under way takes one of the places. Whoever came earlier and waits is
-counted as if it had gone already.
+A request counts for the minute after it was sent, so no window of one minute ever contains more
+requests or tokens than allowed. Requests that wait are served in the order of their arrival: those
+that arrived earlier count as if they had been sent already.
 """
 
 from __future__ import annotations
@@ -17,61 +17,71 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None is no limit."""
+    """The limits of an endpoint; None is no limit. Requests and tokens are per minute."""
 
-    places: int | None = None
+    concurrent: int | None = None
     requests: int | None = None
     tokens: int | None = None
 
+    @classmethod
+    def of(cls, endpoint: Endpoint) -> Limits:
+        """Return the limits that an endpoint's configuration sets."""
+        return cls(
+            endpoint.max_concurrent, endpoint.requests_per_minute, endpoint.tokens_per_minute
+        )
+
     def stricter(self, other: Limits) -> Limits:
-        """Of two users' limits the stricter holds for both."""
+        """Return the smaller value of each limit."""
         return Limits(
-            _smaller(self.places, other.places),
+            _smaller(self.concurrent, other.concurrent),
             _smaller(self.requests, other.requests),
             _smaller(self.tokens, other.tokens),
         )
 
-    def __bool__(self) -> bool:
-        return self != Limits()
-
-
-def limits_of(endpoint: Endpoint) -> Limits:
-    return Limits(endpoint.max_concurrent, endpoint.requests_per_minute, endpoint.tokens_per_minute)
-
 
 @dataclass(frozen=True, slots=True)
-class Lately:
-    """What is known of an endpoint. `sent` are (time, tokens) of the last minute, in order."""
+class Load:
+    """The requests that an endpoint has to count.
+
+    Attributes:
+        under_way: Requests without an answer yet.
+        sent: The time and the tokens of each request of the last minute, in the order of sending.
+        paused_until: No request may be sent before this time.
+        waiting_earlier: Requests that wait and arrived before this one.
+        tokens_earlier: The tokens that those requests need.
+    """
 
     under_way: int = 0
     sent: Sequence[tuple[float, int]] = ()
-    held_until: float = float("-inf")
+    paused_until: float = float("-inf")
     waiting_earlier: int = 0
-    tokens_wanted_earlier: int = 0
+    tokens_earlier: int = 0
 
 
-def wait(limits: Limits, lately: Lately, now: float, tokens: int = 0) -> float | None:
-    """0 if a request of `tokens` may go ahead now, else after how many seconds to ask again;
-    None if that depends on somebody else."""
-    if lately.held_until > now:
-        return lately.held_until - now
-    ahead = lately.waiting_earlier
-    if limits.places is not None and lately.under_way + ahead >= limits.places:
+def wait_seconds(limits: Limits, load: Load, now: float, tokens: int = 0) -> float | None:
+    """Return after how many seconds a request of `tokens` may be sent; 0 means now.
+
+    None means that the time is unknown: the request has to wait until another one ends or is sent.
+    """
+    if load.paused_until > now:
+        return load.paused_until - now
+    earlier = load.waiting_earlier
+    if limits.concurrent is not None and load.under_way + earlier >= limits.concurrent:
         return None
     waits = [0.0]
     if limits.requests is not None:
-        free = limits.requests - ahead
+        free = limits.requests - earlier
         if free <= 0:
             return None
-        if len(lately.sent) >= free:
-            waits.append(lately.sent[len(lately.sent) - free][0] + MINUTE - now)
+        if len(load.sent) >= free:
+            waits.append(load.sent[len(load.sent) - free][0] + MINUTE - now)
     if limits.tokens is not None:
-        # A request above the limit would wait for ever; it goes when it has the minute for itself.
+        # A request above the limit would wait for ever; it is sent when no other request counts.
         room = max(0, limits.tokens - tokens)
-        used = lately.tokens_wanted_earlier
+        used = load.tokens_earlier
         if used > room:
             return None
-        for at, spent in reversed(lately.sent):
+        for at, spent in reversed(load.sent):
             used += spent
             if used > room:
                 waits.append(at + MINUTE - now)

@@ -1,4 +1,4 @@
-"""What models were asked and what it cost, as far as that is known and can be true."""
+"""Tokens and cost of requests to models, as far as they are known and plausible."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from treewright.llm.endpoint import Endpoint
 
 _MOST_USD = 1e6
 _MOST_TOKENS = 10**12
-"""What is above these is no count of anything that happened."""
+"""Larger amounts are errors of the reporter."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What was spent. `unpriced_tokens` of the tokens have no known price: they are not in
-    `cost_usd`, which is then less than what was paid."""
+    """Tokens and cost. `unpriced_tokens` are the tokens without a known price.
+
+    They are not part of `cost_usd`, which is then less than the true cost.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -38,26 +40,29 @@ _NOTHING = Usage()
 
 
 def sane_usage(usage: Usage) -> Usage:
-    """What an endpoint or an agent claims, as far as it can be true: nobody is paid for asking."""
+    """Return a report of an endpoint or an agent without its impossible values."""
     if usage == _NOTHING:
         return _NOTHING
     cost = usage.cost_usd if 0 < usage.cost_usd < _MOST_USD else 0.0
-    prompt, completion = believed(usage.prompt_tokens), believed(usage.completion_tokens)
-    unpriced = min(believed(usage.unpriced_tokens), prompt + completion)
+    prompt, completion = (
+        plausible_count(usage.prompt_tokens),
+        plausible_count(usage.completion_tokens),
+    )
+    unpriced = min(plausible_count(usage.unpriced_tokens), prompt + completion)
     return Usage(prompt, completion, cost, unpriced)
 
 
-def believed(count: object) -> int:
-    """A number of tokens, or 0 for what cannot be one."""
+def plausible_count(count: object) -> int:
+    """Return a number of tokens, or 0 for a value that cannot be one."""
     if not isinstance(count, int) or isinstance(count, bool):
         return 0
     return count if 0 < count < _MOST_TOKENS else 0
 
 
 def priced(endpoint: Endpoint, prompt_tokens: object, completion_tokens: object) -> Usage:
-    """What an answer cost by the endpoint's prices; tokens without one are counted as such."""
+    """Return the usage of an answer, with its cost by the endpoint's prices."""
     cost, unpriced = 0.0, 0
-    counts = believed(prompt_tokens), believed(completion_tokens)
+    counts = plausible_count(prompt_tokens), plausible_count(completion_tokens)
     prices = endpoint.usd_per_million_prompt_tokens, endpoint.usd_per_million_completion_tokens
     for count, price in zip(counts, prices, strict=True):
         if price is None:
@@ -68,24 +73,24 @@ def priced(endpoint: Endpoint, prompt_tokens: object, completion_tokens: object)
 
 
 _FEWEST_CHARS_PER_TOKEN = 2
-"""Of text that people and programs write; tokens of ordinary prompts are about twice as long."""
+"""The lowest ratio in text of people and programs; ordinary prompts have about twice as many."""
 
 
-def most_of_call(endpoint: Endpoint, prompt: str) -> Usage:
-    """What a call may cost at most, as far as that can be said before it is made."""
+def largest_usage(endpoint: Endpoint, prompt: str) -> Usage:
+    """Return the largest usage that a request with this prompt can have."""
     tokens = len(prompt) // _FEWEST_CHARS_PER_TOKEN + 1
     return priced(endpoint, tokens, endpoint.max_tokens)
 
 
-def unpriced_unless_told(usage: Usage) -> Usage:
-    """For whoever reports tokens, and a cost only if it knows one."""
+def mark_unpriced(usage: Usage) -> Usage:
+    """Return the usage with all tokens unpriced, unless its reporter gave a cost."""
     if usage.cost_usd > 0:
         return usage
     return msgspec.structs.replace(usage, unpriced_tokens=usage.tokens)
 
 
 def describe_cost(cost_usd: float, unpriced_tokens: int) -> str:
-    """The cost for people. What is not known is said to be unknown."""
+    """Return the cost for people, with the part that is unknown."""
     if not unpriced_tokens:
         return f"{cost_usd:.4f} USD"
     without = f"no price is known for {unpriced_tokens:,} tokens"
@@ -93,7 +98,7 @@ def describe_cost(cost_usd: float, unpriced_tokens: int) -> str:
 
 
 def describe_usage(answers: int, usage: Usage) -> str:
-    """What a model was asked and used, for people."""
+    """Return the number of answers, the tokens and the cost for people."""
     tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out"
     cost = describe_cost(usage.cost_usd, usage.unpriced_tokens)
     return f"{numbers.count(answers, 'answer')} of the model: {tokens}; cost {cost}"

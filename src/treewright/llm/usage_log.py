@@ -1,8 +1,7 @@
-"""What models have used so far, on disk before anybody can be killed over it.
+"""The usage of models so far, on disk: a line per answer, written before the answer is used.
 
-A line per answer, appended when it arrives and before it is acted on. Whoever goes on with work
-that was lost adds the lines up. They survive the process, not a power cut: a sync for each answer
-would cost more than the answer may be worth knowing. Nothing that is decided depends on them.
+The lines survive a kill of the process, so a process that continues the work can add them up. They
+may not survive a power cut: the file is not synced, because no decision depends on it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _FLAGS |= NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one answer cost, and, where it is known, the role that asked."""
+    """The usage of one answer, and the role that asked, where it is known."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -54,7 +53,11 @@ _decode = jsontext.decoder(Answer)
 
 
 def append(path: Path, answer: Answer) -> None:
-    """Writes a line behind what is there. Raises NotPlain where something else has the name."""
+    """Append a line to the file.
+
+    Raises:
+        NotPlain: The path is not a regular file.
+    """
     try:
         fd = os.open(path, _FLAGS, 0o644)
     except OSError as error:
@@ -67,7 +70,7 @@ def append(path: Path, answer: Answer) -> None:
         if found.st_size:
             os.lseek(fd, -1, os.SEEK_END)
             if os.read(fd, 1) != b"\n":
-                line = b"\n" + line  # the one before was cut off, and counts for nothing
+                line = b"\n" + line  # the last line was cut off by a kill; readers leave it out
         if os.write(fd, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
@@ -75,9 +78,10 @@ def append(path: Path, answer: Answer) -> None:
 
 
 def read(path: Path, largest: int = _LARGEST) -> Iterator[Answer]:
-    """The answers in a file, none if it is not there; lines that cannot be read are left out.
+    """Yield the answers in a file; none if there is no file. Unreadable lines are left out.
 
-    Raises NotPlain where it is no file of a believable size.
+    Raises:
+        NotPlain: The path is not a regular file, or is larger than `largest`.
     """
     try:
         file = untrusted.open_plain(path, largest)
@@ -90,7 +94,7 @@ def read(path: Path, largest: int = _LARGEST) -> Iterator[Answer]:
 
 
 def summed(answers: Iterable[Answer]) -> tuple[Usage, dict[str, Usage]]:
-    """The sum, and the part of each role."""
+    """Return the sum of all usage, and the sum of each role."""
     usage, roles = Usage(), dict[str, Usage]()
     for answer in answers:
         usage += answer.usage
@@ -100,7 +104,7 @@ def summed(answers: Iterable[Answer]) -> tuple[Usage, dict[str, Usage]]:
 
 
 class UsageLog:
-    """The log of a run: what all of its processes have used, this one included. For threads."""
+    """The usage log of a run, with the totals over all of its processes. For threads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -114,7 +118,11 @@ class UsageLog:
             raise StorageError(f"cannot read {path}: {error.strerror or error}") from None
 
     def add(self, usage: Usage) -> None:
-        """One answer. It counts when it is on disk; where it cannot be, that is a StorageError."""
+        """Write the usage of one answer to the log, then add it to the totals.
+
+        Raises:
+            StorageError: The log cannot be written.
+        """
         answer = Answer.of(sane_usage(usage))
         with self._lock, storage_errors(self._path):
             append(self._path, answer)

@@ -23,9 +23,9 @@ from treewright.lean.session import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.types import CheckResult
 from treewright.llm import keys
+from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe, installed
-from treewright.llm.wire import Answer, Message, Request
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
 from treewright.orchestrator.strategies import Strategy

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from treewright.lean.escapes import find_escapes
+from treewright.llm.chat import Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe
 from treewright.llm.usage import Usage
-from treewright.llm.wire import Message, Request
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.source import (
     NOTHING,

@@ -15,7 +15,7 @@ from treewright.kernel.procs.capped_log import last_lines
 from treewright.kernel.procs.sandbox import SCRATCH
 from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import without_api_keys
-from treewright.llm.usage import sane_usage, unpriced_unless_told
+from treewright.llm.usage import mark_unpriced, sane_usage
 from treewright.tree.agents import cli_output, transcript
 from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
@@ -89,10 +89,10 @@ class CommandAgent:
         read = PRESETS[reads].read if reads else cli_output.plain
         try:
             said = read(output)
-            reply = RoleReply(said.text, unpriced_unless_told(sane_usage(said.usage)))
+            reply = RoleReply(said.text, mark_unpriced(sane_usage(said.usage)))
         except AgentFailure as failure:
             failure.log = log
-            failure.usage = unpriced_unless_told(sane_usage(failure.usage))
+            failure.usage = mark_unpriced(sane_usage(failure.usage))
             raise
         if done.ok:
             return reply

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel.procs.cancellation import check
+from treewright.llm.reasoning import without_reasoning
 from treewright.llm.redaction import redact
-from treewright.llm.thinking import without_thoughts
-from treewright.llm.usage import Usage, most_of_call, sane_usage
+from treewright.llm.usage import Usage, largest_usage, sane_usage
 from treewright.tree.agents import prompts, rounds, transcript
 from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.checkout import Checkout
@@ -228,7 +228,7 @@ class _Loop:
             raise
         check(self._cancel)
         self._answered = self._answered or isinstance(config, OpenaiBackend)
-        reply = RoleReply(without_thoughts(reply.text), sane_usage(reply.usage))
+        reply = RoleReply(without_reasoning(reply.text), sane_usage(reply.usage))
         self._usage += reply.usage
         self._count(role, reply.usage)
         notes = ""  # in front of the reply, because a review's last line is its verdict
@@ -249,7 +249,7 @@ class _Loop:
         if self.allowance is None:
             return
         if isinstance(config, OpenaiBackend):
-            call = most_of_call(config.endpoint, prompt)
+            call = largest_usage(config.endpoint, prompt)
         else:
             call = self._largest.get(role, Usage())
             if isinstance(config, CommandBackend):

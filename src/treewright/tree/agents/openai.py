@@ -7,10 +7,10 @@ from pathlib import Path
 from treewright.kernel.http_client import once_set
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.llm import keys
+from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.llm.wire import Answer, Message, Request
 from treewright.tree.agents import replies, source_view, transcript
 from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from treewright.kernel.http_client import once_set
 from treewright.kernel.procs.capped_log import with_log
 from treewright.llm import keys
+from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.llm.wire import Answer, Message, Request
 from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.source_view import PromptTooLong, show_files
 from treewright.tree.config import LlmIdeas

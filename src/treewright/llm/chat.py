@@ -1,4 +1,4 @@
-"""The chat protocol: what is asked, what is answered, what a refusal says."""
+"""The chat protocol: requests, answers and error replies of OpenAI-compatible endpoints."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from treewright.kernel.text import jsontext
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.usage import Usage
 
-RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-DENIED = frozenset({401, 402, 403})
+PASSING_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+DENIED_STATUSES = frozenset({401, 402, 403})
 OPTIONAL_PARAMETERS = frozenset({"temperature", "seed"})
-"""Some models refuse these; an answer without them is better than none, and the log says so."""
+"""Parameters that the client leaves out for models that refuse them; the log says so."""
 _BYTES_A_TOKEN = 4
 _LONGEST_REASON = 200
 
@@ -31,7 +31,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """The answer is to be a JSON document of this schema."""
+    """A schema for the answer, which is then a JSON document."""
 
     name: str
     schema: dict[str, Any]
@@ -39,9 +39,9 @@ class JsonSchema:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question. What is None is as the endpoint's settings say.
+    """One request. A field that is None has the value of the endpoint's settings.
 
-    `tries` bounds how often it is sent; without it only the time limit does.
+    `tries` limits how often the request is sent; if it is None, only the time limit does.
     """
 
     messages: Sequence[Message]
@@ -55,12 +55,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """The answer of a model, after `attempts` tries."""
+
     text: str
     usage: Usage
     finish_reason: str
     attempts: int
     refused: tuple[str, ...] = ()
-    """Parameters that the model did not take and was asked without."""
+    """Parameters that the model refused and that the client left out."""
 
 
 class _ReplyMessage(msgspec.Struct):
@@ -77,30 +79,34 @@ class _Counts(msgspec.Struct):
     completion_tokens: msgspec.Raw = msgspec.Raw(b"null")
 
 
-def _count(said: msgspec.Raw) -> object:
+def _decode_count(raw: msgspec.Raw) -> object:
     try:
-        return jsontext.decode(bytes(said))
+        return jsontext.decode(bytes(raw))
     except msgspec.DecodeError:
         return None
 
 
 class Completion(msgspec.Struct):
-    """`usage` may be anything, also a number that no float holds: a wrong count is no reason to
-    lose an answer. So it is read by itself, count by count."""
+    """A reply with an answer.
+
+    `usage` is decoded separately, count by count: a wrong count, such as a number that no float
+    holds, must not lose the answer.
+    """
 
     choices: list[Choice]
     usage: msgspec.Raw = msgspec.Raw(b"null")
 
     def counts(self) -> tuple[object, object]:
+        """Return the tokens of the prompt and of the answer, as the endpoint reports them."""
         try:
-            said = jsontext.decode(bytes(self.usage), type=_Counts)
+            counts = jsontext.decode(bytes(self.usage), type=_Counts)
         except msgspec.DecodeError:
             return None, None
-        return _count(said.prompt_tokens), _count(said.completion_tokens)
+        return _decode_count(counts.prompt_tokens), _decode_count(counts.completion_tokens)
 
 
 def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
-    """The JSON document to send."""
+    """Return the JSON document to send."""
     temperature, most = request.temperature, request.max_tokens
     body: dict[str, Any] = {
         "model": endpoint.model,
@@ -121,13 +127,16 @@ def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
 
 
 def estimated_tokens(endpoint: Endpoint, request: Request) -> int:
-    """What a question may cost, for `tokens_per_minute`, until the answer says what it did."""
+    """Return the tokens that a request may use, for `tokens_per_minute`.
+
+    The estimate counts until the answer reports the true number.
+    """
     asked = sum(len(item.content.encode("utf-8", "replace")) for item in request.messages)
     return asked // _BYTES_A_TOKEN + (request.max_tokens or endpoint.max_tokens)
 
 
 def completion_of(payload: bytes) -> tuple[Choice, Completion] | None:
-    """The answer in a reply; None if there is none in it."""
+    """Return the answer in a reply; None if the reply has none."""
     try:
         completion = jsontext.decode(payload, type=Completion)
     except msgspec.DecodeError:
@@ -136,7 +145,7 @@ def completion_of(payload: bytes) -> tuple[Choice, Completion] | None:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds to wait, from either form of the header; None if there is no sensible one."""
+    """Return the seconds of a `Retry-After` header; None if it has no valid value."""
     if not value:
         return None
     try:
@@ -150,7 +159,7 @@ def retry_after(value: str | None) -> float | None:
 
 
 def error_of(data: bytes) -> tuple[str, str]:
-    """What an error reply says, and the parameter that it refuses, if it does."""
+    """Return the message of an error reply, and the parameter that it refuses, or an empty text."""
     try:
         value: Any = jsontext.decode(data)
     except msgspec.DecodeError:
@@ -167,11 +176,14 @@ def error_of(data: bytes) -> tuple[str, str]:
 
 
 def first_line(text: str) -> str:
-    """Of a text without secrets: a key that is cut in two is not found any more."""
+    """Return the beginning of the first line of a text.
+
+    Secrets must have been removed before: a key that is cut in two is not found any more.
+    """
     lines = text.strip().splitlines()
     return lines[0][:_LONGEST_REASON] if lines else ""
 
 
 def _sendable(text: str) -> str:
-    """File names that are not UTF-8 cannot be sent as they are."""
+    """Replace characters that UTF-8 cannot encode, such as those of some file names."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,6 +1,6 @@
 """Reasoning that some models leave in their replies, between `<think>` and `</think>`.
 
-It is no part of the answer: it quotes formats, tries edits and names ideas that it then drops.
+Reasoning is no part of the answer: it quotes formats, tries edits and names ideas that it drops.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ _CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>")
 _FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 
-def without_thoughts(reply: str) -> str:
+def without_reasoning(reply: str) -> str:
     """Return the reply without its reasoning.
 
-    A tag counts at the beginning of a line and outside of code blocks. Where the opening tag is
-    missing, because the server put it into the prompt, everything up to the closing one goes;
-    where the closing one is missing, because the reply was cut off, all the rest.
+    A tag counts at the beginning of a line and outside of code blocks. A closing tag without an
+    opening one ends reasoning that began with the reply, because the server put the opening tag
+    into the prompt. An opening tag without a closing one begins reasoning that was cut off.
     """
     at = 0
     while opening := _OPENING.search(reply, at):

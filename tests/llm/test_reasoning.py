@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.llm.thinking import without_thoughts
+from treewright.llm.reasoning import without_reasoning
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from treewright.llm.thinking import without_thoughts
     ],
 )
 def test_thoughts_are_left_out(reply: str, left: str) -> None:
-    assert without_thoughts(reply).strip() == left
+    assert without_reasoning(reply).strip() == left
