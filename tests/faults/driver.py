@@ -39,7 +39,7 @@ from treewright.kernel.storage import atomic
 from treewright.tree import config as configuration
 from treewright.tree.records import layout, store
 from treewright.tree.repository import git as git_module
-from treewright.tree.repository import registration
+from treewright.tree.repository import worktree_records
 from treewright.tree.run import coordinator, generating
 
 RUN_ID = "run"
@@ -97,7 +97,7 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
     seen = 0
     left_before = b""
     real_fsync, real_run = os.fsync, git_module.subprocess.run
-    real_remove, real_put_on = registration._remove, registration.put_on
+    real_remove = worktree_records._remove
 
     def reached() -> None:
         nonlocal seen, left_before
@@ -124,14 +124,9 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
         reached()  # git's record of a worktree is removed without git
         real_remove(record)
 
-    def put_on(own: Path, branch: str) -> None:
-        reached()
-        real_put_on(own, branch)
-
     os.fsync = fsync
     git_module.subprocess.run = run
-    registration._remove = remove
-    registration.put_on = put_on
+    worktree_records._remove = remove
     atomic.ThreadPoolExecutor = OneAtATime
     generating.Thread = AtOnce
     # Ideas for several nodes are there before any of them is recorded.

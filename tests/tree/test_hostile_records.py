@@ -39,7 +39,7 @@ def test_a_damaged_record_is_made_anew(toy: ToyRepository, damage: str) -> None:
     (path / "params.txt").write_text("A 2\n")
     git(path, "add", "--all")
     made = trees.commit_candidate("e1", "x", 1_700_000_000)
-    record, _ = refs.directories(path)
+    record, _ = refs.git_directories(path)
     subprocess.run(damage.format(repo=toy.path), shell=True, cwd=record, check=True)
     trees.pristine_candidate("e1", made.commit)
     assert toy.git("rev-parse", "HEAD").strip() == head
@@ -65,7 +65,7 @@ def test_the_users_worktrees_are_never_forgotten(
     trees = worktrees_of(toy.path)
     away(toy, tmp_path / "disk")
     for name in ("e1", "e2", "e3"):
-        record, _ = refs.directories(trees.add_candidate(name, head))
+        record, _ = refs.git_directories(trees.add_candidate(name, head))
         if obstacle == "locked":
             (record / "locked").write_text("")
     if obstacle == "packed-refs.lock":  # somebody packs them
@@ -225,5 +225,5 @@ def test_locks_are_not_removed_through_a_link(
     place = toy.path / ".git" / link
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(tmp_path / "project")
-    refs.forget_locks(toy.path, "refs/heads/treewright/run/")
+    refs.remove_locks(toy.path, "refs/heads/treewright/run/")
     assert mine.read_text() == "mine\n"

@@ -664,12 +664,7 @@ def test_a_thousand_directories_in_each_other_are_a_commit_like_any(place: Place
 
 
 @pytest.mark.parametrize("file", ["sweep.sh", "params.txt"])
-@pytest.mark.parametrize("is_large", [False, True])
-def test_what_is_staged_behind_our_back_is_not_committed_unseen(
-    place: Place, monkeypatch: pytest.MonkeyPatch, file: str, is_large: bool
-) -> None:
-    if is_large:
-        monkeypatch.setattr(listing, "_MOST_DERIVED", 0)
+def test_what_is_staged_behind_our_back_is_not_committed_unseen(place: Place, file: str) -> None:
     path = place.candidate()
     (path / "params.txt").write_text("A 2.0\n")
     staged = stage_all(path)

@@ -73,13 +73,13 @@ class Checkout:
     @classmethod
     def of(cls, worktree: Path) -> Checkout:
         try:
-            own, _ = refs.directories(worktree)
-            found = refs.read(worktree)
-            commit = found.commit
+            own, _ = refs.git_directories(worktree)
+            found = refs.read_refs(worktree)
         except GitError as problem:
             raise AgentFailure("worktree_damaged", str(problem)) from None
         known = frozenset(found.named)
-        return cls(worktree, own.absolute() / "index", commit, found.branch, known)
+        head = found.head
+        return cls(worktree, own.absolute() / "index", head.commit, head.branch, known)
 
     def tree(self) -> str:
         """The tree object of the files as they are now, ignored ones left out."""
@@ -108,11 +108,11 @@ class Checkout:
 
     def take_back_head(self) -> bool:
         """Undoes commits and branch switches, keeps the files; says whether there were any."""
-        if refs.is_at(self.worktree, self.branch, self.base_commit):
-            return False
-        asked = ("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-        head, on = _text(self.worktree, *asked).split("\n")
-        branch = _branch_of(on)
+        try:
+            found = refs.read_head(self.worktree)
+        except GitError as problem:
+            raise AgentFailure("worktree_damaged", f"after an agent ran: {problem}") from None
+        head, branch = found.commit, found.branch
         if head == self.base_commit and branch == self.branch:
             return False
         if branch != self.branch:
@@ -212,8 +212,3 @@ def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
 def _branch(worktree: Path) -> str | None:
     asked = ("symbolic-ref", "-q", "HEAD")
     return try_git(worktree, *asked, env=NO_FETCHING).stdout.strip() or None
-
-
-def _branch_of(head: str) -> str | None:
-    """What `rev-parse --symbolic-full-name HEAD` says; of a detached one nothing but its name."""
-    return None if head == "HEAD" else head

@@ -156,7 +156,7 @@ class DecidingFiles:
 
     def _copies(self) -> set[str]:
         prefix = f"refs/treewright/{self.run_id}/artifacts/"
-        return {ref.removeprefix(prefix) for ref in refs.below(self.repo, prefix)}
+        return {ref.removeprefix(prefix) for ref in refs.refs_below(self.repo, prefix)}
 
     def _copy(self, kept: KeptFile) -> str:
         """Puts the bytes into the object store; their name there."""

@@ -11,7 +11,7 @@ from treewright.tree.repository.git import try_git
 
 def hide_from_status(repo: Path, name: str) -> None:
     """Keeps `name/` out of `git status` through .git/info/exclude, the user's files untouched."""
-    exclude = refs.directories(repo)[1] / "info" / "exclude"
+    exclude = refs.git_directories(repo)[1] / "info" / "exclude"
     line = f"/{name}/\n".encode()
     with atomic.storage_errors(exclude):
         before = exclude.read_bytes() if exclude.exists() else b""

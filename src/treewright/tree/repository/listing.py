@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.tree.repository import objects
 from treewright.tree.repository.git import git
 
 _SUBMODULE = "160000"
 _MOST_KEPT = 8
-_MOST_DERIVED = 2000
-"""Files of a commit that is derived from another: of more, git's list costs less than the proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +60,6 @@ def read_listing(said: str) -> dict[str, tuple[str, str]]:
             mode, _, name = facts.split(" ")
             entries[path] = mode, name
     return entries
-
-
-def derive(repo: Path, parent: str, changes: Iterable[Change], commit: str, tree: str) -> bool:
-    """Whether a commit is for certain its parent with these changes: then its listing is known,
-    and nobody need ask git for it."""
-    before = listing(repo, parent).entries
-    if len(before) > _MOST_DERIVED:
-        return False
-    entries = dict(before)
-    for change in changes:
-        if change.entry is None:
-            entries.pop(change.path, None)
-        else:
-            entries[change.path] = change.entry
-    try:
-        is_it = objects.tree_name(entries, len(tree)) == tree
-    except (ValueError, RecursionError):  # a thousand directories in each other, for one
-        return False
-    if is_it:
-        _keep(repo, commit, Listing.of(entries))
-    return is_it
 
 
 def _keep(repo: Path, commit: str, found: Listing) -> Listing:

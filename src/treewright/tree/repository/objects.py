@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from treewright.kernel.storage import untrusted
 
 _SHA1 = 40
 _CHUNK = 1 << 20
-_LARGEST_COMMIT = 1 << 20
 _DIRECTORY = b"40000"
 
 
@@ -62,24 +60,6 @@ def _tree_name(directory: Mapping[bytes, Any], length: int) -> str:
 def commit_name(data: bytes, length: int) -> str:
     """What git calls a commit of which it says this."""
     return _name(b"commit", data, length)
-
-
-def tree_of(common: Path, commit: str) -> str | None:
-    """The tree of a commit that was made just now, and lies in a file of its own. None where it
-    does not, or the file is not what its name says: then git knows."""
-    try:
-        packed = untrusted.read(common / "objects" / commit[:2] / commit[2:], _LARGEST_COMMIT)
-        unpacking = zlib.decompressobj()
-        data = unpacking.decompress(packed, _LARGEST_COMMIT)
-    except (OSError, zlib.error):
-        return None
-    if not unpacking.eof or _digest(len(commit), data).hexdigest() != commit:
-        return None
-    head, _, text = data.partition(b"\0")
-    first = text.partition(b"\n")[0]
-    if not head.startswith(b"commit ") or not first.startswith(b"tree "):
-        return None
-    return first.removeprefix(b"tree ").decode("ascii")
 
 
 def _name(kind: bytes, data: bytes, length: int) -> str:

@@ -77,7 +77,7 @@ def take_back(worktree: Path) -> None:
 
 def forget(worktree: Path) -> None:
     """Removes what private repositories of the worktree have left for the next: submodules."""
-    own, _ = refs.directories(worktree)
+    own, _ = refs.git_directories(worktree)
     if os.path.lexists(own / _NAME):
         untrusted.remove_tree(own / _NAME)
 
@@ -93,24 +93,25 @@ def places(worktree: Path) -> list[Path]:
     it borrows; nothing if there is none."""
     if not (worktree / ".git").is_file():
         return []
-    private, _ = refs.directories(worktree)
-    return [private, refs.shared(private.parent)] if private.name == _NAME else []
+    private, _ = refs.git_directories(worktree)
+    return [private, refs.common_directory(private.parent)] if private.name == _NAME else []
 
 
 def _create(worktree: Path) -> Path:
     """By hand, because a process for each step would cost more than a quick test does."""
-    own, common = refs.directories(worktree)
-    found = refs.read(worktree)
+    own, common = refs.git_directories(worktree)
+    found = refs.read_refs(worktree)
     lines = [f"{commit} {name}\n" for name, commit in found.named.items()]
     private = own / _NAME
     _clear(private)
     for name in ("objects/info", "refs/heads", "info"):
         (private / name).mkdir(parents=True)
-    (private / "HEAD").write_bytes(os.fsencode(f"{found.head}\n"))
+    head = found.head.commit if found.head.branch is None else f"ref: {found.head.branch}"
+    (private / "HEAD").write_bytes(os.fsencode(f"{head}\n"))
     (private / "packed-refs").write_bytes(os.fsencode("".join(lines)))
     objects = os.fsencode(f"{(common / 'objects').resolve()}\n")
     (private / "objects" / "info" / "alternates").write_bytes(objects)
-    (private / "config").write_bytes(os.fsencode(_config(common / "config", found.sha256)))
+    (private / "config").write_bytes(os.fsencode(_config(common / "config", found.is_sha256)))
     for name in ("shallow", "info/exclude"):
         if (common / name).is_file():
             shutil.copyfile(common / name, private / name)

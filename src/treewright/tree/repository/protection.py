@@ -118,7 +118,7 @@ def _as_checked_out(
 def _apart(repo: Path, directory: Path, worktree: Path) -> dict[str, str]:
     """For git: the repository, with another index and another worktree."""
     return {
-        "GIT_DIR": str(refs.directories(repo)[0].absolute()),
+        "GIT_DIR": str(refs.git_directories(repo)[0].absolute()),
         "GIT_WORK_TREE": str(worktree),
         "GIT_INDEX_FILE": str(directory / "index"),
         "GIT_LITERAL_PATHSPECS": "1",

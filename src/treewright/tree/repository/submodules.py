@@ -65,11 +65,11 @@ def _listing(repo: Path, commit: str, env: Mapping[str, str]) -> Listing:
 
 def _stores(repo: Path, worktree: Path, place: Path) -> Iterator[Path]:
     """Where the objects of submodules may lie."""
-    own, _ = refs.directories(worktree)
-    for modules in (refs.directories(repo)[1] / "modules", private_git.modules(own)):
+    own, _ = refs.git_directories(worktree)
+    for modules in (refs.git_directories(repo)[1] / "modules", private_git.modules(own)):
         for directory, inside, _ in os.walk(modules):
             if "objects" in inside:
                 yield Path(directory).resolve() / "objects"
                 inside[:] = [name for name in inside if name == "modules"]
     if os.path.lexists(place / ".git"):
-        yield refs.directories(place)[1].resolve() / "objects"
+        yield refs.git_directories(place)[1].resolve() / "objects"

@@ -16,15 +16,15 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import file_lock, untrusted
 from treewright.tree.records import layout
-from treewright.tree.repository import objects, refs, registration
-from treewright.tree.repository.git import GitError, durable, git, require_space, try_git
-from treewright.tree.repository.listing import derive, listing
+from treewright.tree.repository import refs, worktree_records
+from treewright.tree.repository.git import GitError, durable, git, try_git
+from treewright.tree.repository.listing import listing
 from treewright.tree.repository.private_git import forget, take_back
 from treewright.tree.repository.staging import Staged, differences
 
 _BRANCHES_PER_COMMAND = 500
 _LARGEST_POINTER = 1 << 16
-_OF_WHAT_RAN = (
+_CAUSED_BY_CANDIDATE = (
     *(PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError),
     *(IsADirectoryError, untrusted.NotPlain),
 )
@@ -59,40 +59,20 @@ class Worktrees:
         return layout.candidate_ref(self._run_id, eval_id).removeprefix("refs/heads/")
 
     def add_candidate(self, eval_id: str, commit: str) -> Path:
-        """A fresh checkout of `commit` on the candidate's own branch."""
+        """Check `commit` out in a new worktree on the candidate's own branch; return its path.
+
+        Git refuses to move a branch on which a worktree of the user stands: a GitError.
+        """
         path = self.candidate_path(eval_id)
         branch = self._candidate_branch(eval_id)
-        add = ("worktree", "add", "--quiet", "--no-checkout")
-        # Writing the files is what takes long, and touches nothing that others use.
-        write = ("reset", "--hard", "--quiet", commit)
-        with self._alone():
-            is_new = not path.exists() and self._add_on_new_branch(
-                add, path, f"refs/heads/{branch}", commit
-            )
-        # Where the user has a tag or a branch called HEAD, git takes it for the one that is not
-        # born yet, and refuses.
-        if is_new and try_git(path, *write).returncode == 0:
-            return path
-        with self._alone():
-            self._remove_candidate(eval_id)
-            git(self.repo, *add, "-B", branch, str(path), commit)
-        git(path, *write)
+        add = ("worktree", "add", "--quiet", "--no-checkout", "-B", branch, str(path), commit)
+        with self._lock():
+            if os.path.lexists(path) or try_git(self.repo, *add).returncode != 0:
+                self._remove_candidate(eval_id)
+                git(self.repo, *add)
+        # Without the lock: writing the files takes longest, and touches nothing that is shared.
+        git(path, "reset", "--hard", "--quiet", commit)
         return path
-
-    def _add_on_new_branch(self, add: tuple[str, ...], path: Path, ref: str, commit: str) -> bool:
-        """As with `-B`, for which git starts a process more. Writing the files makes the branch.
-        Whether there is one already, on which somebody may stand, is looked at first: then only
-        git may move it."""
-        if not refs.is_free(self.repo, ref):
-            return False
-        if try_git(self.repo, *add, "--detach", str(path), commit).returncode != 0:
-            return False
-        try:
-            registration.put_on(refs.directories(path)[0], ref)
-        except OSError as error:
-            require_space(str(error), path)
-            return False
-        return True
 
     def commit_candidate(
         self,
@@ -117,27 +97,23 @@ class Worktrees:
             date=date,
             env=durable(),
         )
-        done = self._committed(path, eval_id)
-        if staged is not None and parent is not None:
-            self._require_staged(staged, parent, done)
-        self._anew(eval_id, done.commit)
+        if parent is None:
+            done = resolve(path, "HEAD")
+        else:
+            tree, done = self._resolve_both(path, parent)
+            if staged is not None:
+                # A process that the agent left behind may have staged more in the meantime.
+                (changes,) = differences(self.repo, [(tree, done.tree)])
+                if set(changes) != set(staged.changes):
+                    raise GitError("what was committed is not what was staged")
+        self._rewrite(eval_id, done.commit)
         return done
 
-    def _require_staged(self, staged: Staged, parent: str, done: Commit) -> None:
-        """Somebody whom the agent left behind may have staged more since that was looked at."""
-        if derive(self.repo, parent, staged.changes, done.commit, done.tree):
-            return
-        (changes,) = differences(self.repo, [(resolve(self.repo, parent).tree, done.tree)])
-        if set(changes) != set(staged.changes):
-            raise GitError("what was committed is not what was staged")
-
-    def _committed(self, path: Path, eval_id: str) -> Commit:
-        """Where its branch is now."""
-        commit = refs.commit_of(path, layout.candidate_ref(self._run_id, eval_id))
-        tree = None if commit is None else objects.tree_of(self._common_directory(), commit)
-        if commit is None or tree is None:
-            return resolve(path, "HEAD")
-        return Commit(commit, tree)
+    def _resolve_both(self, path: Path, parent: str) -> tuple[str, Commit]:
+        """Return the tree of the parent, and the commit at HEAD of the candidate's worktree."""
+        asked = (f"{parent}^{{tree}}", "HEAD", "HEAD^{tree}")
+        tree, commit, own_tree = git(path, "rev-parse", *asked).split()
+        return tree, Commit(commit, own_tree)
 
     def pristine_candidate(self, eval_id: str, commit: str) -> Path:
         """The candidate's worktree with exactly the commit in it, whatever ran there."""
@@ -145,37 +121,37 @@ class Worktrees:
         if path.is_symlink() or not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
         take_back(path)
-        return self._anew(eval_id, commit)
+        return self._rewrite(eval_id, commit)
 
-    def _anew(self, eval_id: str, commit: str) -> Path:
+    def _rewrite(self, eval_id: str, commit: str) -> Path:
         path = self.candidate_path(eval_id)
         try:
-            self._write_anew(path, commit)
+            self._empty_and_reset(path, commit)
         except GitError:  # what ran there or beside it has taken the right to write, or worse
             return self.add_candidate(eval_id, commit)
         return path
 
-    def _write_anew(self, path: Path, commit: str) -> None:
+    def _empty_and_reset(self, path: Path, commit: str) -> None:
         """The commit in an empty directory. Git itself would leave a file whose size and time it
         noted, whatever is in it, with its attributes and links; overlook what `.gitattributes` that
         are gone by now made of it; follow a link in place of a directory; leave a pipe."""
-        own, _ = refs.directories(path)
-        if not registration.is_of(self._common_directory(), own, path):
+        own, _ = refs.git_directories(path)
+        if not worktree_records.is_of(self._common_directory(), own, path):
             raise GitError(f"{path.name} is another worktree than was made there")
-        if not refs.is_on(path, layout.candidate_ref(self._run_id, path.name)):
+        if refs.read_head(path).branch != layout.candidate_ref(self._run_id, path.name):
             raise GitError(f"{path.name} is on another branch than its own")
         try:
             pointer = untrusted.read(path / ".git", _LARGEST_POINTER)
             for name in set(os.listdir(path)) - {".git"}:  # noqa: PTH208
                 untrusted.remove_small_tree(path / name)
             # Without its `.git` a worktree is a dead one to whoever prunes.
-            with self._alone():
+            with self._lock():
                 untrusted.remove_small_tree(path)
                 path.mkdir()
                 with untrusted.create(path / ".git") as file:
                     file.write(pointer)
             (own / "index").unlink(missing_ok=True)  # which has notes of its own, and marks
-        except _OF_WHAT_RAN as error:
+        except _CAUSED_BY_CANDIDATE as error:
             raise GitError(f"cannot write {path.name} anew: {error}") from error
         git(path, "reset", "--hard", "--quiet", commit)
         self._empty_submodules(path, commit)
@@ -193,7 +169,7 @@ class Worktrees:
     def remove_candidate(self, eval_id: str) -> None:
         """Removes the candidate's directory, worktree record and branch, whatever is there."""
         untrusted.remove_tree(self.candidate_path(eval_id))  # takes long; nobody need wait for it
-        with self._alone():
+        with self._lock():
             self._remove_candidate(eval_id)
 
     def _remove_candidate(self, eval_id: str) -> None:
@@ -208,7 +184,7 @@ class Worktrees:
         present = [path for path in directories.values() if os.path.lexists(path)]
         for path in present:
             untrusted.remove_tree(path)
-        with self._alone():
+        with self._lock():
             pinned = self._pinned() & set(eval_ids)
             if present or pinned:
                 # Else git thinks their branches are in use.
@@ -218,7 +194,7 @@ class Worktrees:
     def _pinned(self) -> set[str]:
         """The candidates that have a branch."""
         prefix = layout.candidate_ref(self._run_id, "")
-        return {ref.removeprefix(prefix) for ref in refs.below(self.repo, prefix)}
+        return {ref.removeprefix(prefix) for ref in refs.refs_below(self.repo, prefix)}
 
     def _delete_branches(self, pinned: Iterable[str]) -> None:
         """Git keeps one on which somebody works, also if their worktree is gone."""
@@ -237,17 +213,17 @@ class Worktrees:
         if _is_written(path) and _is_at(path, ref, commit):
             return
         add = ("worktree", "add", "--quiet", "-B", branch, str(path), commit)
-        with self._alone():
+        with self._lock():
             if path.exists() or try_git(self.repo, *add).returncode != 0:
                 self._remove(path)
                 git(self.repo, *add)
 
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
         """After a crash: promoted nodes are there, and no candidate but those given."""
-        with self._alone():
+        with self._lock():
             self._forget_dead()
         # Whoever ran it before is dead, and with it the git commands that had these locks.
-        refs.forget_locks(self.repo, self._branches)
+        refs.remove_locks(self.repo, self._branches)
         pinned = self._refs()
         directory = self.run_dir / layout.CANDIDATES
         present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
@@ -264,7 +240,7 @@ class Worktrees:
                     raise
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         """git's own worktree commands trip over each other; one at a time in a repository,
         whichever thread, process or run they come from."""
         with file_lock.holding(self._common_directory() / "treewright.lock"):
@@ -272,12 +248,12 @@ class Worktrees:
 
     def _common_directory(self) -> Path:
         plain = self.repo / ".git"
-        return plain if plain.is_dir() else refs.directories(self.repo)[1]
+        return plain if plain.is_dir() else refs.git_directories(self.repo)[1]
 
     def _refs(self) -> dict[tuple[str, str], str]:
         """(`cand` or `node`, id) -> commit, for every branch of this run."""
         found: dict[tuple[str, str], str] = {}
-        for ref, commit in refs.below(self.repo, self._branches).items():
+        for ref, commit in refs.refs_below(self.repo, self._branches).items():
             kind, _, name = ref.removeprefix(self._branches).partition("/")
             found[kind, name] = commit
         return found
@@ -298,16 +274,16 @@ class Worktrees:
         """Removes the records of worktrees that are gone. Git only has a say about those: to prune
         is to forget also the user's, which may lie on a disk that is not there now."""
         common = self._common_directory()
-        if registration.unregister(common, gone):
+        if worktree_records.unregister(common, gone):
             return
         for path in gone:
-            if not registration.unregister(common, [path]):  # locked, for one
+            if not worktree_records.unregister(common, [path]):  # locked, for one
                 try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
         self._forget_dead()
 
     def _forget_dead(self) -> None:
         with contextlib.suppress(OSError):
-            registration.forget_dead(self._common_directory(), self.run_dir)
+            worktree_records.forget_dead(self._common_directory(), self.run_dir)
 
 
 def _empty(place: Path, way: Iterable[str]) -> None:
@@ -326,15 +302,16 @@ def _is_written(path: Path) -> bool:
     if not (path / ".git").exists():
         return False
     try:
-        return (refs.directories(path)[0] / "index").exists()
+        return (refs.git_directories(path)[0] / "index").exists()
     except GitError:
         return False
 
 
 def _is_at(path: Path, ref: str, commit: str) -> bool:
-    if refs.is_at(path, ref, commit):
-        return True
-    return try_git(path, "rev-parse", "HEAD").stdout.strip() == commit
+    try:
+        return refs.read_head(path) == refs.Head(commit, ref)
+    except GitError:
+        return False
 
 
 def resolve(cwd: Path, revision: str) -> Commit:
@@ -348,7 +325,7 @@ def export(repo: Path, commit: str, directory: Path) -> None:
     directory.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="treewright-index-") as scratch:
         env = {
-            "GIT_DIR": str(refs.directories(repo)[0].absolute()),
+            "GIT_DIR": str(refs.git_directories(repo)[0].absolute()),
             "GIT_WORK_TREE": str(directory.absolute()),
             "GIT_INDEX_FILE": str(Path(scratch) / "index"),
         }

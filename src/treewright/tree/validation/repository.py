@@ -86,12 +86,11 @@ def _commits(subject: Subject) -> dict[str, _Made]:
 
 def branches(subject: Subject) -> dict[str, str]:
     """Every branch of this run and its commit."""
-    return git_refs.below(subject.repo, layout.branches(subject.manifest.tree_run_id))
+    return git_refs.refs_below(subject.repo, layout.branches(subject.manifest.tree_run_id))
 
 
 def check_worktrees(subject: Subject) -> Iterator[Finding]:
     """Every node is checked out, at its commit, without a change."""
-    trees = Worktrees(subject.repo, subject.run_dir, subject.manifest.tree_run_id)
     for node in subject.manifest.nodes.values():
         name = node.node_id
         place = layout.worktree(name)
@@ -101,8 +100,7 @@ def check_worktrees(subject: Subject) -> Iterator[Finding]:
         if not (path / ".git").exists():
             yield Finding("worktree_missing", name, f"{place} is not a worktree")
             continue
-        is_there = git_refs.is_at(path, trees.node_ref(name), node.commit)
-        head = node.commit if is_there else try_git(path, "rev-parse", "HEAD").stdout.strip()
+        head = try_git(path, "rev-parse", "HEAD").stdout.strip()
         if head != node.commit:
             message = f"{place} is at {head[:12] or 'nothing'}, not {node.commit[:12]}"
             yield Finding("worktree_commit", name, message)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.tree.records import layout
-from treewright.tree.repository import refs, registration
 from treewright.tree.repository.git import git
 from treewright.tree.validation.findings import Finding, Subject
 from treewright.tree.validation.repository import branches
@@ -73,12 +72,8 @@ def _may_have_branch(subject: Subject, eval_id: str) -> bool:
 def _registered(subject: Subject) -> list[Path]:
     """git's worktrees inside this run directory."""
     run_dir = subject.run_dir.resolve()
-    _, common = refs.directories(subject.repo)
-    try:
-        paths = [path for _, path in registration.registered(common) if path is not None]
-    except OSError:
-        listed = git(subject.repo, "worktree", "list", "--porcelain").splitlines()
-        paths = [Path(line[len(_WORKTREE) :]) for line in listed if line.startswith(_WORKTREE)]
+    listed = git(subject.repo, "worktree", "list", "--porcelain").splitlines()
+    paths = [Path(line[len(_WORKTREE) :]) for line in listed if line.startswith(_WORKTREE)]
     return sorted(path for path in paths if path.resolve().is_relative_to(run_dir))
 
 

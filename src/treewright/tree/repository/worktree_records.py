@@ -6,11 +6,10 @@ They are looked at again and again. What cannot be read is an OSError: then git 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.storage import untrusted
 
 _RECORDS = "worktrees"
 _LARGEST_POINTER = 1 << 16
@@ -111,18 +110,6 @@ def unregister(common: Path, gone: Collection[Path]) -> bool:
     except OSError:
         return False
     return True
-
-
-def put_on(own: Path, branch: str) -> None:
-    """HEAD of a new worktree, whose own directory that is, names the branch from now on, which
-    does not exist before something is written to it. In git's way: a lock that becomes the file."""
-    head, lock = own / "HEAD", own / "HEAD.lock"
-    mode = head.stat().st_mode  # a group may share the repository
-    with untrusted.create(lock) as file:
-        if hasattr(os, "fchmod"):
-            os.fchmod(file.fileno(), stat.S_IMODE(mode))
-        file.write(os.fsencode(f"ref: {branch}\n"))
-    atomic.rename(lock, head)
 
 
 def _remove(record: Path) -> None:

@@ -1,8 +1,7 @@
-"""What git knows of worktrees, read from its files."""
+"""Tests of the records that git keeps of worktrees, and of removing those of a run."""
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,22 +9,21 @@ from pathlib import Path
 import pytest
 
 from tests.toy import ToyRepository
-from treewright.kernel.errors import StorageError
-from treewright.tree.repository import registration
+from treewright.tree.repository import worktree_records
 from treewright.tree.repository.git import git
 from treewright.tree.repository.worktrees import Worktrees
 
 
 def test_a_dead_worktree_of_the_run_is_forgotten(toy: ToyRepository) -> None:
     common, run_dir = toy.path / ".git", toy.run_dir("run")
-    registration.forget_dead(common, run_dir)
+    worktree_records.forget_dead(common, run_dir)
     trees = Worktrees(toy.path, run_dir, "run")
     made = trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
-    registration.forget_dead(common, run_dir)
-    assert [path for _, path in registration.registered(common)] == [made]
+    worktree_records.forget_dead(common, run_dir)
+    assert [path for _, path in worktree_records.registered(common)] == [made]
     (made / ".git").rename(made / "elsewhere")
-    registration.forget_dead(common, run_dir)
-    assert list(registration.registered(common)) == []
+    worktree_records.forget_dead(common, run_dir)
+    assert list(worktree_records.registered(common)) == []
 
 
 def test_a_record_that_git_is_making_now_is_let_alone(toy: ToyRepository) -> None:
@@ -50,7 +48,7 @@ def test_a_worktree_of_the_user_on_a_disk_that_is_not_there_now_is_kept(
     trees.repair({}, [])
     (tmp_path / "not mounted").rename(tmp_path / "disk")
     assert git(tmp_path / "disk" / "mine", "status", "--porcelain") == ""
-    assert [path for _, path in registration.registered(toy.path / ".git")] == [
+    assert [path for _, path in worktree_records.registered(toy.path / ".git")] == [
         tmp_path / "disk" / "mine"
     ]
 
@@ -59,7 +57,7 @@ def test_every_worktree_is_there(toy: ToyRepository, tmp_path: Path) -> None:
     places = [tmp_path / "one", tmp_path / "a\nline", tmp_path / "with space "]
     for number, place in enumerate(places):
         toy.git("worktree", "add", "-q", "-b", f"b{number}", str(place))
-    found = [path for _, path in registration.registered(toy.path / ".git")]
+    found = [path for _, path in worktree_records.registered(toy.path / ".git")]
     assert sorted(map(str, found)) == sorted(str(place.resolve()) for place in places)
 
 
@@ -131,7 +129,7 @@ def test_a_worktree_that_the_user_locked_is_for_git_to_remove(
     record = candidate(toy, trees)
     toy.git("worktree", "lock", str(trees.candidate_path("e1")))
     shutil.rmtree(trees.candidate_path("e1"))
-    assert not registration.unregister(toy.path / ".git", [trees.candidate_path("e1")])
+    assert not worktree_records.unregister(toy.path / ".git", [trees.candidate_path("e1")])
     assert record.exists()
     trees.remove_candidate("e1")
     assert nothing_left(toy)
@@ -156,7 +154,7 @@ def test_a_link_in_place_of_a_record_is_not_followed(
     record.rename(tmp_path / "elsewhere")
     record.symlink_to(tmp_path / "elsewhere")
     shutil.rmtree(trees.candidate_path("e1"))
-    assert not registration.unregister(toy.path / ".git", [trees.candidate_path("e1")])
+    assert not worktree_records.unregister(toy.path / ".git", [trees.candidate_path("e1")])
     assert (tmp_path / "elsewhere" / "HEAD").exists()
 
 
@@ -169,7 +167,7 @@ def test_one_that_git_is_about_to_make_is_left_alone(toy: ToyRepository, trees: 
         (records / name / "locked").write_bytes(b"initializing\n")
         if content is not None:
             (records / name / "gitdir").write_bytes(content)
-    assert registration.unregister(toy.path / ".git", [trees.candidate_path("e1")])
+    assert worktree_records.unregister(toy.path / ".git", [trees.candidate_path("e1")])
     assert sorted(path.name for path in records.iterdir()) == ["new", "newer"]
 
 
@@ -207,47 +205,3 @@ def test_a_new_worktree_is_what_git_would_have_made(toy: ToyRepository, trees: W
     toy.git("worktree", "add", "-q", "-B", "treewright/run/cand/e1", place, head)
     assert facts() == ours
     assert toy.git("fsck", "--strict") == ""
-
-
-@pytest.mark.parametrize("when", ["before", "after", "never written"])
-def test_whoever_dies_while_a_worktree_gets_its_branch_leaves_nothing_that_stays(
-    toy: ToyRepository, trees: Worktrees, when: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    head = toy.git("rev-parse", "HEAD").strip()
-    real = registration.put_on
-
-    class Death(BaseException):
-        pass
-
-    def dying(own: Path, branch: str) -> None:
-        if when == "after":
-            real(own, branch)
-        elif when == "never written":
-            (own / "HEAD.lock").touch()
-        raise Death
-
-    for again in (trees.add_candidate, None):
-        monkeypatch.setattr(registration, "put_on", dying)
-        with pytest.raises(Death):
-            trees.add_candidate("e1", head)
-        monkeypatch.undo()
-        assert toy.git("worktree", "prune") == toy.git("status", "--porcelain", "-uno") == ""
-        if again is not None:
-            again("e1", head)
-            path = trees.candidate_path("e1")
-            status = git(path, "status", "--porcelain", "--branch")
-            assert status == "## treewright/run/cand/e1\n"
-        trees.repair({}, [])
-        assert nothing_left(toy)
-        assert not trees.candidate_path("e1").exists()
-
-
-def test_a_disk_that_is_full_then_is_named(
-    toy: ToyRepository, trees: Worktrees, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(registration.untrusted, "create", full)
-    with pytest.raises(StorageError, match="no space left"):
-        trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
