@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel.operating_system import BINARY, CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCK
-from treewright.kernel.storage import untrusted
 
 _SHA1 = 40
 _CHUNK = 1 << 20

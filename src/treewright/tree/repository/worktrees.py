@@ -136,7 +136,7 @@ class Worktrees:
         noted, whatever is in it, with its attributes and links; overlook what `.gitattributes` that
         are gone by now made of it; follow a link in place of a directory; leave a pipe."""
         own, _ = refs.git_directories(path)
-        if not worktree_records.is_of(self._common_directory(), own, path):
+        if not worktree_records.is_record_of(self._common_directory(), own, path):
             raise GitError(f"{path.name} is another worktree than was made there")
         if refs.read_head(path).branch != layout.candidate_ref(self._run_id, path.name):
             raise GitError(f"{path.name} is on another branch than its own")
@@ -274,16 +274,16 @@ class Worktrees:
         """Removes the records of worktrees that are gone. Git only has a say about those: to prune
         is to forget also the user's, which may lie on a disk that is not there now."""
         common = self._common_directory()
-        if worktree_records.unregister(common, gone):
+        if worktree_records.remove_records(common, gone):
             return
         for path in gone:
-            if not worktree_records.unregister(common, [path]):  # locked, for one
+            if not worktree_records.remove_records(common, [path]):  # locked, for one
                 try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
         self._forget_dead()
 
     def _forget_dead(self) -> None:
         with contextlib.suppress(OSError):
-            worktree_records.forget_dead(self._common_directory(), self.run_dir)
+            worktree_records.remove_dead_records(self._common_directory(), self.run_dir)
 
 
 def _empty(place: Path, way: Iterable[str]) -> None:
