@@ -13,7 +13,7 @@ from tests.toy import ToyRepository
 SMALL = ("--max-depth", "1", "--sweep-config-limit", "8", "--until-done")
 PER_EVALUATION = 35
 START_AND_END = 60
-RESUME_OF_A_FINISHED_RUN = 2
+RESUME_OF_A_FINISHED_RUN = 5
 VALIDATION = 15
 
 
