@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.lean.crew import Crew
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.proving import run as runs
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.prover import Prover

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.lean_goals import GOALS
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import ProofState
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.wasm.launch import RUNTIME, node_flags
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.launch import RUNTIME, node_flags
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
 
 # (goal, how to get to the state, the step that is measured)
 MIX: tuple[tuple[str, str, str], ...] = (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.lean.long_file import long_file
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import CheckResult
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
 
 DEFAULT_LINES = 3000
 

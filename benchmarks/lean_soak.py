@@ -14,11 +14,11 @@ import time
 from dataclasses import dataclass, field
 
 from benchmarks.lean_goals import GOALS, TACTICS
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.types import ProofState, SessionLost, TacticError, Timeout
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.answers import ProofState, SessionLost, TacticError, Timeout
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 
 MAXIMUM_DEPTH = 8
 STATES_PER_GOAL = 6

@@ -20,10 +20,10 @@ from tests.proving.bank import Sessions, bank, proved
 from benchmarks.levels import LEVELS, Level, levels, read_lessons, refused, searched
 from benchmarks.prove_bank import RUNNERS
 from treewright.lean import sorries
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.types import StepResult
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.answers import StepResult
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.learning import Learned, Lesson, together, worth_keeping
 

@@ -23,10 +23,10 @@ from tests.proving.bank import Sessions
 
 from benchmarks.prove_bank import RUNNERS, STEP_HELP
 from treewright.lean import sorries
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.types import StepResult
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.answers import StepResult
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.checker import verify_file, with_proofs
 from treewright.proving.expansion import Expander, estimate
 from treewright.proving.lean_environment import LeanEnvironment

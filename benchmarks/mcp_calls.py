@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Row, Table
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import ProofState
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
 
 STATEMENT, TACTIC = "∀ n : Nat, n + 0 = n", "simp"
 TARGET_MS = 5.0

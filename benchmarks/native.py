@@ -7,10 +7,10 @@ import time
 from statistics import median
 
 from benchmarks.measure import Row, Table, seconds, take_turns
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.host import NativeHost
-from treewright.lean.native.toolchain import find_toolchain, too_old
-from treewright.lean.types import ProofState
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.hosts.native.toolchain import find_toolchain, too_old
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
 
 ADAPTER_LIMIT = 1.10
 AGAIN_LIMIT = 0.10

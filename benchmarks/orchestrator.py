@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Row, Table, medians, render, seconds, take_turns
-from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank, read_bank
 from treewright.orchestrator.ledger.attempts import Attempt

@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.measure import Row, Table
-from treewright.lean.types import Declaration
+from treewright.lean.session.answers import Declaration
 from treewright.premises import encoder as phrasing
 from treewright.premises.encoder import SentenceEncoder
 from treewright.premises.index import PremiseIndex

@@ -9,10 +9,10 @@ from statistics import median
 
 from benchmarks.lean import cpu_seconds
 from benchmarks.measure import Row, Table, take_turns
-from treewright.lean.host_session import HostSession
-from treewright.lean.projects import open_project
-from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.workspace.store import ModuleStore
+from treewright.lean.choice import open_project
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.project.module_store import ModuleStore
+from treewright.lean.session.host_session import HostSession
 
 MODULES = 12
 LIMIT = 1.10

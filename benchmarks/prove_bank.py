@@ -18,8 +18,8 @@ from pathlib import Path
 from tests.proving.bank import BANK, BankGoal, Sessions, bank, by_policy, proved, search
 
 from treewright.cellview.runner import CellViewRunner
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.expansion import Expander
 from treewright.proving.search import Runner

@@ -13,9 +13,9 @@ import statistics
 import time
 from pathlib import Path
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 
 CASES = Path(__file__).resolve().parent.parent / "bench" / "honest.jsonl"
 ROUNDS = 3

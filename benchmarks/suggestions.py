@@ -10,9 +10,9 @@ import time
 
 from tests.proving.bank import bank
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import ProofState
-from treewright.lean.wasm.install import ensure_installed
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
 from treewright.orchestrator.workers.meter import cpu_seconds
 from treewright.proving.environment import views
 from treewright.proving.tactics.goal_outline import introduced

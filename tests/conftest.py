@@ -21,9 +21,9 @@ from treewright.llm.request_queue import forget_queues
 
 if TYPE_CHECKING:
     from tests.dashboard.serving import Server
-    from treewright.lean.host_session import HostSession
-    from treewright.lean.replay import Replayer
-    from treewright.lean.wasm.home import LeanHome
+    from treewright.lean.hosts.wasm.home import LeanHome
+    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.verify.replayer import Replayer
 
 # Hundreds of short processes are started: none should compile the program again.
 sys.dont_write_bytecode = False
@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def home() -> LeanHome:
-    from treewright.lean.wasm.install import ensure_installed
+    from treewright.lean.hosts.wasm.install import ensure_installed
 
     return ensure_installed()
 
@@ -185,7 +185,7 @@ def home() -> LeanHome:
 @pytest.fixture(scope="session")
 def lean_session(home: LeanHome) -> Iterator[Callable[[], HostSession]]:
     """Gives the worker's session, emptied; another one if an earlier test lost it."""
-    from treewright.lean.host_session import HostSession
+    from treewright.lean.session.host_session import HostSession
 
     started: list[HostSession] = []
 
@@ -207,7 +207,7 @@ def lean(lean_session: Callable[[], HostSession]) -> HostSession:
 
 @pytest.fixture(scope="session")
 def replayer(home: LeanHome) -> Iterator[Replayer]:
-    from treewright.lean.replay import Replayer
+    from treewright.lean.verify.replayer import Replayer
 
     with Replayer(home) as shared:
         yield shared

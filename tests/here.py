@@ -21,13 +21,14 @@ import pytest
 
 from treewright import cli, lean, orchestrator, proving
 from treewright.cli.main import main
-from treewright.lean import host_session, replay
-from treewright.lean.host_session import HostSession
+from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.kept import Kept
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import DEFAULT_AXIOMS
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.workspace.project import Project
+from treewright.lean.project.project import Project
+from treewright.lean.session import host_session
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify import replayer as replaying
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
 Program = Callable[..., CompletedProcess[str]]
 
@@ -125,7 +126,7 @@ def lend_lean(
                 if vars(module).get(name) is kind:
                     patch.setattr(module, name, lent)
     assert host_session.HostSession is session
-    assert replay.Replayer is replayer
+    assert replaying.Replayer is replayer
 
 
 def run_here(

@@ -6,9 +6,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from treewright.kernel.errors import TreewrightError
-    from treewright.lean.certificate import Certificate
-    from treewright.lean.verdict import Verdict
-    from treewright.lean.verifying import NoVerdict, verify
+    from treewright.lean.verify.api import NoVerdict, verify
+    from treewright.lean.verify.certificate import Certificate
+    from treewright.lean.verify.verdict import Verdict
     from treewright.proving.api import prove, resume_proof
     from treewright.proving.run import GoalResult
     from treewright.proving.run import RunResult as ProofResult
@@ -36,15 +36,15 @@ _PUBLIC = {
     "TreeRun": ("treewright.runs.tree_run", "TreeRun"),
     "compare": ("treewright.runs.contenders", "compare"),
     "load_run": ("treewright.runs.loading", "load_run"),
-    "Certificate": ("treewright.lean.certificate", "Certificate"),
+    "Certificate": ("treewright.lean.verify.certificate", "Certificate"),
     "GoalResult": ("treewright.proving.run", "GoalResult"),
-    "NoVerdict": ("treewright.lean.verifying", "NoVerdict"),
+    "NoVerdict": ("treewright.lean.verify.api", "NoVerdict"),
     "ProofResult": ("treewright.proving.run", "RunResult"),
     "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),
-    "Verdict": ("treewright.lean.verdict", "Verdict"),
+    "Verdict": ("treewright.lean.verify.verdict", "Verdict"),
     "prove": ("treewright.proving.api", "prove"),
     "resume_proof": ("treewright.proving.api", "resume_proof"),
-    "verify": ("treewright.lean.verifying", "verify"),
+    "verify": ("treewright.lean.verify.api", "verify"),
     "EvaluationFailed": ("treewright.search.running", "EvaluationFailed"),
     "Result": ("treewright.search.running", "Result"),
     "Node": ("treewright.search.tree", "Node"),

@@ -22,7 +22,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from treewright.kernel.storage.user_directories import cache_directory
-from treewright.lean.wasm.home import find_node
+from treewright.lean.hosts.wasm.home import find_node
 
 PACKAGE = "@sparticuz/chromium"
 VERSION = "153.0.0"

@@ -10,9 +10,9 @@ import pytest
 from treewright.cellview.experiment.execution import run_experiment
 from treewright.cellview.experiment.plan import load
 from treewright.cellview.experiment.plan_prover import PlanProver
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.trace import read_trace, without_clock
 
 pytestmark = pytest.mark.xdist_group("lean-session")

@@ -12,7 +12,7 @@ from tests.here import run_here
 from tests.proving.report_sample import write_sample
 from treewright.cli.prove_settings import settings_of
 from treewright.kernel.errors import UsageError
-from treewright.lean import backend
+from treewright.lean import choice
 from treewright.proving.settings import read_run, write_run
 from treewright.search.andor import policies
 
@@ -96,7 +96,7 @@ def test_replay_and_resume_keep_the_lean_of_the_run(
     def opened(project: Path | None, *, sandbox: bool = False) -> NoReturn:
         raise UsageError(f"sandbox: {sandbox}")
 
-    monkeypatch.setattr(backend, "native_host", opened)
+    monkeypatch.setattr(choice, "native_host", opened)
     for call in (("replay",), ("prove", "--resume")):
         plain = run_here(monkeypatch, (*call, str(run)), tmp_path)
         assert "see --sandbox" in plain.stderr

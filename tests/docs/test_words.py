@@ -30,7 +30,7 @@ ELSEWHERE = {
     "replay": ("kernel", "orchestrator", "search", "tree"),
 }
 """Packages and files in which a word would mean something else."""
-ON_A_WIRE = {("lean/protocol.py", "policy")}
+ON_A_WIRE = {("lean/session/protocol.py", "policy")}
 
 
 def names_in(path: Path) -> set[str]:

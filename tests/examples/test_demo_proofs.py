@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from treewright.lean.host_session import HostSession
+from treewright.lean.session.host_session import HostSession
 from treewright.premises.library import ensure_index
 
 if TYPE_CHECKING:
-    from treewright.lean.wasm.home import LeanHome
+    from treewright.lean.hosts.wasm.home import LeanHome
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.lean.hijacking import _hostile_projects, hostile  # noqa: F401 (fixtures)
 from tests.lean.miniature import tarball  # noqa: F401 (a fixture)
-from treewright.lean.types import ProofState, StepResult
+from treewright.lean.session.answers import ProofState, StepResult
 
 
 def state(result: StepResult) -> ProofState:

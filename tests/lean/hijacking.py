@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lean.projects import opened, small_project
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
 
 BAD = "set_option debug.skipKernelTC true in\ntheorem bad : False := by decide +kernel\n"
 HIJACK = """import Lean.Parser.Command

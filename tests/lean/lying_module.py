@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import Verdict
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 
 EVIL = """class Foo.Value where
   value : Nat

@@ -12,7 +12,7 @@ import pytest
 
 from tests.lean import small_module
 from tests.lean.test_patcher import package
-from treewright.lean.wasm import install, manifest
+from treewright.lean.hosts.wasm import install, manifest
 
 
 def _tar(files: dict[str, bytes]) -> bytes:
@@ -47,11 +47,11 @@ def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_bytes(data)
     digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
     monkeypatch.setattr(install, "INTEGRITY", f"sha512-{digest}")
-    script = install.patcher.patch(package())
-    patched, index = install.wasm_patcher.patch(wasm, script)
+    script = install.script_patches.patch(package())
+    patched, index = install.module_patches.patch(wasm, script)
     # Nothing can be started here, so there is no image to be made: the real one is elsewhere.
     monkeypatch.setattr(
-        install.image, "make_image", lambda _home, target: target.write_bytes(b"image")
+        install.launch, "make_image", lambda _home, target: target.write_bytes(b"image")
     )
     installed = {
         "lean.js": script.encode(),

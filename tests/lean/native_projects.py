@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from treewright.kernel.storage.user_directories import STATE_VARIABLE, state_directory
-from treewright.lean.native import toolchain
-from treewright.lean.native.host import NativeHost
+from treewright.lean.hosts.native import toolchain
+from treewright.lean.hosts.native.host import NativeHost
 
 # Read before the tests' own environment is cleared of such settings.
 _GIVEN = os.environ.get(toolchain.VARIABLE)

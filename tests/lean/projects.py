@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from treewright.lean.projects import open_project
-from treewright.lean.workspace.project import Project
-from treewright.lean.workspace.store import ModuleStore
+from treewright.lean.choice import open_project
+from treewright.lean.project.module_store import ModuleStore
+from treewright.lean.project.project import Project
 
 SAMPLE = Path(__file__).resolve().parent / "sample"
 

@@ -4,7 +4,7 @@ const assert = require('node:assert/strict');
 const path = require('node:path');
 const { test } = require('node:test');
 
-const RUNTIME = path.join(__dirname, '..', '..', 'src', 'treewright', 'lean', 'runtime');
+const RUNTIME = path.join(__dirname, '..', '..', 'src', 'treewright', 'lean', 'hosts', 'wasm', 'runtime');
 const { createHeap } = require(path.join(RUNTIME, 'heap.js'));
 const { createNames } = require(path.join(RUNTIME, 'names.js'));
 const { createTerms } = require(path.join(RUNTIME, 'terms.js'));

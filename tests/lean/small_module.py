@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from treewright.lean.wasm import wasm_patcher
-from treewright.lean.wasm.module import unsigned
+from treewright.lean.hosts.wasm import module_patches
+from treewright.lean.hosts.wasm.wasm_module import unsigned
 
 ARRAY_SIZE = bytes.fromhex("4102744110 6a")  # i32.const 2; i32.shl; i32.const 16; i32.add
 FLOAT_ARRAY_SIZE = bytes.fromhex("4103744110 6a")
@@ -18,9 +18,9 @@ def get(local: int) -> bytes:
 def functions() -> dict[str, tuple[int, bytes]]:
     """By exported name: the type, and the body."""
     arrays = get(0) + ARRAY_SIZE
-    more = (get(0) + ARRAY_SIZE + b"\x1a") * (wasm_patcher.ARRAY_SITES - 1)
+    more = (get(0) + ARRAY_SIZE + b"\x1a") * (module_patches.ARRAY_SITES - 1)
     floats = get(0) + FLOAT_ARRAY_SIZE
-    float_sites = (floats + b"\x1a") * (wasm_patcher.FLOAT_ARRAY_SITES - 1)
+    float_sites = (floats + b"\x1a") * (module_patches.FLOAT_ARRAY_SITES - 1)
     replicate = get(0) + bytes.fromhex("410274 2204 4110 6a")
     return {
         "array": (ONE, b"\0" + more + arrays + b"\x0b"),

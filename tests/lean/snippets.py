@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from treewright.lean.types import Diagnostic
+from treewright.lean.session.answers import Diagnostic
 
 NO_CODE = "the bundled Lean has no code for"
 Half = Literal["tuned", "held-out"]

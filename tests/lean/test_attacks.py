@@ -14,9 +14,9 @@ import pytest
 from tests.lean import corpus
 from tests.lean.corpus import Attack, Honest
 from tests.lean.terms import Data
-from treewright.lean import escapes
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import DEFAULT_AXIOMS, Verdict
+from treewright.lean.verify import restrictions
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Verdict
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 
@@ -47,7 +47,7 @@ def test_no_attack_gets_through(
         assert verdict.reason != "unchanged", attack
         if verdict.reason in ("escape", "sorry"):
             with monkeypatch.context() as unguarded:
-                unguarded.setattr(escapes, "rules", lambda *_, **__: None)
+                unguarded.setattr(restrictions, "rules", lambda *_, **__: None)
                 assert not check(replayer, attack).proved, attack
 
 

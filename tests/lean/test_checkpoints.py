@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from tests.lean.conftest import state
 from tests.lean.long_file import long_file
-from treewright.lean import escapes
-from treewright.lean.difference import difference
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import CheckResult
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify import restrictions
+from treewright.lean.verify.additions import difference
 
 TEXT = long_file(80)
 SHORTER = long_file(60)  # with `f1`, behind which something changes
@@ -86,6 +86,6 @@ def test_rules_are_applied_to_a_text_that_was_read_without_one(lean: HostSession
     candidate = original.replace("sorry", "run_tac pure ()\n  rfl")
     changed = difference(original.encode(), candidate.encode())
     assert isinstance(lean.check_file(candidate), CheckResult)
-    guarded = lean.check_file(candidate, rules=escapes.rules(changed, commands=False))
+    guarded = lean.check_file(candidate, rules=restrictions.rules(changed, commands=False))
     assert isinstance(guarded, CheckResult)
     assert guarded.stopped.startswith("escape: ")

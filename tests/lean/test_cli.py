@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.lean.conftest import state
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import CheckResult, Diagnostic, TacticError
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import CheckResult, Diagnostic, TacticError
+from treewright.lean.session.host_session import HostSession
 
 pytestmark = pytest.mark.xdist_group("lean-sandbox")
 

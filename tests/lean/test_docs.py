@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
 
 GUIDE = Path(__file__).parents[2] / "docs" / "lean.md"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.lean.escapes import find_escapes
+from treewright.lean.verify.restrictions import find_escapes
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.process import LeanProcess
-from treewright.lean.session import LeanError
-from treewright.lean.wasm import image, install
-from treewright.lean.wasm.home import IMAGE_FILE, LeanHome
+from treewright.lean.hosts.wasm import install, launch
+from treewright.lean.hosts.wasm.home import IMAGE_FILE, LeanHome
+from treewright.lean.session.interface import LeanError
+from treewright.lean.session.process import LeanProcess
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_an_image_made_elsewhere_is_the_same_to_the_byte(
     home: LeanHome, elsewhere: LeanHome
 ) -> None:
     made = elsewhere.path / IMAGE_FILE
-    image.make_image(elsewhere, made)
+    launch.make_image(elsewhere, made)
     found = hashlib.sha256(made.read_bytes()).hexdigest()
     expected = hashlib.sha256((home.path / IMAGE_FILE).read_bytes()).hexdigest()
     assert found == expected, "the runtime makes another image: reinstall and set manifest.CONTENTS"
@@ -44,7 +44,7 @@ def test_an_image_that_ends_early_is_an_error_of_one_line(
     with (home.path / IMAGE_FILE).open("rb") as whole:
         (elsewhere.path / IMAGE_FILE).write_bytes(whole.read(1 << 20))
     # The look at the files would notice: this is about what comes after it.
-    monkeypatch.setattr("treewright.lean.wasm.manifest.verify_home", lambda _home: None)
+    monkeypatch.setattr("treewright.lean.hosts.wasm.manifest.verify_home", lambda _home: None)
     with pytest.raises(LeanError, match="the image ends early"):
         LeanProcess(elsewhere)
 

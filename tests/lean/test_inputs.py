@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.inputs import (
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import (
     Theorem,
     check_script,
     check_theorem,
@@ -14,7 +15,6 @@ from treewright.lean.inputs import (
     identifier,
     is_identifier,
 )
-from treewright.lean.wasm.home import LeanHome
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

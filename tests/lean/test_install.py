@@ -12,9 +12,9 @@ import pytest
 
 from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.kernel.storage.user_directories import cache_directory
-from treewright.lean.wasm import home as home_module
-from treewright.lean.wasm import install
-from treewright.lean.wasm.install import InstallError
+from treewright.lean.hosts.wasm import home as home_module
+from treewright.lean.hosts.wasm import install
+from treewright.lean.hosts.wasm.install import InstallError
 
 
 def test_from_a_file(tarball: Path) -> None:
@@ -49,7 +49,7 @@ def test_killed_while_unpacking_leaves_no_half_installation(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(install.patcher, "patch", die)
+        patch.setattr(install.script_patches, "patch", die)
         with pytest.raises(Killed):
             install.ensure_installed(from_file=tarball)
     assert install.find_installed() is None

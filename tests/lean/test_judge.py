@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from tests.lean.terms import Data, Term
-from treewright.lean.judge import Judge, OriginalReader
-from treewright.lean.replay import Replayer
-from treewright.lean.types import Ruling
-from treewright.lean.verdict import DEFAULT_AXIOMS
+from treewright.lean.session.answers import Ruling
+from treewright.lean.verify.judge import Judge
+from treewright.lean.verify.reader import OriginalReader
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 

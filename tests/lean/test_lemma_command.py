@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.here import Program
-from treewright.lean.lemma_command import explained
-from treewright.lean.types import Diagnostic
+from treewright.lean.session.answers import Diagnostic
+from treewright.lean.session.lemma_errors import explained
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import CheckResult
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
 
 LEVELS = Path(__file__).parents[2] / "bench" / "levels"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from treewright.lean.checkup import checks
-from treewright.lean.process import LeanProcess
-from treewright.lean.wasm import install, manifest
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.manifest import HomeChanged, home_digest, verify_home
+from treewright.lean.hosts.wasm import install, manifest
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.manifest import HomeChanged, home_digest, verify_home
+from treewright.lean.session.process import LeanProcess
 
 
 @pytest.fixture

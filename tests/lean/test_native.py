@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.lean import backend
-from treewright.lean.certificate import kernel_warnings
-from treewright.lean.host import Host, Launch
-from treewright.lean.native import comparator, compiled, toolchain
-from treewright.lean.native.host import NativeHost
-from treewright.lean.process import STARTUP_SECONDS, LeanProcess
-from treewright.lean.session import LeanError
-from treewright.lean.types import Goal
-from treewright.lean.workspace.secret import user_secret
+from treewright.lean import choice
+from treewright.lean.hosts.host import Host, Launch
+from treewright.lean.hosts.native import comparator, host_program, toolchain
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.project.cache_key import user_secret
+from treewright.lean.session.answers import Goal
+from treewright.lean.session.interface import LeanError
+from treewright.lean.session.process import STARTUP_SECONDS, LeanProcess
+from treewright.lean.verify.certificate import kernel_warnings
 
 
 def script(path: Path, text: str) -> Path:
@@ -63,28 +63,28 @@ def install(elan: Path, name: str, version: str) -> Path:
 
 def test_auto_takes_the_toolchain_that_the_project_pins(elan: Path, project: Path) -> None:
     install(elan, "leanprover--lean4---v4.20.0", "4.20.0")
-    choice = backend.choose("auto", project)
-    assert (choice.backend, choice.project) == ("native", project)
+    chosen = choice.choose("auto", project)
+    assert (chosen.backend, chosen.project) == ("native", project)
     found = toolchain.find_toolchain(project)
     assert isinstance(found, toolchain.Toolchain)
     assert (found.version, found.name, found.has_comparator) == ((4, 20, 0), "4.20.0", False)
 
 
 def test_a_toolchain_that_is_not_installed_is_not_fetched(elan: Path, project: Path) -> None:
-    choice = backend.choose("auto", project)
-    assert choice.backend == "wasm"
-    assert "run elan toolchain install leanprover/lean4:v4.20.0" in choice.reason
+    chosen = choice.choose("auto", project)
+    assert chosen.backend == "wasm"
+    assert "run elan toolchain install leanprover/lean4:v4.20.0" in chosen.reason
     with pytest.raises(UsageError, match=r"v4\.20\.0 is not installed"):
-        backend.choose("native", project)
+        choice.choose("native", project)
 
 
 def test_outside_a_project_auto_takes_the_bundled_lean(elan: Path, tmp_path: Path) -> None:
-    assert backend.choose("auto", tmp_path).reason == "not inside a Lake project"
-    assert backend.choose("wasm", tmp_path).reason == "asked for"
+    assert choice.choose("auto", tmp_path).reason == "not inside a Lake project"
+    assert choice.choose("wasm", tmp_path).reason == "asked for"
     with pytest.raises(UsageError, match="no Lean toolchain is installed here"):
-        backend.choose("native", tmp_path)
+        choice.choose("native", tmp_path)
     with pytest.raises(UsageError, match="choose from auto, wasm, native"):
-        backend.choose("other")
+        choice.choose("other")
 
 
 def test_a_toolchain_older_than_we_support_is_refused_in_one_line(
@@ -93,8 +93,8 @@ def test_a_toolchain_older_than_we_support_is_refused_in_one_line(
     (project / "lean-toolchain").write_text("v4.9.0")  # elan's short form
     install(elan, "leanprover--lean4---v4.9.0", "4.9.0")
     with pytest.raises(UsageError, match=r"^this is Lean 4\.9\.0, and .* needs 4\.14 or newer$"):
-        backend.choose("native", project)
-    assert backend.choose("auto", project).backend == "wasm"
+        choice.choose("native", project)
+    assert choice.choose("auto", project).backend == "wasm"
 
 
 def test_a_setting_names_the_toolchain(
@@ -102,7 +102,7 @@ def test_a_setting_names_the_toolchain(
 ) -> None:
     monkeypatch.setenv(toolchain.VARIABLE, str(says_version(tmp_path / "own", "4.22.1")))
     assert toolchain.require_toolchain(None).version == (4, 22, 1)
-    assert backend.choose("native", tmp_path).reason == "asked for, without a Lake project"
+    assert choice.choose("native", tmp_path).reason == "asked for, without a Lake project"
     monkeypatch.setenv(toolchain.VARIABLE, str(tmp_path / "absent"))
     with pytest.raises(UsageError, match=r"has no bin/lean; correct it"):
         toolchain.find_toolchain(None)
@@ -177,7 +177,7 @@ def test_what_verdicts_rest_on_must_stay_as_it_was(
     inside: NativeHost, tmp_path: Path, changed: str
 ) -> None:
     """Also if somebody puts the file's time back: when it was changed cannot be set."""
-    compiled.compiled_host(inside.toolchain)
+    host_program.compiled_host(inside.toolchain)
     assert inside.changed(["Foo"]) == ""
     file = tmp_path / changed
     about, content = file.stat(), file.read_bytes()
@@ -188,7 +188,7 @@ def test_what_verdicts_rest_on_must_stay_as_it_was(
 
 def test_nothing_may_come_to_what_a_judge_finds(inside: NativeHost) -> None:
     assert inside.project is not None
-    program = compiled.compiled_host(inside.toolchain)
+    program = host_program.compiled_host(inside.toolchain)
     new = inside.project / ".lake" / "packages" / "dep" / "lib" / "Evil.olean"
     new.write_bytes(b"compiled")
     assert inside.changed([]) == str(new.parent)
@@ -206,11 +206,11 @@ def test_a_judge_is_started_from_what_was_there_at_the_beginning(inside: NativeH
     lean.write_text(lean.read_text() + "\n")
     assert inside.changed([]) == str(lean)
     inside = inside.as_it_stands()
-    program = compiled.compiled_host(inside.toolchain)
+    program = host_program.compiled_host(inside.toolchain)
     module = program / "TreewrightHost.olean"
     module.write_text("evil")
-    (program / "seal").write_text(compiled._seal(program, user_secret()))
-    assert compiled.changed_host(inside.toolchain) == ""
+    (program / "seal").write_text(host_program._seal(program, user_secret()))
+    assert host_program.changed_host(inside.toolchain) == ""
     assert inside.changed([]) == str(module)
     lean.unlink()
     with pytest.raises(LeanError, match="the toolchain cannot be read"):
@@ -233,7 +233,7 @@ def test_the_kernel_is_part_of_what_a_certificate_says_of_lean(inside: NativeHos
 def test_other_directories_in_the_place_of_believed_ones_are_noticed(
     inside: NativeHost, tmp_path: Path
 ) -> None:
-    compiled.compiled_host(inside.toolchain)
+    host_program.compiled_host(inside.toolchain)
     library = inside.toolchain.prefix / "lib" / "lean"
     library.mkdir()
     outside = tmp_path / "outside"
@@ -259,7 +259,7 @@ def test_other_directories_in_the_place_of_believed_ones_are_noticed(
 
 def test_modules_that_nothing_rests_on_may_change(inside: NativeHost) -> None:
     assert inside.project is not None
-    compiled.compiled_host(inside.toolchain)
+    host_program.compiled_host(inside.toolchain)
     (inside.project / "Foo.lean").write_text("")
     assert inside.changed([]) == ""
     assert inside.changed(["Gone"]) == "Gone"
@@ -275,7 +275,7 @@ def test_certificates_name_modules_by_what_they_are(inside: NativeHost) -> None:
 def test_all_parts_of_a_module_count(inside: NativeHost, part: str) -> None:
     """Since Lean 4.22 a module may be compiled to several files."""
     assert inside.project is not None
-    compiled.compiled_host(inside.toolchain)
+    host_program.compiled_host(inside.toolchain)
     own = inside.project / ".lake" / "build" / "lib" / f"Foo.{part}"
     (before,) = inside.digests(["Foo"])
     own.write_bytes(b"proofs")
@@ -296,7 +296,9 @@ def test_compiling_the_program_is_no_part_of_the_time_to_start(
     """It takes a minute, and on a busy machine several: then the first call found no Lean."""
     ahead = [0.0]
     clock = time.monotonic
-    monkeypatch.setattr("treewright.lean.process.time.monotonic", lambda: clock() + ahead[0])
+    monkeypatch.setattr(
+        "treewright.lean.session.process.time.monotonic", lambda: clock() + ahead[0]
+    )
     says = 'echo "{\\"ready\\":true}" >&"$TREEWRIGHT_REPLY_FD"; cat'
 
     class Compiling(NativeHost):
@@ -329,9 +331,9 @@ def test_a_judges_program_that_was_changed_in_the_cache_is_not_started(
     monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
     tool, log = counting
-    place = compiled.compiled_host(tool)
+    place = host_program.compiled_host(tool)
     assert "compiling the native host for Lean 4.20.0" in caplog.text  # nobody waits in silence
-    assert compiled.compiled_host(tool) == place
+    assert host_program.compiled_host(tool) == place
     assert log.read_text() == "once\n"
     assert caplog.text.count("compiling") == 1
     poisons = {
@@ -341,7 +343,7 @@ def test_a_judges_program_that_was_changed_in_the_cache_is_not_started(
     }
     for number, (name, text) in enumerate(poisons.items(), start=2):
         (place / name).write_text(text)
-        assert compiled.compiled_host(tool) == place
+        assert host_program.compiled_host(tool) == place
         assert log.read_text() == number * "once\n"
         assert not (place / name).exists() or (place / name).read_text() != text
     assert "is not what was put there" in caplog.text
@@ -354,9 +356,9 @@ def test_without_a_key_the_program_is_compiled_for_this_process(
     monkeypatch.setenv("TREEWRIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
     tool, log = counting
-    place = compiled.compiled_host(tool)
+    place = host_program.compiled_host(tool)
     assert (place / "TreewrightHost.olean").is_file()
-    assert compiled.compiled_host(tool) == place
+    assert host_program.compiled_host(tool) == place
     assert log.read_text() == "once\n"
     assert not (tmp_path / "cache").exists()
 
@@ -402,7 +404,7 @@ def test_a_host_without_a_hash_function_sends_what_the_hash_is_of() -> None:
     ("pin", "is_said"),
     [
         ("leanprover/lean4:v4.14.0", True),
-        (f"leanprover/lean4:v{backend.BUNDLED_VERSION}", False),
+        (f"leanprover/lean4:v{choice.BUNDLED_VERSION}", False),
         ("", False),
     ],
 )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.compiled import SOURCE
-from treewright.lean.types import CheckResult
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.native.host_program import SOURCE
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
 
 LONG = 3_600.0  # half a minute of processor time, on whatever machine
 

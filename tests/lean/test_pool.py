@@ -16,18 +16,18 @@ import pytest
 from tests.lean.conftest import state
 from tests.lean.endless import SLOW
 from tests.waiting import until
-from treewright.lean import async_session
-from treewright.lean.host_session import HostSession
+from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.pool import LeanPool, PoolLimits
-from treewright.lean.session import LeanError
-from treewright.lean.types import (
+from treewright.lean.session import async_session
+from treewright.lean.session.answers import (
     Cancelled,
     ProofState,
     SessionLost,
     TacticError,
     Timeout,
 )
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanError
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

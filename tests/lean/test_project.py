@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.lean.projects import small_project
-from treewright.lean.projects import Kept, kept_modules
-from treewright.lean.session import MissingModule
-from treewright.lean.wasm.compiler import WasmCompiler
-from treewright.lean.workspace import store
-from treewright.lean.workspace.discovery import open_workspace
-from treewright.lean.workspace.lakefile import Options
-from treewright.lean.workspace.project import Compiled, CompileError, Project
-from treewright.lean.workspace.store import Header, ModuleStore
+from treewright.lean.checkup import Kept, kept_modules
+from treewright.lean.hosts.wasm.compiler import WasmCompiler
+from treewright.lean.project import module_store
+from treewright.lean.project.lakefile import Options
+from treewright.lean.project.module_store import Header, ModuleStore
+from treewright.lean.project.project import Compiled, CompileError, Project
+from treewright.lean.project.workspace import open_workspace
+from treewright.lean.session.interface import MissingModule
 
 
 class Joiner:
@@ -324,7 +324,7 @@ def test_the_cache_forgets_what_was_used_longest_ago(
     for path, age in ((kept._path("aa1"), 100), (kept._path("bb2"), 50)):
         os.utime(path, (age, age))
     assert kept.read("aa1", "A") is not None  # used now
-    monkeypatch.setattr(store, "MOST_BYTES", 2600)
+    monkeypatch.setattr(module_store, "MOST_BYTES", 2600)
     kept.write("cc3", "C", bytes(1000))
     assert [kept.read(k, n) is not None for k, n in (("aa1", "A"), ("bb2", "B"), ("cc3", "C"))] == [
         True, False, True,

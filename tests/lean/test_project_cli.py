@@ -12,7 +12,7 @@ import pytest
 from tests.here import Program
 from tests.lean.projects import BASIC, EVEN, small_project
 from treewright.lean import crew
-from treewright.lean.workspace import store
+from treewright.lean.project import module_store
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -23,7 +23,7 @@ ON_BAD = "import Foo.Bad\ntheorem Foo.one : 1 = 1 := by\n  sorry\n"
 
 @pytest.fixture
 def root(tmp_path: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(store, "cache_directory", lambda: compiled)
+    monkeypatch.setattr(module_store, "cache_directory", lambda: compiled)
     texts = {"Basic": BASIC, "Even": EVEN, "Bad": "theorem bad : 1 = 2 := rfl\n", "A": ON_BAD}
     return small_project(tmp_path / "foo", **texts)
 

@@ -16,14 +16,14 @@ import pytest
 from tests.here import project_replayer
 from tests.lean.hijacking import BAD
 from tests.lean.projects import opened, small_project
-from treewright.lean.host import Launch
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import Verdict
-from treewright.lean.wasm import launch
-from treewright.lean.wasm.compiler import WasmCompiler
-from treewright.lean.wasm.home import IMAGE_FILE, LeanHome
-from treewright.lean.workspace.project import CompileError
+from treewright.lean.hosts.host import Launch
+from treewright.lean.hosts.wasm import launch
+from treewright.lean.hosts.wasm.compiler import WasmCompiler
+from treewright.lean.hosts.wasm.home import IMAGE_FILE, LeanHome
+from treewright.lean.project.project import CompileError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 
 OPTION = (
     "maxRecDepth 1000\\nset_option debug.skipKernelTC true\\n"

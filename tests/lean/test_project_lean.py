@@ -11,13 +11,13 @@ from tests.here import project_replayer
 from tests.lean import lying_module
 from tests.lean.hijacking import HONEST
 from tests.lean.projects import BASIC, EVEN, SAMPLE, opened, small_project
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.session import MissingModule
-from treewright.lean.types import CheckResult
-from treewright.lean.verdict import Verdict
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.workspace.project import Project
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.project.project import Project
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import MissingModule
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
 

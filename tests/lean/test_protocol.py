@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from treewright.lean.protocol import BUNDLED_ONLY, REQUESTS, Reply, message
+from treewright.lean.session.protocol import BUNDLED_ONLY, REQUESTS, Reply, message
 
 GUIDE = Path(__file__).parents[2] / "docs" / "lean-protocol.md"
-RUNTIME = Path(__file__).parents[2] / "src" / "treewright" / "lean" / "runtime"
-HOST = Path(__file__).parents[2] / "src" / "treewright" / "lean" / "native" / "host.lean"
+RUNTIME = Path(__file__).parents[2] / "src" / "treewright" / "lean" / "hosts" / "wasm" / "runtime"
+HOST = Path(__file__).parents[2] / "src" / "treewright" / "lean" / "hosts" / "native" / "host.lean"
 
 
 def test_a_request_on_the_wire() -> None:

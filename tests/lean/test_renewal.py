@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from tests.lean.projects import BASIC
-from treewright.lean.process import LeanProcess
-from treewright.lean.wasm.compiler import WasmCompiler
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.compiler import WasmCompiler
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.process import LeanProcess
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
 

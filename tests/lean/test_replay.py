@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from tests.here import lent_replayer
-from treewright.lean.difference import difference
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.verify.additions import difference
+from treewright.lean.verify.replayer import Replayer
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 

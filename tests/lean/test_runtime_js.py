@@ -7,10 +7,10 @@ import struct
 import subprocess
 from pathlib import Path
 
-from treewright.lean.wasm.home import LeanHome, find_node
+from treewright.lean.hosts.wasm.home import LeanHome, find_node
 
 HERE = Path(__file__).parent
-RUNTIME = HERE.parents[1] / "src" / "treewright" / "lean" / "runtime"
+RUNTIME = HERE.parents[1] / "src" / "treewright" / "lean" / "hosts" / "wasm" / "runtime"
 _LEAN_NAME = re.compile(r"'(l_\w+|lean_\w+)'")
 
 
@@ -38,7 +38,7 @@ def test_every_file_of_the_runtime_is_small_and_says_what_it_is() -> None:
 
 
 def _names(index: bytes) -> set[str]:
-    """See symbols.py."""
+    """See `move_exports` in module_patches.py."""
     (count,) = struct.unpack_from("<I", index)
     ends = struct.unpack_from(f"<{count}I", index, 4)
     text = index[4 + 8 * count :]

@@ -15,10 +15,9 @@ from tests.lean.conftest import state
 from tests.lean.endless import SLOW
 from tests.waiting import cpu_seconds, until
 from treewright.kernel.procs import proctree
-from treewright.lean import backend
-from treewright.lean.host_session import HostSession
-from treewright.lean.session import LeanError, LeanSession, MissingModule
-from treewright.lean.types import (
+from treewright.lean import choice
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import (
     AuditReport,
     Cancelled,
     CheckResult,
@@ -26,7 +25,8 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanError, LeanSession, MissingModule
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.xdist_group("lean-session")
 def test_it_is_a_lean_session(lean: HostSession) -> None:
     assert isinstance(lean, LeanSession)
     assert lean.info.backend == "wasm"
-    assert lean.info.lean.startswith(backend.BUNDLED_VERSION)
+    assert lean.info.lean.startswith(choice.BUNDLED_VERSION)
 
 
 def test_a_proof_step_by_step(lean: HostSession) -> None:
@@ -393,8 +393,8 @@ def test_closing_from_another_thread_ends_a_running_step(home: LeanHome) -> None
 
 def test_a_program_that_forgets_to_close_leaves_nothing_behind(home: LeanHome) -> None:
     program = (
-        "from treewright.lean.wasm.install import ensure_installed\n"
-        "from treewright.lean.host_session import HostSession\n"
+        "from treewright.lean.hosts.wasm.install import ensure_installed\n"
+        "from treewright.lean.session.host_session import HostSession\n"
         "session = HostSession(ensure_installed())\n"
         "print(session.pid)\n"
     )
@@ -408,8 +408,8 @@ def test_a_program_that_forgets_to_close_leaves_nothing_behind(home: LeanHome) -
 def test_killing_the_program_ends_its_sessions(home: LeanHome) -> None:
     program = (
         "import time\n"
-        "from treewright.lean.wasm.install import ensure_installed\n"
-        "from treewright.lean.host_session import HostSession\n"
+        "from treewright.lean.hosts.wasm.install import ensure_installed\n"
+        "from treewright.lean.session.host_session import HostSession\n"
         "session = HostSession(ensure_installed())\n"
         "print(session.pid, flush=True)\n"
         "time.sleep(600)\n"
@@ -461,8 +461,8 @@ def test_a_death_right_after_the_start_leaves_no_lean() -> None:
     script = """
 import os, signal
 from treewright.kernel.procs import watchdog
-from treewright.lean import process
-from treewright.lean.host import Launch
+from treewright.lean.session import process
+from treewright.lean.hosts.host import Launch
 class Loading:
     def launch(self):
         return Launch(["sleep", "600"], "/", {"PATH": os.environ["PATH"]})

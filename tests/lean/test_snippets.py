@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.lean.snippets import Half, snippets
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import CheckResult
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
 
 AT_LEAST = 50  # of each half
 

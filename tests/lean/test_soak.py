@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from benchmarks.lean_soak import soak
 
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.verify.replayer import Replayer
 
 DRIFT_BYTES = 300_000_000
 

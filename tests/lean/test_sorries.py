@@ -9,10 +9,10 @@ import pytest
 from tests.here import Lent
 from tests.lean.conftest import state
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.sorries import extract, extract_files, lean_files, replace
-from treewright.lean.types import CheckResult
+from treewright.lean.verify.replayer import Replayer
 
 pytestmark = pytest.mark.xdist_group("lean-sandbox")
 

@@ -7,8 +7,8 @@ import json
 import subprocess
 
 from tests.lean import small_module
-from treewright.lean.wasm import launch, wasm_patcher
-from treewright.lean.wasm.home import find_node
+from treewright.lean.hosts.wasm import launch, module_patches
+from treewright.lean.hosts.wasm.home import find_node
 
 _LOOK_UP = """
 const [runtime, bytes, index, names] = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
@@ -31,7 +31,7 @@ process.stdout.write(JSON.stringify({
 
 def test_all_symbols_are_found_and_few_are_exports() -> None:
     script = 'wasmExports["lean_mk_array"]; wasmExports["table"]'
-    patched, index = wasm_patcher.patch(small_module.module(), script)
+    patched, index = module_patches.patch(small_module.module(), script)
     names = list(small_module.functions())
     request = json.dumps(
         [str(launch.RUNTIME), *(base64.b64encode(x).decode() for x in (patched, index)), names]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from treewright.lean.host_session import HostSession, hard_limit
-from treewright.lean.types import CheckResult, SessionLost, Timeout
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
+from treewright.lean.session.host_session import HostSession, hard_limit
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 QUIET = "set_option warn.sorry false\n"

@@ -18,13 +18,13 @@ import pytest
 
 from treewright.kernel.errors import LockActive, UsageError
 from treewright.kernel.procs import private_socket
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.types import ProofState
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.lean.warm import identity, wire
 from treewright.lean.warm.client import WarmHost, warmed
 from treewright.lean.warm.server import WarmServer
-from treewright.lean.wasm.home import LeanHome
 
 pytestmark = [
     pytest.mark.xdist_group("warm"),

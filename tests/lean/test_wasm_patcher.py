@@ -9,12 +9,12 @@ import subprocess
 import pytest
 
 from tests.lean import small_module
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import CheckResult, SessionLost
-from treewright.lean.wasm import module as wasm
-from treewright.lean.wasm import wasm_patcher
-from treewright.lean.wasm.home import find_node
-from treewright.lean.wasm.patcher import PatchError
+from treewright.lean.hosts.wasm import module_patches
+from treewright.lean.hosts.wasm import wasm_module as wasm
+from treewright.lean.hosts.wasm.home import find_node
+from treewright.lean.hosts.wasm.script_patches import PatchError
+from treewright.lean.session.answers import CheckResult, SessionLost
+from treewright.lean.session.host_session import HostSession
 
 _RUN = """
 const [bytes, calls] = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
@@ -32,7 +32,7 @@ _SCRIPT = " ".join(f'wasmExports["{name}"]' for name in small_module.functions()
 
 
 def _patch(data: bytes) -> bytes:
-    return wasm_patcher.patch(data, _SCRIPT)[0]
+    return module_patches.patch(data, _SCRIPT)[0]
 
 
 def _run(data: bytes, calls: list[tuple[str, int, *tuple[int, ...]]]) -> list[int | str]:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.lean.projects import SAMPLE, copy_of_sample
 from treewright.kernel.errors import UsageError
-from treewright.lean.workspace.discovery import Workspace, find_root, open_workspace
-from treewright.lean.workspace.lakefile import read_package
+from treewright.lean.project.lakefile import read_package
+from treewright.lean.project.workspace import Workspace, find_root, open_workspace
 
 
 def workspace(start: Path) -> Workspace:

@@ -14,8 +14,8 @@ import pytest
 from treewright.cellview.experiment.layout import EXPERIMENTS_DIR, PLAN
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR
-from treewright.lean.types import ProofState
-from treewright.lean.verdict import DEFAULT_AXIOMS
+from treewright.lean.session.answers import ProofState
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server import desk as desks
 from treewright.mcp_server import goals, place, premise_tools, run_tools
 from treewright.mcp_server.call import Call, Stopped

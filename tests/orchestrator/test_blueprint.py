@@ -11,9 +11,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import Verdict
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.blueprint import latex, sync
 from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
 from treewright.orchestrator.marketplace.market import Marketplace

@@ -11,8 +11,8 @@ import pytest
 from tests.lean.endless import SLOW
 from tests.orchestrator.fakes import FakeWorker
 from tests.waiting import cpu_seconds
-from treewright.lean import async_session
-from treewright.lean.async_session import AsyncLeanSession
+from treewright.lean.session import async_session
+from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept, refuse
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler

@@ -10,9 +10,9 @@ import pytest
 
 from tests.premises.conftest import SMALL, written
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import Verdict
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import (
     Marketplace,

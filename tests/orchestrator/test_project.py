@@ -19,8 +19,8 @@ from tests.orchestrator.test_durability import children
 from tests.signals import as_from_a_terminal
 from tests.waiting import gone, until
 from treewright.cli.sorries import sorries
-from treewright.lean import backend
-from treewright.lean.host_session import HostSession
+from treewright.lean import choice
+from treewright.lean.session.host_session import HostSession
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.background import Background
@@ -86,7 +86,7 @@ def borrowed(lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch) -> Iterat
     asyncio.run(start())
     assert lean_access._pool is not None
     with lean_access._pool.session() as session:
-        monkeypatch.setattr(backend, "open_session", lambda choice: Borrowed(session))
+        monkeypatch.setattr(choice, "open_session", lambda choice: Borrowed(session))
         yield
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, Raising, accept, refuse
-from treewright.lean.session import LeanError
-from treewright.lean.verdict import Verdict
+from treewright.lean.session.interface import LeanError
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType

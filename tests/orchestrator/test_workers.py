@@ -21,10 +21,10 @@ import pytest
 
 from treewright.cli.hosts import lean_access as opened_access
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean import async_session
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import Diagnostic, ProofState, SessionLost, TacticError
-from treewright.lean.verdict import Verdict
+from treewright.lean.session import async_session
+from treewright.lean.session.answers import Diagnostic, ProofState, SessionLost, TacticError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.verdict import Verdict
 from treewright.llm.endpoint import ChatError, Endpoint
 from treewright.orchestrator import checkup, strategies
 from treewright.orchestrator.config import OrchestratorConfig

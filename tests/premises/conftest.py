@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import Declaration
+from treewright.lean.session.answers import Declaration
+from treewright.lean.session.host_session import HostSession
 from treewright.premises.index_builder import build_lexical, index_words
 from treewright.premises.store import PremiseStore
 

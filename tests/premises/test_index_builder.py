@@ -13,10 +13,10 @@ import pytest
 from tests.here import Program
 from tests.premises.conftest import SMALL
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.lean.backend import Choice, choose
-from treewright.lean.host_session import HostSession
-from treewright.lean.native import toolchain
-from treewright.lean.types import Declaration
+from treewright.lean.choice import Choice, choose
+from treewright.lean.hosts.native import toolchain
+from treewright.lean.session.answers import Declaration
+from treewright.lean.session.host_session import HostSession
 from treewright.premises import building
 from treewright.premises.index import PremiseIndex
 from treewright.premises.index_builder import build_lexical, default_path, is_premise

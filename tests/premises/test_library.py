@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.here import Lent, Program
-from treewright.lean.host_session import HostSession
+from treewright.lean.session.host_session import HostSession
 from treewright.premises import building, library
 from treewright.premises.index import PremiseIndex
 from treewright.proving.records import GoalView

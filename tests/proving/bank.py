@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.expansion import Expander, estimate
 from treewright.proving.lean_environment import LeanEnvironment

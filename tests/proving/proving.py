@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.here import Lent
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run as runs
 from treewright.proving.prover import Prover
 from treewright.proving.pursuing import SessionFactory

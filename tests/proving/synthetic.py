@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.proving.environment import Outcome, Subgoal
 from treewright.proving.expansion import Expander
 from treewright.proving.learning import Learned

@@ -21,10 +21,10 @@ from tests.proving.bank import (
     search,
 )
 from treewright.cellview.runner import CellViewRunner
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.types import ProofState, SessionLost, StepResult, Timeout
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import ProofState, SessionLost, StepResult, Timeout
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.expansion import Expander
 from treewright.proving.search import Runner

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.proving.proving import Proving, SessionFactory, resume
 from tests.proving.synthetic import world_expander
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.lean.replay import Replayer
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.records import Iteration, NegationTurn
 from treewright.proving.replay import replay_live, replay_offline

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.proving.proving import Proving, SessionFactory, resume
-from treewright.lean.replay import Replayer
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.records import Iteration, NegationTurn, VerdictReached
 from treewright.proving.refutation import NEGATION_SHARE, PROOF_SHARE

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.proving.proving import Proving, SessionFactory, resume
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError
-from treewright.lean.types import SessionLost
-from treewright.lean.verdict import Reason, Verdict
+from treewright.lean.session.answers import SessionLost
+from treewright.lean.session.interface import LeanError
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Reason, Verdict
 from treewright.proving.records import VerdictReached
 from treewright.proving.settings import Settings
 from treewright.proving.targets import parse

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.proving.proving import Proving, SessionFactory
-from treewright.lean.replay import Replayer
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.records import GoalView
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.script.extraction import Step, render

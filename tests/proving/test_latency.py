@@ -10,17 +10,17 @@ import pytest
 
 from tests.here import Program
 from treewright.lean.crew import Crew
-from treewright.lean.process import LeanProcess
-from treewright.lean.replay import Replayer
-from treewright.lean.types import ProofState
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.process import LeanProcess
+from treewright.lean.verify.replayer import Replayer
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
 TRIVIAL = "∀ p q : Prop, p ∧ q → q ∧ p"
 NEEDED = (
     "treewright.cli.prove", "treewright.cli.prove_sources", "treewright.cli.prove_progress",
-    "treewright.proving.prover", "treewright.proving.report", "treewright.lean.backend",
+    "treewright.proving.prover", "treewright.proving.report", "treewright.lean.choice",
 )  # fmt: skip
 
 

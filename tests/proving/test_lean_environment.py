@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.knowledge import NOTHING_KNOWN
-from treewright.lean.session import LeanError, LeanSession
-from treewright.lean.types import SessionLost, StepResult
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.answers import SessionLost, StepResult
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.session.knowledge import NOTHING_KNOWN
 from treewright.proving.environment import stable
 from treewright.proving.lean_environment import GoalError, LeanEnvironment
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.proving.synthetic import world_expander
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
 from treewright.proving import learning
 from treewright.proving.learning import Lesson, Try
 from treewright.proving.records import Attempt, Candidate, GoalView

@@ -10,7 +10,7 @@ import pytest
 
 from tests.here import Program
 from treewright.cli.prove_progress import narrator
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
 from treewright.proving.records import GoalView, Iteration
 from treewright.proving.replay import replay_offline
 from treewright.proving.run import read_result

@@ -19,10 +19,10 @@ from tests.here import Program
 from tests.proving.proving import Proving, SessionFactory
 from tests.waiting import until
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.types import ProofState
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving import targets
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.records import Iteration

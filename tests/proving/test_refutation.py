@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.proving.proving import Proving, SessionFactory
-from treewright.lean.replay import Replayer
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import Settings

@@ -19,8 +19,8 @@ from tests.here import Program
 from tests.lean.projects import small_project
 from tests.proving.proving import Proving, SessionFactory, resume
 from tests.waiting import until
-from treewright.lean.knowledge import Knowledge, Use
-from treewright.lean.replay import Replayer
+from treewright.lean.session.knowledge import Knowledge, Use
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.once_more import WithoutNames, known_without, named_in
 from treewright.proving.records import AgainOpened, AgainTurn, Candidate, GoalView, VerdictReached

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.proving.synthetic import Tactics, World
-from treewright.lean.types import Goal
+from treewright.lean.session.answers import Goal
 from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.environment import views
 from treewright.proving.expansion import Expander

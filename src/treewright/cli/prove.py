@@ -21,8 +21,8 @@ from treewright.search.andor import policies
 from treewright.search.registry import in_words
 
 if TYPE_CHECKING:
-    from treewright.lean.host import Host
-    from treewright.lean.workspace.project import Project
+    from treewright.lean.hosts.host import Host
+    from treewright.lean.project.project import Project
     from treewright.proving.api import Proving
     from treewright.proving.run import RunResult
     from treewright.proving.settings import RunRecord, Settings

@@ -18,8 +18,8 @@ from treewright.cli.output import echo
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_INTERRUPTED
 from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git, validate_run_id
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 
 EXPERIMENTS = Path(STATE_DIR) / EXPERIMENTS_DIR
 

@@ -9,14 +9,14 @@ from treewright.cli.hosts import opened_host
 from treewright.cli.output import echo
 
 if TYPE_CHECKING:
-    from treewright.lean.host import Host
+    from treewright.lean.hosts.host import Host
 
 
 def serve(flags: dict[str, Any]) -> None:
     """Until it is interrupted, or nobody came for a while."""
     from treewright.cli.signals import cancel_on_signals
+    from treewright.lean.hosts.wasm.home import LeanHome
     from treewright.lean.warm.server import IDLE_SECONDS, WarmServer
-    from treewright.lean.wasm.home import LeanHome
 
     host = opened_host("wasm", None)
     assert isinstance(host, LeanHome)

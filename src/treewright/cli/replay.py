@@ -29,8 +29,8 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     from dataclasses import asdict
 
     from treewright.cli.prove_sources import opened_source
-    from treewright.lean.host_session import HostSession
-    from treewright.lean.replay import Replayer
+    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.verify.replayer import Replayer
     from treewright.proving.replay import replay_live, replay_offline
     from treewright.proving.run import locate
     from treewright.proving.settings import read_run

@@ -28,7 +28,7 @@ def sorries(
     import msgspec
 
     from treewright.cli.projects import project_of
-    from treewright.lean.host_session import HostSession
+    from treewright.lean.session.host_session import HostSession
     from treewright.lean.sorries import extract_files, lean_files
     from treewright.orchestrator.goals.project import records
 

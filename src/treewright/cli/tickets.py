@@ -22,7 +22,7 @@ from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
 if TYPE_CHECKING:
-    from treewright.lean.host import Host
+    from treewright.lean.hosts.host import Host
     from treewright.orchestrator.marketplace.market import Marketplace, Ticket
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -148,7 +148,7 @@ def request(
     as_json: bool,
 ) -> None:
     """Ask for a lemma. The same statement again gives the ticket that is there."""
-    from treewright.lean.backend import choose
+    from treewright.lean.choice import choose
     from treewright.orchestrator.marketplace.market import Marketplace
     from treewright.premises.index import PremiseIndex
     from treewright.premises.index_builder import default_path

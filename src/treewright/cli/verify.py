@@ -13,8 +13,8 @@ from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
-    from treewright.lean.certificate import Certificate
-    from treewright.lean.host import Host
+    from treewright.lean.hosts.host import Host
+    from treewright.lean.verify.certificate import Certificate
 
 
 @click.command()
@@ -67,8 +67,8 @@ def verify(
     from treewright.cli.lean import read_source
     from treewright.cli.projects import fresh_store, project_of
     from treewright.kernel.storage import atomic
-    from treewright.lean.replay import Replayer
-    from treewright.lean.verdict import DEFAULT_AXIOMS
+    from treewright.lean.verify.replayer import Replayer
+    from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
     texts = (read_source(original), read_source(candidate))
     host = opened_host(requested, sandbox, original.resolve().parent)
@@ -98,10 +98,10 @@ def verify(
 
 def _look_closely(host: Host) -> str:
     """Before the check: what can be said about this Lean itself."""
-    from treewright.lean.native import comparator
-    from treewright.lean.native.host import NativeHost
-    from treewright.lean.wasm.home import LeanHome
-    from treewright.lean.wasm.manifest import verify_home
+    from treewright.lean.hosts.native import comparator
+    from treewright.lean.hosts.native.host import NativeHost
+    from treewright.lean.hosts.wasm.home import LeanHome
+    from treewright.lean.hosts.wasm.manifest import verify_home
 
     if isinstance(host, LeanHome):
         return f"{verify_home(host, full=True)} files of the Lean home verified"
@@ -111,8 +111,8 @@ def _look_closely(host: Host) -> str:
 
 def _second_opinion(host: Host, texts: tuple[str, str], certificate: Certificate) -> None:
     """After the check, with a toolchain that has one."""
-    from treewright.lean.native import comparator
-    from treewright.lean.native.host import NativeHost
+    from treewright.lean.hosts.native import comparator
+    from treewright.lean.hosts.native.host import NativeHost
 
     if not isinstance(host, NativeHost) or comparator.unavailable(host):
         return

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.health_checks import Check
-from treewright.lean.native.toolchain import find_project, find_toolchain, too_old
-from treewright.lean.projects import kept_modules
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.install import find_installed, installed_path, is_installed
-from treewright.lean.wasm.manifest import verify_home
+from treewright.lean.hosts.native.toolchain import find_project, find_toolchain, too_old
+from treewright.lean.hosts.wasm.compiler import WasmCompiler
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.install import (
+    ensure_installed,
+    find_installed,
+    installed_path,
+    is_installed,
+)
+from treewright.lean.hosts.wasm.manifest import verify_home
+from treewright.lean.project.lakefile import Options
+from treewright.lean.project.module_store import Header, ModuleStore
+from treewright.lean.project.project import Compiled, Project
+from treewright.lean.project.workspace import open_workspace
+from treewright.lean.sorries import lean_files
 
 _GROUP = "lean"
 _NAME = "bundled Lean"
@@ -97,3 +109,52 @@ def bundled_lean(group: str, name: str, ready: str) -> Check:
     if home is None:
         return Check(group, name, "absent", "the bundled Lean is not installed yet", _HINT)
     return Check(group, name, "ok", ready)
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the cache knows of a project's modules: how many are compiled, why others cannot be,
+    how many nobody has tried as they are now."""
+
+    compiled: int = 0
+    wrong: dict[str, str] = field(default_factory=dict[str, str])
+    untried: int = 0
+
+
+def kept_modules(start: Path, store: ModuleStore | None = None) -> Kept:
+    """For the modules of the project around `start`. Starts no Lean and compiles nothing."""
+    workspace = open_workspace(start)
+    kept = Kept()
+    if workspace is None:
+        return kept
+    project = Project(workspace, _Untried(ensure_installed), store)
+    for path in lean_files(workspace.root):
+        module = workspace.module_of(path)
+        if module is None:
+            continue
+        try:
+            problem = project.problem_of(module)
+        except _NotThere:
+            kept.untried += 1
+            continue
+        if problem:
+            kept.wrong[module] = problem
+        else:
+            kept.compiled += 1
+    return kept
+
+
+class _NotThere(Exception):
+    pass
+
+
+class _Untried(WasmCompiler):
+    """Has the version of the bundled Lean, and does nothing."""
+
+    def headers(self, texts: Sequence[str]) -> list[Header]:
+        raise _NotThere
+
+    def compile(
+        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
+    ) -> NoReturn:
+        raise _NotThere

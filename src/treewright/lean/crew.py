@@ -14,11 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import DEFAULT_AXIOMS
-from treewright.lean.workspace.project import Project
+from treewright.lean.hosts.host import Host
+from treewright.lean.project.project import Project
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
 
 class Crew:

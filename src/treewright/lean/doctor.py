@@ -6,12 +6,12 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from treewright.lean.host import Host
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError, LeanSession
-from treewright.lean.types import ProofState
-from treewright.lean.wasm.home import LeanHome
-from treewright.lean.wasm.manifest import verify_home
+from treewright.lean.hosts.host import Host
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.manifest import verify_home
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.verify.replayer import Replayer
 
 STATEMENT = "∀ p q r : Prop, (p ∧ q) ∧ r → r ∧ q ∧ p"
 SCRIPT = (

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.judge import Judge, OriginalReader
+from treewright.lean.hosts.host import Host
 from treewright.lean.kept import Kept
-from treewright.lean.workspace.project import Project
+from treewright.lean.project.project import Project
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.judge import Judge
+from treewright.lean.verify.reader import OriginalReader
 
 RENEW_AFTER = 200
 RENEW_HEAP_BYTES = 1_200_000_000

@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.host_session import HostSession
-from treewright.lean.session import LeanError
+from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanError
 
 DEFAULT_HEAP_BYTES = 1_200_000_000
 DEFAULT_AGE_SECONDS = 3600.0

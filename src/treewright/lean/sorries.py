@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.lemma_command import unread_lemmas
-from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError, LeanSession
-from treewright.lean.types import CheckResult, Diagnostic, Goal, ProofState
-from treewright.lean.workspace.ordering import written_imports
+from treewright.lean.project.import_order import written_imports
+from treewright.lean.session.answers import CheckResult, Diagnostic, Goal, ProofState
+from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, LeanSession
+from treewright.lean.session.lemma_errors import unread_lemmas
 
 _BY = re.compile(r"(?:^|\n)(?P<line>[^\n]*[^\n\w.]by)(?P<space>[ \t]+)$")
 USUAL_INDENT = 2
@@ -239,3 +239,33 @@ def patch_of(name: str, before: str, after: str) -> str:
     # One without a newline at the end of its file is marked as `diff` does.
     ended = (x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n" for x in lines)
     return "".join(ended)
+
+
+def with_sorry_at(source: str, line: int, column: int | None = None) -> tuple[str, int]:
+    """The text with a `sorry` at a place, and the byte where it begins.
+
+    Lines and columns count from 1. Without a column it is the first one of the line that is not
+    blank, or on a blank line, where the last line above begins.
+    """
+    lines = source.replace("\r\n", "\n").split("\n")
+    if not 1 <= line <= len(lines):
+        raise UsageError(f"the text has no line {line}: it has {len(lines)}")
+    if column is None:
+        shown = lines[line - 1]
+        above = next((each for each in reversed(lines[: line - 1]) if each.strip()), "")
+        margin = _spaces(shown if shown.strip() else above)
+    else:
+        margin = column - 1
+    here = lines[line - 1].ljust(margin)
+    if margin < 0 or (column is not None and margin > len(lines[line - 1]) + 1):
+        raise UsageError(f"line {line} has no column {column}: it has {len(lines[line - 1])}")
+    head = lines[: line - 1]
+    rest = lines[line:]
+    while rest and (not rest[0].strip() or _spaces(rest[0]) >= max(margin, 1)):
+        rest.pop(0)
+    before = "\n".join([*head, here[:margin]])
+    return "\n".join([before + "sorry", "", *rest]), len(before.encode())
+
+
+def _spaces(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))

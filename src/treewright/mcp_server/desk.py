@@ -13,15 +13,14 @@ from treewright.dashboard.proof_view import ProofLibrary
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.tree_library import TreeLibrary
 from treewright.kernel.errors import UsageError
-from treewright.lean.backend import Choice, choose, open_host
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.inputs import module_name
-from treewright.lean.projects import open_project
-from treewright.lean.wasm.install import Progress, silent
-from treewright.lean.workspace.discovery import MANIFEST, find_root
-from treewright.lean.workspace.lakefile import LEAN, TOML
-from treewright.lean.workspace.project import Project
+from treewright.lean.choice import Choice, choose, open_host, open_project
+from treewright.lean.hosts.host import Host
+from treewright.lean.hosts.wasm.install import Progress, silent
+from treewright.lean.project.lakefile import LEAN, TOML
+from treewright.lean.project.project import Project
+from treewright.lean.project.workspace import MANIFEST, find_root
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import module_name
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import Confinement
 from treewright.mcp_server.goals import Goals

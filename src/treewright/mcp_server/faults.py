@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.types import Cancelled, CheckResult, SessionLost, Timeout
+from treewright.lean.session.answers import Cancelled, CheckResult, SessionLost, Timeout
 
 
 class Fault(TreewrightError):

@@ -8,12 +8,17 @@ from typing import Annotated, Literal
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.inputs import check_closed
-from treewright.lean.positions import with_sorry_at
-from treewright.lean.session import LeanSession
-from treewright.lean.sorries import from_check
-from treewright.lean.types import CheckResult, ProofState, StepResult, TacticError, Timeout
+from treewright.lean.session.answers import (
+    CheckResult,
+    ProofState,
+    StepResult,
+    TacticError,
+    Timeout,
+)
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import check_closed
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.sorries import from_check, with_sorry_at
 from treewright.mcp_server.bounds import Limit, Offset, PathText, Text, clipped, page
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.check_tools import Seconds, read_source

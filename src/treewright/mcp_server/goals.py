@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.session import LeanSession
-from treewright.lean.types import ProofState
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanSession
 from treewright.mcp_server.place import Place
 
 MOST_GOALS = 1_000

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
+from treewright.lean.hosts.host import Host
 from treewright.lean.kept import Kept
-from treewright.lean.replay import Replayer
-from treewright.lean.session import MissingModule
-from treewright.lean.verdict import DEFAULT_AXIOMS
-from treewright.lean.workspace.project import Project
+from treewright.lean.project.project import Project
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import MissingModule
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server.call import Call
 
 MOST_HEAP_BYTES = 1_200_000_000

@@ -10,10 +10,10 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import new_run_id
-from treewright.lean.inputs import check_closed
-from treewright.lean.replay import Replayer
+from treewright.lean.session.inputs import check_closed
 from treewright.lean.sorries import patch_of
-from treewright.lean.verdict import DEFAULT_AXIOMS
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server.bounds import Name, PathText, Text, clipped
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.check_tools import Seconds, read_source

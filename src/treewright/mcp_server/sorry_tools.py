@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.sorries import FileSorries, extract_source
 from treewright.mcp_server.bounds import Limit, Offset, PathText, clipped, page
 from treewright.mcp_server.call import Call

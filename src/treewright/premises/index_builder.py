@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from treewright.kernel.storage.user_directories import cache_directory
-from treewright.lean.native.compiled import digest
-from treewright.lean.native.toolchain import require_toolchain
-from treewright.lean.session import LeanSession
-from treewright.lean.types import Declaration
-from treewright.lean.wasm.install import installed_path
-from treewright.lean.workspace.discovery import find_root, is_library
+from treewright.lean.hosts.native.host_program import digest
+from treewright.lean.hosts.native.toolchain import require_toolchain
+from treewright.lean.hosts.wasm.install import installed_path
+from treewright.lean.project.workspace import find_root, is_library
+from treewright.lean.session.answers import Declaration
+from treewright.lean.session.interface import LeanSession
 from treewright.premises import lexical
 from treewright.premises.encoder import SentenceEncoder, declaration_in_words
 from treewright.premises.store import VECTOR_INDEX, PremiseStore, digest_of
 from treewright.premises.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from treewright.lean.backend import Choice
+    from treewright.lean.choice import Choice
 import re
 
 _PAGE = 2000

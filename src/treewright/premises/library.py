@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from treewright.kernel.storage import atomic, file_lock
-from treewright.lean.session import LeanSession
+from treewright.lean.session.interface import LeanSession
 from treewright.premises.index import PremiseIndex
 from treewright.premises.index_builder import Progress, build_lexical, default_path, silent
 

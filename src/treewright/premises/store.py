@@ -24,7 +24,7 @@ import numpy.typing as npt
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.storage import database
 from treewright.kernel.text import jsontext
-from treewright.lean.types import Declaration
+from treewright.lean.session.answers import Declaration
 from treewright.premises.lexical import LexicalIndex
 
 VECTOR_INDEX = "faiss"

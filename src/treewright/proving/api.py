@@ -12,14 +12,13 @@ from typing import Any, NamedTuple, Self
 
 from treewright.kernel.errors import LockActive, UsageError, require_several
 from treewright.kernel.storage.run_directory import validate_run_id
-from treewright.lean.backend import choose
+from treewright.lean.choice import choose, open_lean
 from treewright.lean.crew import Crew
-from treewright.lean.host import Host
-from treewright.lean.projects import open_lean
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.verdict import DEFAULT_AXIOMS
-from treewright.lean.workspace.project import Project
+from treewright.lean.hosts.host import Host
+from treewright.lean.project.project import Project
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.proving import layout, run, targets
 from treewright.proving.prover import Observer, Prover
 from treewright.proving.pursuing import SessionFactory

@@ -12,12 +12,12 @@ from typing import Protocol
 
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import sorries
-from treewright.lean.certificate import digest
-from treewright.lean.inputs import GOAL_NAME, theorem_texts
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError
+from treewright.lean.session.inputs import GOAL_NAME, theorem_texts
+from treewright.lean.session.interface import LeanError
 from treewright.lean.sorries import Sorry
-from treewright.lean.verdict import Verdict
+from treewright.lean.verify.certificate import digest
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 from treewright.proving.once_more import named_in, words_of
 from treewright.proving.records import CheckAnswer, GoalStatus
 from treewright.proving.settings import FileTarget, StatementTarget, Target

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 
-from treewright.lean.knowledge import Knowledge
-from treewright.lean.types import Goal, ProofState
+from treewright.lean.session.answers import Goal, ProofState
+from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.records import GoalView, OutcomeKind
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from treewright.lean.knowledge import Knowledge
+from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome
 from treewright.proving.learning import Learned, Lesson, Try, observed
 from treewright.proving.records import Attempt, Candidate, GoalView, NodeRecord

@@ -11,10 +11,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
-from treewright.lean.difference import new_errors
-from treewright.lean.knowledge import NOTHING_KNOWN, Knowledge
-from treewright.lean.session import LeanError, LeanSession
-from treewright.lean.types import (
+from treewright.lean.session.answers import (
     Cancelled,
     CheckResult,
     ProofState,
@@ -23,6 +20,9 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
+from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.verify.additions import new_errors
 from treewright.proving.environment import Outcome, Subgoal, goal_groups, stable, views
 
 _ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from treewright.lean.knowledge import Knowledge
+from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.phases import PhaseSink, phase_recording
 from treewright.proving.records import (
     AgainOpened,

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Self
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
+from treewright.lean.hosts.host import Host
+from treewright.lean.project.import_order import by_written_imports
+from treewright.lean.project.project import Project
+from treewright.lean.project.workspace import find_root
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import lean_files
-from treewright.lean.workspace.discovery import find_root
-from treewright.lean.workspace.ordering import by_written_imports
-from treewright.lean.workspace.project import Project
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run, targets
 from treewright.proving.api import Proving, Sources
 from treewright.proving.prover import Observer

@@ -11,9 +11,9 @@ import msgspec
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
-from treewright.lean.inputs import GOAL_NAME, theorem_texts
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError, LeanSession
+from treewright.lean.session.inputs import GOAL_NAME, theorem_texts
+from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.llm.usage_log import UsageLog
 from treewright.proving import layout
 from treewright.proving.checker import Judge, Judgement, Unchecked

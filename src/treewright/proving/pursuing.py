@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from treewright.kernel.clock import timestamp
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError, LeanSession
+from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving.checker import Judge, Judgement, Unchecked
 from treewright.proving.lean_environment import GoalError, LeanEnvironment
 from treewright.proving.once_more import (

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
 
 OutcomeKind = Literal[
     "goals", "closed", "error", "timeout", "exhausted", "lost", "rejected", "duplicate"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
-from treewright.lean.verdict import Verdict
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 from treewright.proving import layout
 from treewright.proving.checker import (
     verify_file,

@@ -22,9 +22,9 @@ from treewright.kernel.storage.run_directory import (
     prepare,
     validate_run_id,
 )
+from treewright.lean.project.project import Project
+from treewright.lean.session.answers import SessionInfo
 from treewright.lean.sorries import patch_of
-from treewright.lean.types import SessionInfo
-from treewright.lean.workspace.project import Project
 from treewright.llm.usage import Usage
 from treewright.llm.usage_log import UsageLog
 from treewright.proving import layout

@@ -11,7 +11,7 @@ from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.storage import atomic
 from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.kernel.text import jsontext
-from treewright.lean.verdict import DEFAULT_AXIOMS
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.llm.endpoint import Endpoint
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.learning import Lesson

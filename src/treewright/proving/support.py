@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from treewright.lean.certificate import digest
+from treewright.lean.verify.certificate import digest
 from treewright.proving.checker import checked_texts
 from treewright.proving.once_more import again_limits
 from treewright.proving.records import CheckAnswer, VerdictReached

@@ -9,11 +9,17 @@ from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean import sorries
-from treewright.lean.inputs import GOAL_NAME, check_closed, theorem_texts
-from treewright.lean.lemma_command import unread_lemmas
-from treewright.lean.session import LeanSession
+from treewright.lean.session.answers import (
+    CheckResult,
+    Diagnostic,
+    ProofState,
+    StepResult,
+    TacticError,
+)
+from treewright.lean.session.inputs import GOAL_NAME, check_closed, theorem_texts
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.session.lemma_errors import unread_lemmas
 from treewright.lean.sorries import Sorry
-from treewright.lean.types import CheckResult, Diagnostic, ProofState, StepResult, TacticError
 from treewright.proving.settings import FileTarget, StatementTarget, Target
 
 NEGATION_NAME = "treewright_negation"

@@ -18,7 +18,7 @@ from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import journal
 from treewright.kernel.storage.atomic import storage_errors
 from treewright.kernel.text import jsontext
-from treewright.lean.knowledge import Knowledge
+from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome, Subgoal
 from treewright.proving.records import (
     AgainTurn,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.lean import native_projects
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.host import NativeHost
-from treewright.lean.replay import Replayer
-from treewright.lean.wasm.home import LeanHome
+from treewright.lean.hosts.host import Host
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.replayer import Replayer
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ import pytest
 
 from tests.lean.terms import Data
 from tests.lean.test_judge import ATTACKS, Pair, rule, wrong_proof
-from treewright.lean.host import Host
-from treewright.lean.judge import Judge, OriginalReader
-from treewright.lean.session import LeanError
+from treewright.lean.hosts.host import Host
+from treewright.lean.session.interface import LeanError
+from treewright.lean.verify.judge import Judge
+from treewright.lean.verify.reader import OriginalReader
 
 ORIGINAL = "theorem target : 1 = 2 := by\n  sorry\n"
 TRUE = "theorem target : 1 = 1 := by\n  sorry\n"

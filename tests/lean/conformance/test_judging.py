@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.lean.replay import Replayer
+from treewright.lean.verify.replayer import Replayer
 
 _ORIGINAL = """def double (n : Nat) : Nat := n + n
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.lean import native_projects
 from tests.lean.projects import BASIC, EVEN, small_project
-from treewright.lean.native.host import NativeHost
+from treewright.lean.hosts.native.host import NativeHost
 
 Program = Callable[..., CompletedProcess[str]]
 ORDER = """import Foo.Even

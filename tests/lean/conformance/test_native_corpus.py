@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lean import corpus
-from treewright.lean import escapes
-from treewright.lean.native.host import NativeHost
-from treewright.lean.replay import Replayer
-from treewright.lean.session import MissingModule
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.session.interface import MissingModule
+from treewright.lean.verify import restrictions
+from treewright.lean.verify.replayer import Replayer
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_no_attack_gets_through(replaying: Replayer, monkeypatch: pytest.MonkeyP
         for guarded in (True, False):
             with monkeypatch.context() as patch:
                 if not guarded:
-                    patch.setattr(escapes, "rules", lambda *_, **__: None)
+                    patch.setattr(restrictions, "rules", lambda *_, **__: None)
                 try:
                     verdict = replaying.text(
                         attack.original,

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.lean import lying_module, native_projects
-from treewright.lean.judge import Judge
-from treewright.lean.native.host import NativeHost
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import Verdict
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.verify.judge import Judge
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 
 
 def adds(name: str, type_: str) -> str:

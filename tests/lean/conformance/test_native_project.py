@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lean import native_projects
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.host import NativeHost
-from treewright.lean.replay import Replayer
-from treewright.lean.session import MissingModule
-from treewright.lean.types import CheckResult
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import MissingModule
+from treewright.lean.verify.replayer import Replayer
 
 _MODULES = {
     "Foo/Basic.lean": "namespace Foo\n"

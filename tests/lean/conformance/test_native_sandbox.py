@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.host import NativeHost
-from treewright.lean.types import CheckResult
+from treewright.lean.hosts.native.host import NativeHost
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.host_session import HostSession
 
 
 @pytest.fixture(scope="module")

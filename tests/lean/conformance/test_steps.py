@@ -7,8 +7,8 @@ import time
 
 from tests.lean.conftest import state
 from tests.lean.endless import SLOW
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import Cancelled, ProofState, TacticError, Timeout
+from treewright.lean.session.answers import Cancelled, ProofState, TacticError, Timeout
+from treewright.lean.session.host_session import HostSession
 
 
 def test_a_goal_is_data(session: HostSession) -> None:

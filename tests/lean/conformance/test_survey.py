@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.lean.conftest import state
 from treewright.lean import sorries
-from treewright.lean.host_session import HostSession
-from treewright.lean.knowledge import Knowledge, Use
-from treewright.lean.types import ProofState
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.knowledge import Knowledge, Use
 
 NUMBERS = """
 inductive N where

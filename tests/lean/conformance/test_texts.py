@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host_session import HostSession
-from treewright.lean.inputs import Theorem, check_script, check_theorem
-from treewright.lean.session import MissingModule
-from treewright.lean.types import AuditReport, CheckResult, TacticError
+from treewright.lean.session.answers import AuditReport, CheckResult, TacticError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import Theorem, check_script, check_theorem
+from treewright.lean.session.interface import MissingModule
 
 
 def checked(session: HostSession, text: str, **options: bool) -> CheckResult:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.lean.escapes import find_escapes
-from treewright.lean.host_session import HostSession
-from treewright.lean.types import Hypothesis, ProofState
+from treewright.lean.session.answers import Hypothesis, ProofState
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.proving.environment import views
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.core import CoreTactics

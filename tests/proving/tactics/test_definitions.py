@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.basic_sources import DefinitionTactics, defined_in
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.lean.knowledge import Alternative, Field, Knowledge, MadeOf, Use, Variable
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
+from treewright.lean.session.knowledge import Alternative, Field, Knowledge, MadeOf, Use, Variable
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.known_lemmas import KnownTactics
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from treewright.cli.prove_settings import settings_of
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.keys import key_for
 from treewright.llm.usage import Usage, describe_usage

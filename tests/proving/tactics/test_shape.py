@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.lean.types import Hypothesis
+from treewright.lean.session.answers import Hypothesis
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.goal_outline import (
     Binder,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from treewright.cellview.experiment.plan import Plan, PlannedRun, search_settings
 from treewright.cellview.experiment.results import MeasuredRun, measure_run
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanSession
+from treewright.lean.session.interface import LeanSession
+from treewright.lean.verify.replayer import Replayer
 from treewright.proving import layout
 from treewright.proving.prover import Prover
 from treewright.proving.pursuing import SessionFactory

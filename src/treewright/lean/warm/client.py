@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.procs import private_socket
-from treewright.lean.certificate import ModuleDigest
-from treewright.lean.host import Host, Launch, Started
+from treewright.lean.hosts.host import Host, Launch, Started
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.verify.certificate import ModuleDigest
 from treewright.lean.warm import wire
 from treewright.lean.warm.identity import directory, identity, socket_name
-from treewright.lean.wasm.home import LeanHome
 
 _SECONDS = 5.0
 Announce = Callable[[str], None]

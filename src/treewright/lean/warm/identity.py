@@ -7,8 +7,8 @@ from pathlib import Path
 
 from treewright import __version__
 from treewright.kernel.storage.user_directories import state_directory
-from treewright.lean.wasm.home import LeanHome, node_version
-from treewright.lean.wasm.manifest import home_digest
+from treewright.lean.hosts.wasm.home import LeanHome, node_version
+from treewright.lean.hosts.wasm.manifest import home_digest
 
 
 def identity(home: LeanHome) -> str:

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from treewright.kernel.errors import LockActive, TreewrightError, UsageError
 from treewright.kernel.procs import private_socket
 from treewright.kernel.storage import file_lock
-from treewright.lean.process import LeanProcess
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.session.process import LeanProcess
 from treewright.lean.warm import wire
 from treewright.lean.warm.identity import directory, identity, socket_name
-from treewright.lean.wasm.home import LeanHome
 
 PROCESSES = 2
 """A session that searches, and one for the next call or in its place if it is lost."""

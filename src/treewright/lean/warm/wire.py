@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from treewright.kernel.text import jsontext
-from treewright.lean.host import Started
+from treewright.lean.hosts.host import Started
 
 TAKE = b"take\n"
 _LONGEST = 4096

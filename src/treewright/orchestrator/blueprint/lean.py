@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.host_session import HostSession
-from treewright.lean.replay import Replayer
-from treewright.lean.session import DEFAULT_CHECK_SECONDS
+from treewright.lean.session.answers import AuditReport, CheckResult, TacticError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import lean_files
-from treewright.lean.types import AuditReport, CheckResult, TacticError
-from treewright.lean.verdict import DEFAULT_AXIOMS
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.orchestrator.api import reading
 from treewright.orchestrator.blueprint.sync import State
 

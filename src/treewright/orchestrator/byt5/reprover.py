@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.escapes import find_escapes
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.orchestrator.byt5.beam import generate
 from treewright.orchestrator.byt5.layers import Floats
 from treewright.orchestrator.byt5.model import T5, weight_files

@@ -15,7 +15,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
-from treewright.lean.inputs import header_of
+from treewright.lean.session.inputs import header_of
 from treewright.orchestrator.goals import difficulty
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from treewright.lean.session.answers import Goal as LeanGoal
 from treewright.lean.sorries import FileSorries, Sorry
-from treewright.lean.types import Goal as LeanGoal
 from treewright.orchestrator.goals import difficulty
 from treewright.orchestrator.types import Goal, Place
 

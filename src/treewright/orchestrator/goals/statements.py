@@ -6,7 +6,14 @@ import re
 from collections.abc import Sequence
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.inputs import GOAL_NAME, Parser, Theorem, binder, check_theorem, header_of
+from treewright.lean.session.inputs import (
+    GOAL_NAME,
+    Parser,
+    Theorem,
+    binder,
+    check_theorem,
+    header_of,
+)
 from treewright.lean.sorries import Sorry, replace
 from treewright.orchestrator.types import Goal, Place
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from treewright.kernel.errors import TreewrightError, UsageError, require_several
-from treewright.lean import inputs
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.inputs import header_of
-from treewright.lean.projects import open_project
-from treewright.lean.replay import Replayer
-from treewright.lean.verdict import Verdict
-from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.workspace.project import Project
+from treewright.lean.choice import open_project
+from treewright.lean.hosts.host import Host
+from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.project.project import Project
+from treewright.lean.session import inputs
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import header_of
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.ledger.file import DEFAULT_PATH
 from treewright.orchestrator.marketplace.tickets import (
     NewTicket,

@@ -18,7 +18,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
-from treewright.lean.inputs import Theorem
+from treewright.lean.session.inputs import Theorem
 from treewright.orchestrator.goals import normalise
 from treewright.orchestrator.ledger.file import errors_for_people, open_ledger
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal

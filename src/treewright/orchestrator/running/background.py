@@ -21,8 +21,8 @@ from treewright.kernel.clock import now, timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
 from treewright.kernel.storage.run_directory import STATE_DIR
+from treewright.lean.session.answers import CheckResult
 from treewright.lean.sorries import FileSorries, from_check, lean_files, patch_of
-from treewright.lean.types import CheckResult
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
 from treewright.orchestrator.ledger.store import Ledger

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.verdict import Verdict
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.attempts import Attempt, Status
 from treewright.orchestrator.ledger.counting import TRIALS

@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.session import DEFAULT_CHECK_SECONDS, LeanError
-from treewright.lean.sorries import from_check
-from treewright.lean.types import (
+from treewright.lean.session.answers import (
     Cancelled,
     CheckResult,
     ProofState,
@@ -26,6 +23,9 @@ from treewright.lean.types import (
     TacticError,
     Timeout,
 )
+from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError
+from treewright.lean.sorries import from_check
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.backend import Choice
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.host import NativeHost, native_host
-from treewright.lean.native.toolchain import find_project, find_toolchain, too_old
-from treewright.lean.session import LeanSession
-from treewright.lean.types import Diagnostic, ProofState, StepResult, TacticError
+from treewright.lean.choice import Choice
+from treewright.lean.hosts.native.host import NativeHost, native_host
+from treewright.lean.hosts.native.toolchain import find_project, find_toolchain, too_old
+from treewright.lean.session.answers import Diagnostic, ProofState, StepResult, TacticError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanSession
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.backend import Choice
-from treewright.lean.host_session import HostSession
-from treewright.lean.session import LeanSession
-from treewright.lean.types import CheckResult, ProofState, StepResult
+from treewright.lean.choice import Choice
+from treewright.lean.session.answers import CheckResult, ProofState, StepResult
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanSession
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType

@@ -14,19 +14,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.backend import BUNDLED_VERSION, Choice
-from treewright.lean.host import Host
-from treewright.lean.host_session import HostSession
-from treewright.lean.native.toolchain import find_project
+from treewright.lean.choice import BUNDLED_VERSION, Choice, open_project
+from treewright.lean.hosts.host import Host
+from treewright.lean.hosts.native.toolchain import find_project
+from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.pool import LeanPool
-from treewright.lean.projects import open_project
-from treewright.lean.replay import Replayer
-from treewright.lean.session import LeanError
-from treewright.lean.verdict import Verdict
-from treewright.lean.wasm.install import ensure_installed
-from treewright.lean.workspace.ordering import by_written_imports
-from treewright.lean.workspace.project import Announce, Project
+from treewright.lean.project.import_order import by_written_imports
+from treewright.lean.project.project import Announce, Project
+from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import LeanError
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.meter import current_meter, metered, waiting

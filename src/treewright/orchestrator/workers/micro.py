@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.types import ProofState
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.base import Hole, LeanWorker, run_on_all

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.lean.backend import Choice
+from treewright.lean.choice import Choice
 from treewright.orchestrator.workers.base import UNAVAILABLE, Worker, failed
 from treewright.orchestrator.workers.factory import Missing, all_workers
 from treewright.orchestrator.workers.lean_access import LeanAccess

@@ -14,9 +14,9 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.escapes import find_escapes
-from treewright.lean.types import ProofState
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.orchestrator.byt5 import reprover as models
 from treewright.orchestrator.byt5.model import Stopped
 from treewright.orchestrator.byt5.reprover import ReProver, Suggestion

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.session import LeanError, LeanSession
-from treewright.lean.types import CheckResult, ProofState
+from treewright.lean.session.answers import CheckResult, ProofState
+from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.session.interface import LeanError, LeanSession
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker

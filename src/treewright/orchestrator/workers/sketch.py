@@ -16,12 +16,12 @@ from typing import Any, Protocol
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.async_session import AsyncLeanSession
-from treewright.lean.escapes import find_escapes
-from treewright.lean.inputs import Parser, check_script, check_script_in
-from treewright.lean.session import DEFAULT_CHECK_SECONDS
+from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.session.inputs import Parser, check_script, check_script_in
+from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import Sorry, from_check, replace
-from treewright.lean.types import CheckResult
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.llm import keys
 from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient

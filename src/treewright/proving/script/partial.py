@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 
-from treewright.lean.types import Goal
+from treewright.lean.session.answers import Goal
 from treewright.proving.records import GoalView, NearLemma, PartialProof
 from treewright.proving.script.extraction import Step, render
 from treewright.proving.script.formatting import Style, written

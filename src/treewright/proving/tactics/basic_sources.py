@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.escapes import find_escapes
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.source import NOTHING, Suggestions, goal_text, rank_priors
 

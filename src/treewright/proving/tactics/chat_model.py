@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 
-from treewright.lean.escapes import find_escapes
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.llm.chat import Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe

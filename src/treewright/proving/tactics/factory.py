@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.host import Host
+from treewright.lean.hosts.host import Host
 from treewright.proving.settings import FileTarget, RunRecord, Settings
 from treewright.proving.tactics.basic_sources import (
     CachedTactics,
@@ -69,7 +69,7 @@ def with_library(
     settings: Settings, host: Host, announce: Callable[[str], None] = lambda text: None
 ) -> Settings:
     """With the index of the bundled Lean's library, which is made first if it is not there."""
-    from treewright.lean.host_session import HostSession
+    from treewright.lean.session.host_session import HostSession
     from treewright.premises.library import ensure_index, library_digest
 
     if host.backend != "wasm":

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from treewright.lean.escapes import find_escapes
-from treewright.lean.inputs import is_identifier
-from treewright.lean.knowledge import Alternative, Knowledge, Use, Variable
+from treewright.lean.session.inputs import is_identifier
+from treewright.lean.session.knowledge import Alternative, Knowledge, Use, Variable
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.core import best_first
 from treewright.proving.tactics.goal_outline import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from treewright.lean.escapes import find_escapes
-from treewright.lean.inputs import is_identifier
+from treewright.lean.session.inputs import is_identifier
+from treewright.lean.verify.restrictions import find_escapes
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.goal_outline import flat, shape
 from treewright.proving.tactics.source import Suggestions

@@ -1,0 +1,175 @@
+"""Which Lean to use, and why: the bundled one or the project's own toolchain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from treewright.kernel.errors import UsageError
+from treewright.lean.hosts.host import Host
+from treewright.lean.hosts.native.host import native_host
+from treewright.lean.hosts.native.toolchain import (
+    find_project,
+    find_toolchain,
+    pinned,
+    require_toolchain,
+    too_old,
+)
+from treewright.lean.hosts.wasm.compiler import WasmCompiler
+from treewright.lean.hosts.wasm.install import Progress, ensure_installed, silent
+from treewright.lean.project.import_order import read_text
+from treewright.lean.project.module_store import ModuleStore
+from treewright.lean.project.project import Announce, Project
+from treewright.lean.project.workspace import find_root, open_workspace
+from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import MissingModule
+
+Backend = Literal["wasm", "native"]
+BACKENDS = ("auto", "wasm", "native")
+BUNDLED_VERSION = "4.28.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A backend, the reason in words, and the Lake project for `native`, if there is one."""
+
+    backend: Backend
+    reason: str
+    project: Path | None = None
+    sandbox: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.backend} ({self.reason})"
+
+
+def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool = False) -> Choice:
+    """`auto`: native inside a Lake project whose toolchain is installed, else wasm.
+
+    The bundled Lean is a sandbox of its own; `sandbox` is about native code.
+    """
+    if requested not in BACKENDS:
+        raise UsageError(
+            f"there is no Lean backend '{requested}'; choose from {', '.join(BACKENDS)}"
+        )
+    if requested == "wasm":
+        return Choice("wasm", "asked for")
+    project = find_project(start or Path.cwd())
+    if requested == "native":
+        require_toolchain(project)
+        return Choice("native", _asked_for(project), project, sandbox)
+    if project is None:
+        return Choice("wasm", "not inside a Lake project")
+    toolchain = find_toolchain(project)
+    problem = toolchain if isinstance(toolchain, str) else too_old(toolchain)
+    if problem:
+        return Choice("wasm", f"inside the Lake project {project.name}, but {problem}")
+    return Choice("native", f"inside the Lake project {project.name}", project, sandbox)
+
+
+def _asked_for(project: Path | None) -> str:
+    return "asked for, without a Lake project" if project is None else "asked for"
+
+
+def other_version(choice: Choice, start: Path | None = None) -> str | None:
+    """What to say where a project is written for another Lean than the bundled one, which has
+    tactics that others do not have."""
+    asked_for = pinned(find_project(start or Path.cwd())).rpartition(":")[2].removeprefix("v")
+    if choice.backend == "native" or asked_for in ("", BUNDLED_VERSION):
+        return None
+    return (
+        f"the project asks for Lean {asked_for}, the bundled one is {BUNDLED_VERSION}: what is "
+        "proved with it may not compile there; with that toolchain installed, --lean native "
+        "searches and checks with it"
+    )
+
+
+def open_host(choice: Choice, progress: Progress = silent) -> Host:
+    """The chosen Lean; the bundled one is installed first if it is not there."""
+    if choice.backend == "native":
+        return native_host(choice.project, sandbox=choice.sandbox)
+    return ensure_installed(progress)
+
+
+def open_session(
+    choice: Choice,
+    imports: Sequence[str] = ("Init",),
+    preamble: str = "",
+    progress: Progress = silent,
+    project: Project | None = None,
+) -> HostSession:
+    return HostSession(open_host(choice, progress), imports, preamble, project)
+
+
+def open_project(
+    start: Path,
+    announce: Announce = lambda text: None,
+    store: ModuleStore | None = None,
+    read: Callable[[Path], str | None] = read_text,
+    allowed: Callable[[Path], bool] = lambda directory: True,
+) -> Project | None:
+    """The project that a file or directory is in, or None; what it says goes to `announce`.
+
+    `read` gives the text of a module, or None if it cannot be had; `allowed` says where packages
+    may be.
+    """
+    workspace = open_workspace(start, allowed)
+    if workspace is None:
+        return None
+    for note in workspace.notes:
+        announce(note)
+    return Project(workspace, WasmCompiler(ensure_installed), store, announce, read)
+
+
+def open_lean(
+    choice: Choice,
+    start: Path | None,
+    announce: Announce = lambda text: None,
+    progress: Progress = silent,
+) -> tuple[Host, Project | None]:
+    """The chosen Lean. The bundled one is given the modules of the project around `start`; a
+    toolchain finds its project itself."""
+    host = open_host(choice, progress)
+    if choice.backend != "wasm" or start is None:
+        return host, None
+    return host, open_project(start, announce)
+
+
+def check_files(
+    host: Host,
+    sources: Sequence[tuple[Path, str]],
+    project_of: Callable[[Path], Project | None],
+    *,
+    timeout: float,
+) -> Iterator[tuple[Path, CheckResult | Timeout | SessionLost]]:
+    """File after file, in another session when one was lost or the next is in another project.
+
+    What one file lacks keeps nobody from the others; of a single file it is raised.
+    """
+    session: HostSession | None = None
+    project: Project | None = None
+    try:
+        for path, source in sources:
+            moved = host.backend == "wasm" and not _is_in(project, path)
+            if session is None or moved or not session.alive:
+                if session is not None:
+                    session.close()
+                project = project_of(path)
+                session = HostSession(host, project=project)
+            try:
+                result = session.check(source, timeout=timeout)
+            except MissingModule as error:
+                if len(sources) == 1:
+                    raise
+                result = SessionLost(str(error))
+            yield path, result
+    finally:
+        if session is not None:
+            session.close()
+
+
+def _is_in(project: Project | None, path: Path) -> bool:
+    """Whether a file belongs to a project, or to none if that is None."""
+    return find_root(path) == (project.workspace.root if project is not None else None)

@@ -1,0 +1,176 @@
+"""Compiled modules in the user's cache, by what they were compiled from.
+
+A file holds one module, or why it does not compile, or what one text imports: a line that says what
+it is, and its bytes. The line has a seal, an HMAC of key, name and bytes with a key that is kept
+elsewhere. It is compared on every reading with what is asked for: what somebody else put there, or
+was changed, is as if it were not there, and whoever asked for a module is told. Without a key to
+seal with nothing is kept. Files appear whole or not at all. A lock makes two processes that need
+the same module compile it once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from treewright.kernel.errors import StorageError
+from treewright.kernel.storage import atomic, file_lock, untrusted
+from treewright.kernel.storage.user_directories import cache_directory
+from treewright.lean.project.cache_key import user_secret
+
+FORMAT = 2  # 1 had no seal
+MOST_BYTES = 4 << 30
+"""Of all that is kept; beyond it, what was used longest ago goes."""
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a text imports; `problem` says what its parser found wrong with it."""
+
+    imports: tuple[str, ...]
+    problem: str = ""
+
+
+class _Label(msgspec.Struct, frozen=True):
+    format: int
+    key: str
+    module: str
+    seal: str = ""
+
+
+class Poisoned(Exception):
+    """A file of the cache is not what was put there."""
+
+
+class ModuleStore:
+    """Keys are sha256 sums of everything that decides what the bytes are.
+
+    `secret` seals what is kept; without one it is the user's.
+    """
+
+    def __init__(self, directory: Path | None = None, secret: bytes | None = None) -> None:
+        self._directory = directory or cache_directory() / "modules"
+        self._given_secret = secret
+
+    @cached_property
+    def _seal_with(self) -> tuple[bytes, str]:
+        """The key, or b'' and why there is none."""
+        if self._given_secret is not None:
+            return self._given_secret, ""
+        try:
+            return user_secret(), ""
+        except StorageError as error:
+            return b"", str(error)
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is kept, or ''."""
+        return self._seal_with[1]
+
+    def read(self, key: str, module: str) -> bytes | None:
+        """The bytes, None if they are not there; Poisoned if something else is."""
+        return self._read(self._path(key), key, module)
+
+    def write(self, key: str, module: str, data: bytes) -> None:
+        self._write(self._path(key), key, module, data)
+        self._trim()
+
+    def read_problem(self, key: str, module: str) -> str | None:
+        """Why a module does not compile, as it was found before."""
+        data = self._read(self._problem(key), key, module)
+        return None if data is None else data.decode()
+
+    def write_problem(self, key: str, module: str, problem: str) -> None:
+        self._write(self._problem(key), key, module, problem.encode())
+
+    @contextlib.contextmanager
+    def compiling(self, key: str) -> Iterator[None]:
+        """Whoever else wants the same module compiled waits."""
+        if self.problem:
+            yield
+            return
+        path = self._directory / "locks" / key[:3]
+        atomic.make_directory(path.parent)
+        with atomic.storage_errors(path), file_lock.holding(path):
+            yield
+
+    def read_header(self, key: str) -> Header | None:
+        try:
+            data = self._read(self._header(key), key, "")
+            return None if data is None else msgspec.json.decode(data, type=Header)
+        except (Poisoned, msgspec.MsgspecError):
+            return None  # reading a header again costs next to nothing
+
+    def write_header(self, key: str, header: Header) -> None:
+        self._write(self._header(key), key, "", msgspec.json.encode(header))
+
+    def _read(self, path: Path, key: str, module: str) -> bytes | None:
+        if self.problem:
+            return None
+        try:
+            content = untrusted.read(path, MOST_BYTES)
+        except FileNotFoundError:
+            return None
+        except untrusted.NotPlain as error:
+            raise Poisoned(str(error)) from None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # it was used now
+        line, _, data = content.partition(b"\n")
+        try:
+            label = msgspec.json.decode(line, type=_Label)
+        except msgspec.MsgspecError:
+            raise Poisoned(f"{path} is no compiled module") from None
+        if label.format < FORMAT:
+            return None
+        right = self._label(path, key, module, data)
+        same = hmac.compare_digest(label.seal.encode(), right.seal.encode())
+        if not same or label != right:
+            raise Poisoned(f"{path} is not what was put there")
+        return data
+
+    def _write(self, path: Path, key: str, module: str, data: bytes) -> None:
+        if self.problem:
+            return
+        label = msgspec.json.encode(self._label(path, key, module, data))
+        atomic.make_directory(path.parent)
+        atomic.write_bytes(path, label + b"\n" + data)
+
+    def _trim(self) -> None:
+        """Others may do the same meanwhile, or read: a file that is gone is one to make again."""
+        found: list[tuple[int, int, Path]] = []
+        for path in self._directory.glob("??/*.*"):
+            with contextlib.suppress(OSError):
+                about = path.stat()
+                found.append((about.st_mtime_ns, about.st_size, path))
+        total = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if total <= MOST_BYTES:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+
+    def _label(self, path: Path, key: str, module: str, data: bytes) -> _Label:
+        """The seal is over what kind of file it is too: a header is no module."""
+        about = msgspec.json.encode([FORMAT, path.suffix, key, module, digest_of(data)])
+        seal = hmac.new(self._seal_with[0], about, hashlib.sha256)
+        return _Label(FORMAT, key, module, seal.hexdigest())
+
+    def _path(self, key: str) -> Path:
+        return self._directory / key[:2] / f"{key}.module"
+
+    def _problem(self, key: str) -> Path:
+        return self._directory / key[:2] / f"{key}.problem"
+
+    def _header(self, key: str) -> Path:
+        return self._directory / key[:2] / f"{key}.header"
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,106 @@
+"""The interface of a Lean session, whatever Lean is behind it.
+
+A session has one Lean process and does one thing at a time. Its methods return results, also
+for what went wrong in Lean; they raise only `LeanError` (it cannot do what was asked at all)
+and usage errors. `cancel` is the one method that another thread may call meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.lean.session.answers import (
+    AuditReport,
+    CheckResult,
+    Declaration,
+    ProofState,
+    SessionInfo,
+    SessionLost,
+    StepResult,
+    TacticError,
+    Timeout,
+)
+from treewright.lean.session.knowledge import Knowledge
+
+DEFAULT_STEP_SECONDS = 10.0
+DEFAULT_CHECK_SECONDS = 120.0
+
+
+class LeanError(TreewrightError):
+    """Lean cannot be had, or lost what it was asked about."""
+
+
+class SessionLostError(LeanError):
+    """The Lean process is gone. Raised by calls that have no other way to say so."""
+
+
+class MissingModule(UsageError):
+    """A text imports what this Lean has not got."""
+
+
+@runtime_checkable
+class LeanSession(Protocol):
+    """A Lean process with an imported environment."""
+
+    @property
+    def info(self) -> SessionInfo: ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    def start(self, statement: str, *, timeout: float = DEFAULT_STEP_SECONDS) -> StepResult:
+        """Opens a proof of a statement (a term, such as `∀ n : Nat, n + 0 = n`)."""
+        ...
+
+    def start_declaration(
+        self, source: str, *, timeout: float = DEFAULT_CHECK_SECONDS
+    ) -> StepResult:
+        """Opens a proof at the first `sorry` of a declaration's source, or anew by its name."""
+        ...
+
+    def run_tactic(
+        self, state: ProofState | int, text: str, timeout: float = DEFAULT_STEP_SECONDS
+    ) -> StepResult: ...
+
+    def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
+        """The same state with some of its goals only: how an AND node gives its parts away."""
+        ...
+
+    def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
+        """What may help with the first goal of a state; nothing is tried."""
+        ...
+
+    def check(
+        self,
+        source: str,
+        *,
+        sorries: bool = False,
+        until: str = "",
+        timeout: float = DEFAULT_CHECK_SECONDS,
+    ) -> CheckResult | Timeout | SessionLost:
+        """Elaborates a whole text, kernel included. A header in it counts.
+
+        With `sorries` and `until`, the name of a declaration, a backend may end behind the last
+        declaration of that name that has a `sorry`.
+        """
+        ...
+
+    def audit(self, name: str) -> AuditReport | TacticError:
+        """What a declaration of this session or its imports rests on."""
+        ...
+
+    def declarations(
+        self, prefix: str = "", module: str = "", *, types: bool = True, plain: bool = False
+    ) -> Iterator[Declaration]:
+        """What is imported, by name. `plain`: types soon, not just as Lean prints them."""
+        ...
+
+    def free(self, states: Sequence[ProofState | int]) -> None: ...
+
+    def cancel(self) -> None:
+        """Interrupts the step that runs now, if one does; the session stays."""
+        ...
+
+    def close(self) -> None: ...

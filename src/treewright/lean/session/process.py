@@ -1,0 +1,330 @@
+"""One Lean process: starting it as its host says, one request at a time, ending it hard.
+
+The process runs in its own session, with nothing but what its host gives it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import secrets
+import selectors
+import subprocess
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from treewright.kernel.operating_system import require_posix
+from treewright.kernel.procs import proctree
+from treewright.kernel.procs.watchdog import watchdog
+from treewright.kernel.text import jsontext
+from treewright.lean.adopted import Adopted
+from treewright.lean.hosts.host import Host, Launch, Lending, Started
+from treewright.lean.session.interface import LeanError
+from treewright.lean.session.protocol import Reply, message
+
+STARTUP_SECONDS = 120.0
+_CHUNK = 1 << 20
+_LONGEST_REPLY = 256 << 20
+_STDERR_TAIL = 2000
+
+
+class ProcessLost(Exception):
+    """The process ended, or was ended because it did not answer."""
+
+
+class LacksCode(ProcessLost):
+    """It ended because a text runs code that this Lean has not got: it always will."""
+
+
+NO_CODE = "it runs code that the bundled Lean has not got"
+_UNKNOWN_CODE = re.compile(r"\(interpreter\) unknown declaration '([^']+)'")
+_decode = jsontext.decoder(Reply)
+_encode = msgspec.json.Encoder().encode
+
+
+class LeanProcess:
+    """Requests are answered in order; a second thread waits until the first has its reply."""
+
+    def __init__(self, host: Host, *, startup_seconds: float = STARTUP_SECONDS) -> None:
+        self._lock = threading.Lock()
+        self._cancelling = threading.Lock()
+        self._cancel_fd = -1
+        self._child: subprocess.Popen[bytes] | Adopted | None = None
+        self._marker = f"lean:{secrets.token_hex(8)}"
+        self._next_id = 1
+        self._running_id: int | None = None
+        self._buffer = bytearray()
+        self._lost = ""
+        self.heap_bytes = 0
+        self._stack = contextlib.ExitStack()
+        started = time.monotonic()
+        try:
+            taken = host.take() if isinstance(host, Lending) else None
+            if taken is not None:
+                self._adopt(taken)
+            else:
+                launch = host.launch()  # may compile a program first: that is no part of the start
+                started = time.monotonic()
+                self._spawn(launch)
+                self._await_ready(started + startup_seconds)
+        except BaseException:
+            self.kill("did not start")
+            raise
+        self.startup_seconds = time.monotonic() - started
+        _living.add(self)
+
+    def _spawn(self, launch: Launch) -> None:
+        require_posix("Lean")
+        cancel_read, self._cancel_fd = os.pipe()
+        self._stack.callback(os.close, self._cancel_fd)
+        os.set_blocking(cancel_read, False)
+        self._replies, replies_write = os.pipe()
+        self._stack.callback(os.close, self._replies)
+        self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        environment = {
+            **launch.environment,
+            "TREEWRIGHT_CANCEL_FD": str(cancel_read),
+            "TREEWRIGHT_REPLY_FD": str(replies_write),
+        }
+        try:
+            self._stack.enter_context(watchdog.expecting(self._marker))
+            child = self._child = subprocess.Popen(
+                launch.command,
+                cwd=launch.directory,
+                env=proctree.with_marker(environment, self._marker),
+                stdin=subprocess.PIPE,
+                stdout=self._stderr,
+                stderr=self._stderr,
+                pass_fds=(cancel_read, replies_write),
+                start_new_session=True,
+            )
+        finally:
+            os.close(cancel_read)
+            os.close(replies_write)
+        assert child.stdin is not None
+        self._stdin = child.stdin.fileno()
+        self._watch()
+
+    def _adopt(self, taken: Started) -> None:
+        """A process that another of the user's started for us: it is ours from here on."""
+        self._marker = taken.marker
+        self._cancel_fd, self._replies = taken.cancel, taken.replies
+        self._stack.callback(os.close, taken.cancel)
+        self._stack.callback(os.close, taken.replies)
+        self._stderr = self._stack.enter_context(os.fdopen(taken.printed, "rb"))
+        self._child = Adopted(taken.pid, taken.stdin)
+        self._stdin = taken.stdin
+        self._watch()
+
+    @contextlib.contextmanager
+    def given_away(self) -> Iterator[Started]:
+        """Descriptors for whoever is to have the process, who ends it from then on.
+
+        Only before it was asked anything. If the block fails, the process is ended.
+        """
+        with self._lock:
+            if self._lost or self._next_id != 1 or self._child is None:
+                raise LeanError("only a process that was asked nothing can be given away")
+            self._lost = "given away"
+            try:
+                yield Started(
+                    self._child.pid,
+                    self._marker,
+                    self._stdin,
+                    self._replies,
+                    self._cancel_fd,
+                    self._stderr.fileno(),
+                )
+            except BaseException:
+                self._end("could not be given away")
+                raise
+            self._let_go()
+
+    def wait_for_end(self) -> None:
+        """Until a process that was given away is over, so that nothing is left of it."""
+        if self._child is not None:
+            self._child.wait()
+
+    def _watch(self) -> None:
+        assert self._child is not None
+        self._stack.enter_context(watchdog.guarding(self._child.pid, self._marker))
+        os.set_blocking(self._stdin, False)
+        os.set_blocking(self._replies, False)
+        self._reader = self._stack.enter_context(selectors.DefaultSelector())
+        self._reader.register(self._replies, selectors.EVENT_READ)
+        self._writer = self._stack.enter_context(selectors.DefaultSelector())
+        self._writer.register(self._stdin, selectors.EVENT_WRITE)
+
+    def _await_ready(self, deadline: float) -> None:
+        try:
+            while not self._read_line(deadline).startswith(b'{"ready"'):
+                pass
+        except ProcessLost as lost:
+            raise LeanError(f"Lean did not start: {lost}") from lost
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._lost and self._child is not None and self._child.poll() is None
+
+    @property
+    def lost_reason(self) -> str:
+        return self._lost or "the Lean process ended"
+
+    def request(
+        self, op: str, *, soft: float | None, hard: float, fields: dict[str, Any] | None = None
+    ) -> Reply:
+        """Sends a request and waits for its reply, at most `hard` seconds.
+
+        `soft` is the limit that Lean itself is told; past `hard` the process is killed.
+        """
+        with self._lock:
+            if self._lost:
+                raise ProcessLost(self._lost)
+            request_id = self._next_id
+            self._next_id += 1
+            sent = message(op, request_id, soft, fields or {})
+            deadline = time.monotonic() + hard
+            self._running_id = request_id
+            try:
+                self._write(_encode(sent) + b"\n", deadline)
+                reply = _decode(self._read_line(deadline))
+                if reply.id != request_id:
+                    raise ProcessLost("the Lean process answered another request")
+            except msgspec.DecodeError as error:
+                self._end(f"the Lean process answered with something else ({error})")
+                raise ProcessLost(self._lost) from error
+            except BaseException as error:
+                # Whatever interrupted the exchange, the reply may still come: out of step.
+                self._end(str(error) or "the exchange was interrupted")
+                raise
+            finally:
+                self._running_id = None
+            self.heap_bytes = reply.heap
+            if reply.kind == "fatal":
+                self._end(_explain_fatal(reply.error))
+                kind = LacksCode if self._lost.startswith(NO_CODE) else ProcessLost
+                raise kind(self._lost)
+            return reply
+
+    def cancel(self) -> None:
+        """Interrupts the running request, if there is one. Any thread may call this."""
+        running = self._running_id
+        with self._cancelling:
+            if running is not None and self._cancel_fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._cancel_fd, f"{running}\n".encode())
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._stdin, view) :]
+            except BlockingIOError:
+                self._wait(self._writer, deadline)
+            except OSError as error:
+                raise ProcessLost(self._why_it_ended()) from error
+
+    def _read_line(self, deadline: float) -> bytes:
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            self._wait(self._reader, deadline)
+            try:
+                chunk = os.read(self._replies, _CHUNK)
+            except BlockingIOError:
+                continue
+            if not chunk:
+                raise ProcessLost(self._why_it_ended())
+            self._buffer += chunk
+            if len(self._buffer) > _LONGEST_REPLY:
+                raise ProcessLost("the Lean process did not stop answering")
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return line
+
+    def _wait(self, selector: selectors.BaseSelector, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0 or not selector.select(left):
+            raise ProcessLost("Lean did not answer in time and was ended")
+
+    def _why_it_ended(self) -> str:
+        if self._lost or self._child is None:
+            return self._lost
+        try:
+            code = self._child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "the Lean process closed its output"
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_TAIL))
+        said = self._stderr.read().decode("utf-8", "replace").strip()
+        for line in said.splitlines():
+            if "heap out of memory" in line or "Fatal" in line or line.startswith("Error"):
+                return f"the Lean process ended with code {code}: {line.strip()}"
+        return f"the Lean process ended with code {code}"
+
+    def kill(self, reason: str = "closed") -> None:
+        """Ends the process at once. Safe to call twice and from any thread.
+
+        A request that runs in another thread meanwhile sees the end and gives ProcessLost.
+        """
+        self._lost = self._lost or reason
+        self._signal()
+        with self._lock:
+            self._release()
+
+    def _end(self, reason: str) -> None:
+        """The same for a thread that holds the lock."""
+        self._lost = self._lost or reason
+        self._signal()
+        self._release()
+
+    def _signal(self) -> None:
+        if self._child is not None and self._child.returncode is None:
+            proctree.kill(self._child.pid, self._marker)
+
+    def _release(self) -> None:
+        """Gives back what the process held. Nobody else uses its descriptors now."""
+        with self._cancelling:
+            self._cancel_fd = -1
+        if self._child is not None:
+            self._child.wait()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._cancelling:
+            self._cancel_fd = -1
+        if self._child is not None and self._child.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._child.stdin.close()
+        self._stack.close()
+        _living.discard(self)
+
+
+_living: weakref.WeakSet[LeanProcess] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_living):
+        process.kill("the program ended")
+
+
+def _explain_fatal(error: str) -> str:
+    if found := _UNKNOWN_CODE.search(error):
+        return f"{NO_CODE}: {found[1]}"
+    if "bad_alloc" in error or ("memory" in error.lower() and "out of bounds" not in error):
+        return "Lean ran out of its 2 GB of memory"
+    return f"Lean crashed: {error.splitlines()[0][:200] if error else 'unknown'}"

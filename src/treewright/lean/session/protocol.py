@@ -1,0 +1,317 @@
+"""The protocol between treewright and a Lean, whichever host it has: docs/lean-protocol.md.
+
+JSON lines: requests on stdin, one reply for each on a pipe of its own, in order. A request is one
+of the types here, named by `op`; a reply is a `Reply` of which each operation uses some fields.
+Numbers of states and environments are the host's; names of constants in requests to a judge are
+raw JSON, as another host's process wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from treewright.lean.project.module_store import Header
+from treewright.lean.session.answers import (
+    Declaration,
+    Diagnostic,
+    Goal,
+    Ruling,
+    SorryPlace,
+    SyntaxNode,
+)
+from treewright.lean.session.knowledge import Knowledge
+
+
+class Request(msgspec.Struct, kw_only=True, tag_field="op", tag=str.lower, omit_defaults=True):
+    """`max_ms` is the limit that Lean keeps by itself; none if it is not given."""
+
+    id: int
+    max_ms: int | None = None
+
+
+class Ping(Request):
+    """Nothing."""
+
+
+class Open(Request):
+    """Imports what a header names: `env`, or None and `messages` that say why not."""
+
+    text: str
+
+
+class Elaborate(Request):
+    """A whole file (without `env`), or commands on an environment.
+
+    `keep` the result as an environment; collect `sorries`; stop at what breaks the rules of
+    escapes.py, `policy` here; `audit`: say what rests on `sorry`, whatever the text says about
+    warnings; with `sorries`, a host may end behind the declaration `until`. An error that concerns
+    a declaration with a `sorry` is its place's `trouble`.
+    """
+
+    text: str
+    env: int | None = None
+    keep: bool = False
+    sorries: bool = False
+    audit: bool = False
+    until: str | None = None
+    policy: dict[str, Any] | None = None
+
+
+class Start(Request):
+    """Opens a proof of a statement, or of what a declaration says."""
+
+    env: int
+    statement: str | None = None
+    declaration: str | None = None
+
+
+class Tactic(Request):
+    """One tactic, or several on lines of their own."""
+
+    state: int
+    text: str
+
+
+class Focus(Request):
+    """The same state with some of its goals, by their places."""
+
+    state: int
+    goals: list[int]
+
+
+class Survey(Request):
+    """What may help with the first goal of a state; with `library`, lemmas of the library too."""
+
+    state: int
+    library: bool = False
+
+
+class Free(Request):
+    states: list[int] = []
+    envs: list[int] = []
+
+
+class Reset(Request):
+    """Forgets every state, and every environment but what was imported and `env`."""
+
+    env: int
+
+
+class Audit(Request):
+    """What a declaration rests on, as far as the host can see."""
+
+    env: int
+    name: str
+
+
+class Export(Request):
+    """What a text declares, as data for a judge: `whole` with proofs, `stated` without."""
+
+    env: int
+    whole: msgspec.Raw
+    stated: msgspec.Raw
+
+
+class Reference(Request):
+    """For a judge: elaborates an original; what it declares, and which targets it leaves open."""
+
+    text: str
+    targets: list[str]
+
+
+class Meaning(Request):
+    """What an original says, as data: of `names`, its own, and of `imported` ones."""
+
+    env: int
+    names: msgspec.Raw
+    imported: msgspec.Raw
+
+
+class Judge(Request):
+    """Rulings on exported data, in a process that has read nothing.
+
+    It is given the `library` modules that the original imports, and the `original` as `meaning`
+    gave it. `stated` is None where there is no original to compare with.
+    """
+
+    data: msgspec.Raw
+    allowed: list[str]
+    targets: msgspec.Raw | list[str]
+    stated: msgspec.Raw | None
+    separately: bool
+    library: list[str]
+    original: msgspec.Raw
+    implemented: msgspec.Raw
+
+
+class Declarations(Request):
+    """Constants of the environment by name, in pages."""
+
+    env: int
+    prefix: str
+    module: str
+    offset: int
+    limit: int
+    types: bool
+    plain: bool = False
+
+
+class Parse(Request):
+    """What the parser makes of a text of a syntax category behind the text `after`."""
+
+    text: str
+    category: str
+    after: str
+    name: str
+
+
+class Begins(Request):
+    """Which command of a file begins in its bytes [start, end); none from there on is run."""
+
+    text: str
+    start: int
+    end: int
+
+
+class Headers(Request):
+    """What the headers of texts import. The bundled host's, like the next three."""
+
+    texts: list[str]
+
+
+class Provide(Request):
+    """Compiled modules of a project, and its options, before they are imported."""
+
+    modules: list[dict[str, str]]
+    options: list[Any] = []
+
+
+class Compile(Request):
+    """A module of a project; its imports have been provided."""
+
+    module: str
+    text: str
+
+
+class Renew(Request):
+    """Makes the process as it was when it started, except that it will not judge."""
+
+
+class Memory(Request):
+    """How much is in use."""
+
+
+class Version(Request):
+    """Which Lean this is."""
+
+
+REQUESTS: dict[str, type[Request]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        Ping,
+        Open,
+        Elaborate,
+        Start,
+        Tactic,
+        Focus,
+        Survey,
+        Free,
+        Reset,
+        Audit,
+        Export,
+        Reference,
+        Meaning,
+        Judge,
+        Declarations,
+        Parse,
+        Begins,
+        Headers,
+        Provide,
+        Compile,
+        Renew,
+        Memory,
+        Version,
+    )
+}
+"""By operation."""
+
+BUNDLED_ONLY = frozenset({"headers", "provide", "compile", "renew"})
+"""A native host has its modules from Lake."""
+
+
+class Reply(msgspec.Struct):
+    """Every field any reply may have.
+
+    Always: `id`, `ok`, `ms`, `heap` (bytes). If not `ok`: `kind` (statement, parse, tactic,
+    exhausted, timeout, cancelled, request, fatal) and `error`; after `fatal` the process ends.
+    """
+
+    id: int | None
+    ok: bool
+    ms: float = 0.0
+    heap: int = 0
+    kind: str = ""  # of the error, or of the declaration that `audit` asked about
+    error: str = ""
+    # start, tactic, focus
+    state: int = 0
+    goals: tuple[Goal, ...] = ()
+    messages: tuple[Diagnostic, ...] = ()
+    complete: bool = False
+    uses_sorry: bool = False
+    # survey
+    survey: Knowledge | None = None
+    # open, elaborate, reference
+    env: int | None = None
+    stopped: str = ""
+    imports: tuple[str, ...] = ()
+    sorries: tuple[SorryPlace, ...] = ()
+    unproved: tuple[str, ...] = ()
+    # audit
+    name: str = ""
+    axioms: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unsafe: tuple[str, ...] = ()
+    # export
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    imported: msgspec.Raw = msgspec.Raw(b"[]")
+    # reference
+    targets: msgspec.Raw = msgspec.Raw(b"[]")
+    stated: msgspec.Raw = msgspec.Raw(b"[]")
+    unknown: tuple[str, ...] = ()
+    trouble: Diagnostic | None = None  # the error that concerns a target
+    spent: bool = False
+    library: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    # meaning
+    original: msgspec.Raw = msgspec.Raw(b"null")
+    implemented: msgspec.Raw = msgspec.Raw(b"[]")
+    # judge
+    rulings: tuple[Ruling, ...] = ()
+    # declarations
+    items: tuple[Declaration, ...] = ()
+    total: int = 0
+    # memory
+    rss: int = 0
+    states: int = 0
+    envs: int = 0
+    # version
+    lean: str = ""
+    commit: str = ""
+    node: str = ""
+    # parse, begins
+    root: SyntaxNode | None = None
+    problem: str = ""
+    known: bool = False
+    # headers, compile
+    headers: tuple[Header, ...] = ()
+    olean: str | None = None
+
+
+def message(op: str, number: int, soft: float | None, fields: Mapping[str, Any]) -> Request:
+    """The request with these fields and `soft` seconds for Lean."""
+    limit = None if soft is None else max(1, round(soft * 1000))
+    return REQUESTS[op](id=number, max_ms=limit, **fields)

@@ -1,0 +1,113 @@
+"""What a candidate text has that the original has not: bytes, and errors."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from treewright.lean.session.answers import Diagnostic
+
+_NUMBERED = re.compile(r"(\?[mu]|_uniq|_fvar|_mvar|_hyg)\.\d+")
+_SPACE = re.compile(rb"\s")
+_HOLE = re.compile(rb"\b(?:sorry|admit)\b")
+
+
+def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
+    """The stretches [start, end) of the candidate that the original has not, as whole words.
+
+    Everything outside them stands in the original too, in the same order.
+    """
+    filled = _filled(original, candidate)
+    if filled is None:
+        return _by_lines(original, candidate)
+    if _has_hole(candidate, filled) and _holes(candidate) < _holes(original):
+        # Where little or nothing stands between two sorries, the first place that fits may be
+        # the wrong one, and a sorry that nobody filled looks like a part of what was written.
+        lines = _by_lines(original, candidate)
+        return filled if _has_hole(candidate, lines) else lines
+    return filled
+
+
+def _holes(text: bytes) -> int:
+    return sum(1 for _ in _HOLE.finditer(text))
+
+
+def _has_hole(candidate: bytes, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(_HOLE.search(candidate, *stretch) for stretch in ranges)
+
+
+def _by_lines(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
+    """What differs line by line, where sorries are not all that differs."""
+    old = original.splitlines(keepends=True)
+    new = candidate.splitlines(keepends=True)
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    matcher = difflib.SequenceMatcher(
+        a=old[head : len(old) - tail], b=new[head : len(new) - tail], autojunk=False
+    )
+    offsets = [0, *itertools.accumulate(len(line) for line in new)]
+    return tuple(
+        _narrowed(b"".join(old[head + first : head + last]), candidate, offsets[head + start], end)
+        for tag, first, last, start, stop in matcher.get_opcodes()
+        if tag != "equal" and (end := offsets[head + stop]) is not None
+    )
+
+
+def _filled(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...] | None:
+    """What stands in the places of the original's sorries, if the rest of it is all there."""
+    first, *pieces = _HOLE.split(original)
+    if not pieces or not candidate.startswith(first.rstrip()):
+        return None
+    at = len(first.rstrip())
+    ranges = []
+    for piece in (piece.strip() for piece in pieces[:-1]):
+        found = candidate.find(piece, at)  # the first place that fits will do
+        if found < 0:
+            return None
+        ranges.append((at, found))
+        at = found + len(piece)
+    end = len(candidate) - len(pieces[-1].lstrip())
+    if end < at or candidate[end:] != pieces[-1].lstrip():
+        return None
+    ranges.append((at, end))
+    return tuple(r for r in ranges if not _HOLE.fullmatch(candidate[slice(*r)].strip()))
+
+
+def _narrowed(old: bytes, candidate: bytes, start: int, end: int) -> tuple[int, int]:
+    """Without the words at both ends that the lines it takes the place of have as well."""
+    new = candidate[start:end]
+    ahead = min(_common(old, new), len(old), len(new))
+    behind = min(_common(old[::-1], new[::-1]), len(old) - ahead, len(new) - ahead)
+    while ahead and not _SPACE.match(new, ahead - 1):
+        ahead -= 1
+    while behind and not _SPACE.match(new, len(new) - behind):
+        behind -= 1
+    return start + ahead, end - behind
+
+
+def _common(first: list[bytes] | bytes, second: list[bytes] | bytes) -> int:
+    """How many items two sequences begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def new_errors(
+    candidate: Sequence[Diagnostic], original: Sequence[Diagnostic]
+) -> tuple[Diagnostic, ...]:
+    """The errors of a candidate that are not the original's, wherever they stand now."""
+    known = Counter(_said(error) for error in original)
+    fresh = []
+    for error in candidate:
+        if known[_said(error)] > 0:
+            known[_said(error)] -= 1
+        else:
+            fresh.append(error)
+    return tuple(fresh)
+
+
+def _said(error: Diagnostic) -> str:
+    """What an error says, without the numbers that Lean gives as it goes along."""
+    return _NUMBERED.sub(r"\1", error.text)

@@ -1,0 +1,296 @@
+"""The replay check: the only thing in treewright that may say "proved".
+
+Given the original text, in which the theorem still has its `sorry`, and a candidate in which
+something else stands in its place, three Lean processes work:
+
+- One reads the candidate. Lean's parser applies the rules of `escapes` to what the original has
+  not, before anything of it is elaborated; the whole text must elaborate, with no error that the
+  original has not. What it declares is exported as data: terms, and nothing else.
+- One reads the original, whose errors must not concern a target or what it mentions, and exports
+  what it says.
+- The judge has seen neither text. It decides on the data: everything the original declares is
+  there and means the same; what a target rests on has no `sorry`, no axiom outside the allow-list,
+  nothing that is unsafe or runs code; and the kernel takes all of it on top of the bare library.
+  What modules of a project declare is part of the data like the text's own: no proof in them is
+  believed.
+
+Whatever a text does to the process that reads it, the judge decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import msgspec
+
+from treewright import __version__
+from treewright.lean.hosts.host import Host, Lending
+from treewright.lean.judging_processes import JudgingProcesses
+from treewright.lean.project.project import Project
+from treewright.lean.session.answers import CheckResult, Ruling, SessionLost, Timeout
+from treewright.lean.session.inputs import GOAL_NAME, header_of, theorem_texts
+from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
+from treewright.lean.session.process import NO_CODE
+from treewright.lean.verify import restrictions
+from treewright.lean.verify.additions import difference, new_errors
+from treewright.lean.verify.certificate import (
+    Certificate,
+    ModuleDigest,
+    checks_of,
+    digest,
+    kernel_warnings,
+)
+from treewright.lean.verify.judge import Judge, JudgeTimeout, OriginalError
+from treewright.lean.verify.reader import Originals, Reference
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Reason, Verdict
+
+LONGEST_DATA = 64 << 20
+_SORRY = re.compile(r"[sS]orry|[aA]dmit")
+
+
+class _Ended(Exception):
+    """The check is over before the judge was asked."""
+
+    def __init__(self, reason: Reason, detail: str, ms: float = 0.0) -> None:
+        super().__init__(detail)
+        self.verdict = Verdict(reason, detail, ms=ms)
+
+
+class Replayer:
+    """Runs replay checks in Lean processes of its own. Not for use by two threads at once."""
+
+    def __init__(
+        self,
+        home: Host,
+        *,
+        axioms: frozenset[str] = DEFAULT_AXIOMS,
+        project: Project | None = None,
+    ) -> None:
+        if isinstance(home, Lending):
+            home = home.started_here()  # whoever reads for the judge could lie to it as well
+        self._home = home
+        self._axioms = axioms
+        self._project = project
+        self.processes = JudgingProcesses(home, project)
+        self._originals = Originals(self.processes.original)
+        self.stale = False
+        """Whether a verdict was: then so are the next, since the host knows what was before."""
+
+    def __enter__(self) -> Replayer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends its processes. A check that runs in another thread ends as lost."""
+        self.processes.close()
+
+    def theorem(
+        self,
+        statement: str,
+        proof: str,
+        *,
+        name: str = GOAL_NAME,
+        imports: Sequence[str] = ("Init",),
+        preamble: str = "",
+        timeout: float = DEFAULT_CHECK_SECONDS,
+    ) -> Verdict:
+        """Whether a tactic script proves a statement."""
+        texts = theorem_texts(statement, proof, name=name, imports=imports, preamble=preamble)
+        return self.text(*texts, [name], timeout=timeout)
+
+    def text(
+        self,
+        original: str,
+        candidate: str,
+        targets: Sequence[str] = (),
+        *,
+        declarations: bool = False,
+        timeout: float = DEFAULT_CHECK_SECONDS,
+    ) -> Verdict:
+        """Whether a candidate text proves the targets that the original leaves open.
+
+        Without targets, every declaration of the original that rests on `sorry` is one. What the
+        candidate has and the original has not may contain commands only with `declarations`.
+        """
+        # Lean reads CRLF as LF; with both texts so, its positions are ours.
+        original, candidate = (t.replace("\r\n", "\n") for t in (original, candidate))
+        if original == candidate:
+            return Verdict("unchanged", "the candidate is the original")
+        if "\0" in candidate:
+            return Verdict("escape", "the text contains a NUL character")
+        changed = difference(original.encode(), candidate.encode())
+        rules = restrictions.rules(changed, commands=declarations)
+
+        def work() -> Verdict:
+            prepared = self.processes.aside(self._originals.get, original, targets, timeout)
+            try:
+                read = self._read(candidate, rules, timeout)
+            except _Ended:
+                prepared.result()  # what is wrong with the original comes first
+                raise
+            except MissingModule as missing:
+                prepared.result()
+                raise _Ended("error", str(missing)) from missing
+            known = prepared.result()
+            reference = known.reference
+            if more := set(read.imports) - set(reference.imports):
+                return Verdict(
+                    "escape", f"the candidate imports {min(more)}; the original does not"
+                )
+            if reference.unknown:
+                name = reference.unknown[0]
+                return Verdict("original", f"the original has no declaration {name}")
+            if fresh := new_errors(read.errors, reference.errors):
+                return Verdict("error", fresh[0].format("candidate"), ms=read.ms)
+            if not reference.open:
+                return Verdict("original", "nothing in the original is left to prove")
+            data, imported = self._export(read, reference.targets, reference.stated, timeout)
+            original_data = self._originals.meaning(known, imported, timeout)
+            judge = self.processes.judge.get()
+            ruling = judge.rule(reference, original_data, data, self._axioms, timeout)
+            modules = self._modules(reference)
+            certificate = self._certificate(judge, original, candidate, ruling, modules)
+            return _verdict(ruling, read.ms, certificate)
+
+        return self._guarded(work)
+
+    def declarations(
+        self, text: str, names: Sequence[str], *, timeout: float = DEFAULT_CHECK_SECONDS
+    ) -> dict[str, Verdict]:
+        """Whether declarations of a text of one's own are proved: a verdict for each name.
+
+        Errors elsewhere in the text do not count: what the kernel takes is proved.
+        """
+        verdicts: dict[str, Verdict] = {}
+
+        def work() -> Verdict:
+            read = self._read(text, None, timeout)
+            header = header_of(read.imports)
+            prepared = self.processes.aside(self._originals.get, header, (), timeout)
+            whole = msgspec.Raw(msgspec.json.encode(names))
+            data, imported = self._export(read, whole, _NOTHING, timeout)
+            bare = prepared.result()
+            original = self._originals.meaning(bare, imported, timeout)
+            rulings = self.processes.judge.get().rule_each(
+                original, data, self._axioms, timeout, names
+            )
+            self._modules(bare.reference)
+            verdicts.update({n: _verdict(r, read.ms) for n, r in zip(names, rulings, strict=True)})
+            return Verdict("proved")
+
+        overall = self._guarded(work) if names else Verdict("proved")
+        return verdicts if overall.proved else dict.fromkeys(names, overall)
+
+    # -- the processes ----------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], Verdict]) -> Verdict:
+        """Runs a check; whatever happens to the processes ends as a fault, not as a verdict."""
+        self.processes.renew()
+        try:
+            verdict = work()
+        except _Ended as ended:
+            verdict = ended.verdict
+        except OriginalError as error:
+            verdict = Verdict("original", f"the original does not elaborate: {error}")
+        except JudgeTimeout as error:
+            verdict = Verdict("timeout", str(error))
+        except MissingModule:
+            raise
+        except LeanError as error:
+            verdict = Verdict("lost", str(error))
+        self.stale = self.stale or verdict.reason == "stale"
+        if verdict.is_fault:
+            self.processes.end()  # they may be in any state: the next check gets others
+        elif self._originals.needs_another_reader:
+            self.processes.aside(
+                self.processes.original.get
+            )  # another one is there when it is needed
+        return verdict
+
+    def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
+        """What of the project the original rests on. It must be what it was when it was read."""
+        if changed := self._home.changed(reference.own):
+            raise _Ended("stale", f"{changed} was changed since it was read: begin again")
+        if self._project is None:
+            return self._home.digests(reference.own)
+        modules = self._project.modules_for(reference.imports)
+        if edited := self._project.changed(module.name for module in modules):
+            raise _Ended("stale", f"{edited} was edited since it was read: begin again")
+        return tuple(ModuleDigest(m.name, m.source, m.digest) for m in modules)
+
+    def _certificate(
+        self,
+        judge: Judge,
+        original: str,
+        candidate: str,
+        ruling: Ruling,
+        modules: tuple[ModuleDigest, ...],
+    ) -> Certificate:
+        return Certificate(
+            lean=judge.lean,
+            commit=judge.commit,
+            treewright=__version__,
+            original=digest(original),
+            candidate=digest(candidate),
+            home=self._home.digest(),
+            targets=tuple(sorted(ruling.names)),  # the same, named by the caller or found
+            axioms=ruling.axioms,
+            allowed_axioms=tuple(sorted(self._axioms)),
+            filled=ruling.filled,
+            constants=ruling.constants,
+            checks=checks_of(self._home.backend),
+            warnings=kernel_warnings(judge.lean),
+            modules=modules,
+        )
+
+    def _read(self, candidate: str, rules: dict[str, object] | None, timeout: float) -> CheckResult:
+        """The candidate, elaborated under the rules in the process that is for that."""
+        result = self.processes.reader.get().check_file(
+            candidate, keep=True, rules=rules, timeout=timeout
+        )
+        if isinstance(result, Timeout):
+            raise _Ended("timeout", f"the candidate did not elaborate in {timeout:g} s", result.ms)
+        if isinstance(result, SessionLost) and result.reason.startswith(NO_CODE):
+            raise _Ended("error", f"the candidate: {result.reason}")
+        if isinstance(result, SessionLost):
+            raise _Ended("lost", f"the candidate: {result.reason}")
+        if result.stopped:
+            raise _stopped(result)
+        if result.env is None:
+            raise _Ended("error", "the candidate did not elaborate", result.ms)
+        return result
+
+    def _export(
+        self, read: CheckResult, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
+    ) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """The terms that are handed over to the judge, and what of them is imported."""
+        assert read.env is not None
+        reader = self.processes.reader.get()
+        data, imported = reader.export(read.env, whole, stated, timeout)
+        reader.free_environment(read.env)
+        if len(data) > LONGEST_DATA:
+            raise _Ended("data", f"what it rests on is more than {LONGEST_DATA >> 20} MB of terms")
+        return data, imported
+
+
+_NOTHING = msgspec.Raw(b"[]")
+
+
+def _verdict(ruling: Ruling, ms: float, certificate: Certificate | None = None) -> Verdict:
+    reason = cast("Reason", ruling.reason)
+    proved = reason == "proved"
+    return Verdict(reason, ruling.detail, ruling.axioms, ms, certificate if proved else None)
+
+
+def _stopped(after: CheckResult) -> _Ended:
+    """The text ended early, or the rules stopped it."""
+    detail = after.stopped.removeprefix("escape: ")
+    if detail == after.stopped:
+        return _Ended("error", detail, after.ms)
+    if _SORRY.search(detail):
+        return _Ended("sorry", "the text contains sorry", after.ms)
+    return _Ended("escape", f"generated text may not contain {detail}", after.ms)

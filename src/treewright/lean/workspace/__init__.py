@@ -1,1 +1,0 @@
-"""Lake projects: what their modules are, and their compiled form in the user's cache."""
