@@ -10,7 +10,7 @@ import pytest
 
 from tests.here import run_here
 from tests.proving.report_sample import write_sample
-from treewright.cli.prove_settings import settings_of
+from treewright.cli.prove_settings import parse_settings
 from treewright.kernel.errors import UsageError
 from treewright.lean import choice
 from treewright.proving.settings import read_run, write_run
@@ -108,7 +108,7 @@ def test_replay_and_resume_keep_the_lean_of_the_run(
 
 
 def test_flags_become_settings() -> None:
-    settings = settings_of(
+    settings = parse_settings(
         {
             "mode": "distributed",
             "algotypes": "ucb:2,depth_first",
@@ -127,21 +127,21 @@ def test_flags_become_settings() -> None:
 def test_the_policy_is_that_of_both_modes_and_cells_are_of_one() -> None:
     chosen = {"exploration": 1.0, "discount": 0.9, "widen_base": 2.0, "axioms": "propext, Magic"}
     for mode in ("centralized", "distributed"):
-        settings = settings_of({"mode": mode, "backup": "min", **chosen})
+        settings = parse_settings({"mode": mode, "backup": "min", **chosen})
         policy = settings.policy
         assert isinstance(policy, policies.Mcts)
         assert (policy.exploration, policy.backup, policy.widen_base) == (1.0, "min", 2.0)
         assert settings.axioms == ("Magic", "propext")
-    assert set(settings_of({}).axioms) == {"propext", "Classical.choice", "Quot.sound"}
+    assert set(parse_settings({}).axioms) == {"propext", "Classical.choice", "Quot.sound"}
     with pytest.raises(UsageError, match="--reroute-max"):
-        settings_of({"reroute_max": 1})
+        parse_settings({"reroute_max": 1})
 
 
 def test_a_policy_and_its_settings_are_of_the_run() -> None:
-    settings = settings_of({"policy": "beam", "policy_options": ("width=3",), "discount": 0.9})
+    settings = parse_settings({"policy": "beam", "policy_options": ("width=3",), "discount": 0.9})
     assert settings.policy == policies.Beam(width=3, discount=0.9)
-    assert settings_of({}).policy == policies.Mcts()
-    assert settings_of({"policy_options": ("exploration=2",)}).policy == policies.Mcts(2.0)
+    assert parse_settings({}).policy == policies.Mcts()
+    assert parse_settings({"policy_options": ("exploration=2",)}).policy == policies.Mcts(2.0)
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_a_policy_and_its_settings_are_of_the_run() -> None:
 )
 def test_a_wrong_policy_is_one_line(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        settings_of(flags)
+        parse_settings(flags)

@@ -215,7 +215,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
         (("tree", "--beam-widt", "3"), "No such option '--beam-widt'. Did you mean"),
         (
             ("tree", "--max-depth", "x"),
-            "Invalid value for '--max-depth': 'x' is not a valid integer range; "
+            "Invalid value for '--max-depth': 'x' is not a valid integer; "
             "see `treewright tree --help`",
         ),
         (("tree", "--beam-width"), "Option '--beam-width' requires an argument; see"),

@@ -26,7 +26,7 @@ def toy(tmp_path_factory) -> ToyRepository:
 
 
 def test_help_names_every_policy_and_its_settings() -> None:
-    said = " ".join(CliRunner().invoke(cli, ["tree", "--help"]).stdout.split())
+    said = " ".join(CliRunner().invoke(cli, ["tree", "--help-all"]).stdout.split())
     for name, kind in policies.known().items():
         assert f"{name}: " in said
         if name != "beam":

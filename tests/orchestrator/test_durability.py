@@ -18,7 +18,7 @@ import pytest
 from tests import program
 from tests.orchestrator import stub_bank
 from tests.waiting import gone, until
-from treewright.cli.orchestrator_options import make_config
+from treewright.cli.portfolio import make_config
 from treewright.orchestrator.goals.bank import read_bank
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.running.bench import run_bank

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from treewright.cli.hosts import lean_access as opened_access
+from treewright.cli.portfolio import open_lean_access as opened_access
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.session import async_session
 from treewright.lean.session.answers import Diagnostic, ProofState, SessionLost, TacticError

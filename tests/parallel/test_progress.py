@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.parallel.harness import REAL, search
-from treewright.cli.progress import Pace
+from treewright.cli.tree_progress import Pace
 from treewright.tree.records.store import load
 from treewright.tree.report import write_report
 from treewright.tree.run.parallelism import Parallelism
 
 
 def test_no_estimate_before_the_first_outcome():
-    assert Pace().left([3.0], 7) is None
+    assert Pace().estimate([3.0], 7) is None
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_the_estimate_counts_what_runs_and_what_waits(elapsed, waiting, left):
     pace = Pace(most_at_once=2)
     pace.add(8.0)
     pace.add(12.0)
-    assert pace.left(elapsed, waiting) == left
+    assert pace.estimate(elapsed, waiting) == left
 
 
 def test_the_report_has_times_attempts_wait_worker_and_a_picture_of_each_depth(toy):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.toy import ToyRepository, set_parameter
-from treewright.cli.progress import describe_skipped
+from treewright.cli.tree_progress import describe_skipped
 from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset

@@ -1,4 +1,4 @@
-"""`treewright bank`: a bank of goals through the portfolio of strategies."""
+"""`treewright bank`: prove a bank of goals with a portfolio of strategies."""
 
 from __future__ import annotations
 
@@ -7,42 +7,56 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treewright.cli.hosts import host_options, lean_access
-from treewright.cli.numbers import SECONDS
-from treewright.cli.orchestrator_options import ledger_option, portfolio_options, where_options
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import lean_options
+from treewright.cli.options import (
+    DIRECTORY,
+    FILE,
+    SECONDS,
+    command,
+    is_verbose,
+    json_option,
+    ledger_option,
+    option,
+    verbose_option,
+)
+from treewright.cli.output import echo, print_json
+from treewright.cli.portfolio import (
+    make_config,
+    open_lean_access,
+    place_options,
+    portfolio_options,
+)
 from treewright.kernel.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from treewright.orchestrator.types import Goal, Result
 
-_MANY = 1000
+_GOALS_PER_LINE = 1000
+"""Of a bank with more goals than this, one goal in this many is printed."""
 
 
-@click.command()
+@command()
 @click.argument(
     "bank_file",
     metavar="[BANK]",
     default=Path("bench/bank.jsonl"),
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
 )
-@click.option(
-    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds for the whole run."
-)
+@option("--timeout", type=SECONDS, default=120.0, help="Most seconds for the whole run.")
 @portfolio_options
-@where_options
-@host_options
-@click.option(
+@place_options
+@lean_options
+@option(
     "--results",
     default=Path("bench/results"),
-    show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Where bank-<time>.json and .svg go.",
+    type=DIRECTORY,
+    help="Directory for bank-<time>.json and its picture.",
 )
-@click.option("--fresh", is_flag=True, help="Start anew where an interrupted run could go on.")
-@click.option("--reuse", is_flag=True, help="Count earlier runs' attempts and cached tactics.")
+@option("--fresh", is_flag=True, help="Start a new run, even if an interrupted one could continue.")
+@option("--reuse", is_flag=True, help="Use the attempts and cached tactics of earlier runs.")
 @ledger_option
-@click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
+@json_option
+@verbose_option
 def bank(
     bank_file: Path,
     timeout: float,
@@ -59,14 +73,11 @@ def bank(
 ) -> None:
     """Try to prove every goal of a bank (JSON Lines); write the results.
 
-    A run that was interrupted goes on when it is started again. Exits with 0 when every goal
-    was processed or the time was over, with 130 after a signal.
+    The same command continues an interrupted run. Exit codes: 0 every goal was tried or the time
+    is over, 130 interrupted.
     """
     import asyncio
 
-    import msgspec
-
-    from treewright.cli.orchestrator_options import make_config
     from treewright.orchestrator.goals.bank import read_bank
     from treewright.orchestrator.ledger.counting import stub_ledger
     from treewright.orchestrator.ledger.store import Ledger
@@ -83,7 +94,7 @@ def bank(
         attempting(parallel_backend, cluster, config, bank_file) as where,
         Ledger(ledger_path) as ledger,
     ):
-        lean = lean_access(requested, sandbox, where, config, bank_file)
+        lean = open_lean_access(requested, sandbox, where, config, bank_file)
         run = asyncio.run(
             bench.run_bank(
                 goals,
@@ -99,7 +110,7 @@ def bank(
         )
         path = bank_report.publish(run.results, ledger, results)
     if as_json:
-        echo(msgspec.json.encode(run.results).decode())
+        print_json(run.results)
     else:
         echo(bank_report.table(run.results))
     echo(f"results: {path}", err=True)
@@ -109,15 +120,15 @@ def bank(
 
 
 class _Progress:
-    """A line a goal on stderr; of a large bank, one in a thousand."""
+    """Prints a line for each goal on stderr; for a large bank, for one goal in a thousand."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._done = 0
+        self._goals_per_line = 1 if is_verbose() or total <= _GOALS_PER_LINE else _GOALS_PER_LINE
 
     def __call__(self, goal: Goal, result: Result) -> None:
         self._done += 1
-        if self._total > _MANY and self._done % _MANY:
-            return
-        what = f"proved by {result.strategy}" if result.success else "not proved"
-        echo(f"[{self._done}/{self._total}] {goal.id}: {what}", err=True)
+        if self._done % self._goals_per_line == 0:
+            outcome = f"proved by {result.strategy}" if result.success else "not proved"
+            echo(f"[{self._done}/{self._total}] {goal.id}: {outcome}", err=True)

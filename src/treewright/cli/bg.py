@@ -7,25 +7,40 @@ from typing import Any
 
 import click
 
-from treewright.cli.hosts import host_options, lean_access
-from treewright.cli.orchestrator_options import portfolio_options, where_options
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import lean_options
+from treewright.cli.options import (
+    FILE,
+    PATH,
+    command,
+    json_option,
+    option,
+    verbose_option,
+)
+from treewright.cli.output import echo, print_json
+from treewright.cli.portfolio import (
+    make_config,
+    open_lean_access,
+    place_options,
+    portfolio_options,
+)
 
 
-@click.command()
-@click.argument("project", type=click.Path(path_type=Path), default=Path())
-@click.option("--once", is_flag=True, help="Stop when a pass finds nothing more.")
-@click.option("--in-place", is_flag=True, help="Write proofs into the project's own files.")
+@command()
+@click.argument("project", type=PATH, default=Path())
+@option("--once", is_flag=True, help="Stop after a pass over the project that proves nothing new.")
+@option("--in-place", is_flag=True, help="Write proofs into the project's own files.")
 @portfolio_options
-@where_options
-@host_options
-@click.option(
+@place_options
+@lean_options
+@option(
     "--ledger",
     "ledger_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The ledger of attempts (PROJECT/.treewright/ledger.db).",
+    type=FILE,
+    default_text="PROJECT/.treewright/ledger.db",
+    help="Ledger of attempts.",
 )
-@click.option("--json", "as_json", is_flag=True, help="At the end, what was proved as JSON.")
+@json_option
+@verbose_option
 def bg(
     project: Path,
     once: bool,
@@ -38,16 +53,13 @@ def bg(
     as_json: bool,
     **portfolio: Any,
 ) -> None:
-    """Work through a project's `sorry`s until told to stop (Ctrl-C or SIGTERM; twice: at once).
+    """Prove the `sorry`s of a project in the background, until Ctrl-C or SIGTERM.
 
-    Verified proofs go into PROJECT/.treewright/bg/<run>: changed files and patches. Your files
-    are not touched unless --in-place is given.
+    Verified proofs go into PROJECT/.treewright/bg/<run>, as changed files and patches. Your own
+    files change only with --in-place. A second signal stops at once.
     """
     import asyncio
 
-    import msgspec
-
-    from treewright.cli.orchestrator_options import make_config
     from treewright.kernel.errors import UsageError
     from treewright.orchestrator.ledger.counting import stub_ledger
     from treewright.orchestrator.ledger.file import DEFAULT_PATH
@@ -69,7 +81,7 @@ def bg(
             in_place,
             lambda text: echo(text, err=True),
             attempting=where,
-            lean=lean_access(requested, sandbox, where, config, project),
+            lean=open_lean_access(requested, sandbox, where, config, project),
         )
         await background.run_until_signalled(once=once)
         return background
@@ -81,8 +93,7 @@ def bg(
     ):
         done = asyncio.run(work(ledger, where))
     if as_json:
-        document = {"run_id": done.run_id, "proved": done.proved}
-        echo(msgspec.json.encode(document).decode())
+        print_json({"run_id": done.run_id, "proved": done.proved})
     echo(f"{len(done.proved)} declarations proved", err=True)
     if done.proved:
         echo(f"proofs: {done.directory}", err=True)

@@ -1,4 +1,4 @@
-"""`treewright blueprint`: does a leanblueprint agree with Lean?"""
+"""`treewright blueprint`: compare a leanblueprint with Lean and the ledger."""
 
 from __future__ import annotations
 
@@ -8,34 +8,41 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treewright.cli.hosts import host_options, opened_host
-from treewright.cli.numbers import SECONDS
-from treewright.cli.orchestrator_options import ledger_option
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import lean_options, open_lean, project_for
+from treewright.cli.options import (
+    command,
+    json_option,
+    ledger_option,
+    option,
+    timeout_option,
+    verbose_option,
+)
+from treewright.cli.output import announce, echo
 from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
     from treewright.orchestrator.blueprint.sync import Assessment
 
 
-@click.command()
+@command()
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
-@click.option(
+@option(
     "--project",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The Lean project.  [default: the Lake project around PATH]",
+    default_text="the Lake project around PATH",
+    help="Directory of the Lean project.",
 )
-@click.option(
+@option(
     "--write",
     is_flag=True,
-    help="Make \\leanok true to what Lean says; what the ledger has a proof of is left.",
+    help="Correct \\leanok by the state of each declaration in Lean. Statements with a proof in "
+    "the ledger keep their mark.",
 )
-@click.option(
-    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds per Lean file."
-)
+@timeout_option
 @ledger_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@host_options
+@lean_options
+@json_option
+@verbose_option
 def blueprint(
     path: Path,
     project: Path | None,
@@ -48,11 +55,10 @@ def blueprint(
 ) -> None:
     """Compare a leanblueprint's \\lean, \\leanok and \\uses with the project.
 
-    PATH is the project, the blueprint's directory or its content.tex. Exit 1 if they disagree.
+    PATH is the project, the blueprint's directory or its content.tex. Exit code 1 if they differ.
     """
     import msgspec
 
-    from treewright.cli.projects import project_of
     from treewright.lean.choice import find_project
     from treewright.lean.session.host_session import HostSession
     from treewright.lean.verify.replayer import Replayer
@@ -64,8 +70,8 @@ def blueprint(
     read = latex.read(entry)
     wanted = sync.declarations(read)
     echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
-    host = opened_host(requested, sandbox, root)
-    lake = project_of(host, root)
+    host = open_lean(requested, sandbox, root)
+    lake = project_for(host, root)
     with (
         HostSession(host, project=lake) as session,
         Replayer(host, project=lake) as replayer,
@@ -74,7 +80,7 @@ def blueprint(
     assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)
     changed = sync.write(read, assessment) if write else []
     for problem in (*assessment.problems, *problems):
-        echo(f"treewright: {problem}", err=True)
+        announce(problem)
     if as_json:
         document = {
             "entries": msgspec.to_builtins(assessment.entries),
@@ -96,6 +102,6 @@ def blueprint(
 
 
 def _only_marks(assessment: Assessment) -> bool:
-    """Whether writing has settled everything there was."""
+    """Return whether --write has corrected all differences."""
     settled = ("_not_marked", "_but_open", "_but_absent")
     return all(code.endswith(settled) for entry in assessment.entries for code in entry.drift)

@@ -1,4 +1,4 @@
-"""`treewright ci`: which `sorry`s a change brings and takes away, and proofs for the new ones."""
+"""`treewright ci`: list the `sorry`s that a change adds and removes, and try to prove new ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treewright.cli.hosts import host_options, opened_host
-from treewright.cli.numbers import SECONDS, Number
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import lean_options, open_lean, project_for
+from treewright.cli.options import (
+    FILE,
+    PATH,
+    POSITIVE,
+    SECONDS,
+    Number,
+    command,
+    json_option,
+    option,
+    timeout_option,
+    verbose_option,
+)
+from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -20,73 +31,71 @@ if TYPE_CHECKING:
     from treewright.ci.findings import Findings
     from treewright.proving.settings import Settings
 
-_seconds = SECONDS
 
-
-@click.command()
-@click.argument("directory", type=click.Path(path_type=Path), default=Path())
-@click.option("--base", required=True, metavar="COMMIT", help="What to compare with.")
-@click.option(
+@command()
+@click.argument("directory", type=PATH, default=Path())
+@option("--base", required=True, metavar="COMMIT", help="Commit to compare with. Required.")
+@option(
     "--fail-on",
     type=click.Choice(["never", "new-sorry", "unproved"]),
     default="never",
-    show_default=True,
-    help="Exit with 1 if there is a new sorry, or one without a proof.",
+    help="Exit with 1 for any new sorry (new-sorry), or for one without a proof (unproved).",
 )
-@click.option(
+@option(
     "--budget",
     type=Number(min=0.0),
+    metavar="SECONDS",
     default=600.0,
-    show_default=True,
-    help="Most seconds of search for all new sorries; 0 only lists them.",
+    help="Most seconds of search for all new sorries together. 0 only lists them.",
 )
-@click.option("--simulations", type=click.IntRange(min=1), help="Most per goal. [200]")
-@click.option("--time-limit", type=_seconds, help="Most seconds per goal. [a share of the budget]")
-@click.option(
-    "--tactics", type=click.Path(path_type=Path, dir_okay=False), help="To try first, one a line."
+@option("--simulations", type=POSITIVE, default_text="200", help="Most simulations for each goal.")
+@option(
+    "--time-limit",
+    type=SECONDS,
+    default_text="a share of the budget",
+    help="Most seconds of search for each goal.",
 )
-@host_options
-@click.option(
-    "--timeout", type=_seconds, default=120.0, show_default=True, help="Seconds per file."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@option("--tactics", type=FILE, help="File with tactics to try first, one per line.")
+@timeout_option
+@lean_options
+@json_option
+@verbose_option
 def ci(directory: Path, base: str, fail_on: Any, as_json: bool, **given: Any) -> None:
     """Compare the Lean files below DIRECTORY with those of a base commit.
 
-    Lists new and removed sorries, tries the new ones, and leaves a patch and a summary in
-    .treewright/ci; nothing else is changed. Exit codes: 0 as wanted, 1 see --fail-on, 2 wrong call.
+    Lists new and removed sorries, tries to prove the new ones, and writes a patch and a summary
+    into .treewright/ci. No other file changes. Exit codes: 0 passed, 1 see --fail-on, 2 wrong call.
     """
-    import msgspec
-
     from treewright.ci.changes import changed_since
     from treewright.ci.findings import fails
     from treewright.ci.runner_files import write_findings
-    from treewright.cli.prove_settings import settings_of
+    from treewright.cli.prove_settings import parse_settings
 
-    wanted = ("simulations", "time_limit", "tactics")
-    settings = settings_of({name: given[name] for name in wanted if given[name] is not None})
+    search = ("simulations", "time_limit", "tactics")
+    settings = parse_settings({name: given[name] for name in search if given[name] is not None})
     change = changed_since(directory, base)
-    findings, patch, stopped = _found(change, settings, given)
+    findings, patch, stopped = _find_sorries(change, settings, given)
     findings = write_findings(findings, patch, Path.cwd(), os.environ)
     if as_json:
-        echo(msgspec.json.encode(findings).decode())
+        print_json(findings)
     else:
-        _tell(findings)
+        _print_findings(findings)
     if stopped:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if fails(findings, fail_on):
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
-def _found(change: Change, settings: Settings, given: dict[str, Any]) -> tuple[Findings, str, bool]:
-    """What Lean finds, the patch, and whether the search was stopped.
+def _find_sorries(
+    change: Change, settings: Settings, given: dict[str, Any]
+) -> tuple[Findings, str, bool]:
+    """Return the findings, the patch of the new proofs, and whether the search was stopped.
 
-    Without a change of a Lean file, no Lean is started.
+    Lean is started only if the change concerns a Lean file.
     """
     from treewright.ci.findings import Findings
     from treewright.ci.proving import Trier
     from treewright.ci.reading import Reader
-    from treewright.cli.projects import project_of
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
@@ -94,8 +103,8 @@ def _found(change: Change, settings: Settings, given: dict[str, Any]) -> tuple[F
 
     if not change.files:
         return Findings(change.base, ()), "", False
-    host = opened_host(given["requested"], given["sandbox"], change.directory)
-    project_at = functools.cache(lambda at: project_of(host, at))
+    host = open_lean(given["requested"], given["sandbox"], change.directory)
+    project_at = functools.cache(lambda at: project_for(host, at))
     findings = Reader(host, project_at, given["timeout"]).read(change)
     if not findings.new or not given["budget"]:
         return findings, "", False
@@ -109,13 +118,13 @@ def _found(change: Change, settings: Settings, given: dict[str, Any]) -> tuple[F
         return findings, patch, cancel.is_set()
 
 
-def _tell(findings: Findings) -> None:
+def _print_findings(findings: Findings) -> None:
     from treewright.ci.summary import headline
 
     for attempt in findings.new:
-        place = f"{attempt.sorry.file}:{attempt.sorry.line}:{attempt.sorry.column}"
+        position = f"{attempt.sorry.file}:{attempt.sorry.line}:{attempt.sorry.column}"
         why = f": {attempt.detail}" if attempt.detail else ""
-        echo(f"new: {place}: {attempt.sorry.declaration or '(no name)'}: {attempt.status}{why}")
+        echo(f"new: {position}: {attempt.sorry.declaration or '(no name)'}: {attempt.status}{why}")
     for goal in findings.removed:
         echo(f"removed: {goal.file}:{goal.line}:{goal.column}: {goal.declaration or '(no name)'}")
     for problem in findings.problems:

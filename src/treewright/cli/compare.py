@@ -1,4 +1,4 @@
-"""`treewright compare`: several runs side by side."""
+"""`treewright compare`: compare several runs."""
 
 from __future__ import annotations
 
@@ -6,32 +6,25 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.output import echo
+from treewright.cli.options import FILE, LOOKUP_REPO, command, json_option, option
+from treewright.cli.output import announce, echo, print_json
 
-_file = click.Path(path_type=Path, dir_okay=False)
 
-
-@click.command()
+@command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN RUN...")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-@click.option("--html", "page", type=_file, help="Also write the charts and tables to this file.")
-@click.option("--svg", "picture", type=_file, help="Also write the chart by evaluations.")
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Project in which runs are looked up by their ids (default: the current one).",
-)
+@json_option
+@option("--html", "page", type=FILE, help="Also write the charts and tables to this file.")
+@option("--svg", "picture", type=FILE, help="Also write the chart by evaluations to this file.")
+@LOOKUP_REPO
 def compare(
     runs: tuple[str, ...], as_json: bool, page: Path | None, picture: Path | None, repo: Path
 ) -> None:
     """Compare runs of one kind: directories or ids of tree runs, proof runs or searches.
 
-    What each had found by evaluations, time and cost; ideas or goals shared and not; how the best
-    of each differs from the best of the first. Reads only, also runs that somebody works on.
+    Prints the results of each run by evaluations, time and cost, the ideas or goals that runs
+    share, and the difference between the best of each run and the best of the first. Changes
+    nothing; a run may be in progress.
     """
-    import msgspec
-
     from treewright.runs.columns import save_page
     from treewright.runs.comparison_picture import as_html, charts
     from treewright.runs.comparison_text import as_text
@@ -45,5 +38,8 @@ def compare(
     if picture is not None and "evaluations" in drawn:
         drawn["evaluations"].save(picture)
     elif picture is not None:
-        echo("treewright: there is nothing to draw yet", err=True)
-    echo(msgspec.json.encode(found).decode() if as_json else as_text(found))
+        announce("there is no evaluation to draw yet; no picture was written")
+    if as_json:
+        print_json(found)
+    else:
+        echo(as_text(found))

@@ -1,48 +1,52 @@
-"""`treewright dashboard`: see every search live, in a browser."""
+"""`treewright dashboard`: show runs live in a browser."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
+from treewright.cli.options import PATH, Count, command, option, verbose_option
 from treewright.cli.output import echo
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--runs",
     "runs",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     metavar="PATH",
-    help="A project, its .treewright, or one run; may be repeated. [.]",
+    default_text="the current directory",
+    help="Project, its .treewright directory, or one run. Repeatable.",
 )
-@click.option(
+@option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Count(0, 65535),
     default=8321,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one.",
+    help="Port to listen on. 0 takes a free port.",
 )
-@click.option(
+@option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     metavar="NAME",
-    help="Address to listen on. Others than loopback need a token.",
+    help="Address to listen on. Any address but a loopback address needs a token.",
 )
-@click.option("--token", metavar="TEXT", help="Ask for this token. [none on loopback]")
+@option(
+    "--token",
+    metavar="TEXT",
+    default_text="none on loopback, else a new one",
+    help="Token that browsers must send.",
+)
+@verbose_option
 def dashboard(runs: tuple[Path, ...], port: int, host: str, token: str | None) -> None:
-    """Serve a read-only view of runs and of the ledger, until interrupted.
+    """Serve a read-only view of runs and of the ledger, until it is interrupted.
 
-    Prints the address to open on stdout. Can be started, killed and started again at any
-    time: it never writes into a run and never holds its lock.
+    Prints the address to open on stdout. You can stop and restart it at any time: the dashboard
+    never writes into a run and never takes its lock.
     """
     from treewright.dashboard.server import Address, serve
 
     def announce(url: str) -> None:
         echo(url)
-        echo("Ctrl-C ends it; runs go on.", err=True)
+        echo("Ctrl-C ends the dashboard; runs continue.", err=True)
 
     serve(runs or (Path("."),), Address(host, port, token), announce)

@@ -1,4 +1,4 @@
-"""`treewright doctor`: what is installed, what is not, and what that would enable."""
+"""`treewright doctor`: check the installation and the repository."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treewright.cli.output import echo
+from treewright.cli.options import (
+    FILE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    TARGET_REPO,
+    command,
+    json_option,
+    option,
+    verbose_option,
+)
+from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 from treewright.kernel.text.terminal import visible
 
@@ -17,7 +27,7 @@ if TYPE_CHECKING:
     from treewright.kernel.health_checks import Check
     from treewright.tree.cheats import Trial
 
-# Modules that offer `checks(directory)`: of the repository, or None outside of one.
+# Modules with a function `checks(directory)`; its argument is the repository, or None outside one.
 PROVIDERS = (
     "treewright.kernel.health_checks",
     "treewright.tree.checkup",
@@ -25,56 +35,61 @@ PROVIDERS = (
     "treewright.orchestrator.checkup",
 )
 
-# These get the directory that was named: a Lake project may lie below the repository's root.
-_OF_THE_DIRECTORY = ("treewright.lean.checkup", "treewright.orchestrator.checkup")
+# These get the directory itself, because a Lake project may be below the repository's root.
+_DIRECTORY_PROVIDERS = ("treewright.lean.checkup", "treewright.orchestrator.checkup")
 
+_CHEATS = "The cheat corpus"
 _MARKS = {"ok": ("ok", "green"), "absent": ("--", "cyan")}
 _OUTCOMES = {
     "through": ("XX", "red", "Get through"),
-    "unknown": ("??", "yellow", "Could not be judged: try again"),
-    "not_fitted": ("--", "cyan", "Could not be fitted to this sweep"),
+    "unknown": ("??", "yellow", "Not judged because of a fault: try again"),
+    "not_fitted": ("--", "cyan", "Not applicable to this sweep"),
     "stopped": ("ok", "green", "Stopped"),
 }
 _MARKS |= {"warning": ("!!", "yellow"), "failed": ("XX", "red")}
 
 
-@click.command()
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Target repository (default: the current one).",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-@click.option(
+@command()
+@TARGET_REPO
+@option(
     "--cheats",
     is_flag=True,
-    help="Try on a copy of the repository which cheats its sweep lets through.",
+    heading=_CHEATS,
+    help="Report which cheats the repository's sweep accepts, tried on a copy of the repository.",
 )
-@click.option(
+@option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="With --cheats: the configuration (default: treewright.toml of the repository).",
+    type=FILE,
+    heading=_CHEATS,
+    default_text="treewright.toml of the repository",
+    help="Configuration.",
 )
-@click.option(
+@option(
     "--sweep-config-limit",
-    type=click.IntRange(min=1),
-    help="With --cheats: sweep only config_id below this.",
+    type=POSITIVE,
+    heading=_CHEATS,
+    default_text="all configs",
+    help="Sweep only configs with config_id < N.",
 )
-@click.option(
+@option(
     "--confirm-configs",
-    type=click.IntRange(min=0),
+    type=NOT_NEGATIVE,
     default=0,
-    help="With --cheats: held-out configs from the limit on, as in `tree`.",
+    heading=_CHEATS,
+    help="Held-out configs, from --sweep-config-limit on.",
 )
-@click.option(
+@option(
     "--cheat",
     "names",
     multiple=True,
     metavar="NAME",
-    help="With --cheats: only this one; can be given more than once.",
+    heading=_CHEATS,
+    default_text="all",
+    help="Try only this cheat. Repeatable.",
 )
+@json_option
+@verbose_option
 def doctor(
     repo: Path,
     as_json: bool,
@@ -84,13 +99,13 @@ def doctor(
     sweep_config_limit: int | None,
     confirm_configs: int,
 ) -> None:
-    """Say what is installed, what is not, and what that would enable.
+    """Report installed and missing parts, and the use of each missing part.
 
-    Exits with 1 if something required is missing, else with 0. With --cheats: with 1 if a cheat
-    gets through or could not be judged.
+    Exit codes: 0 all required parts work, 1 a required part is missing. With --cheats: 1 if a
+    cheat gets through or could not be judged.
     """
     if cheats:
-        _cheats(repo, config_path, sweep_config_limit, confirm_configs, names, as_json)
+        _try_cheats(repo, config_path, sweep_config_limit, confirm_configs, names, as_json)
         return
     if config_path or sweep_config_limit or confirm_configs or names:
         raise UsageError(
@@ -99,15 +114,13 @@ def doctor(
     found = list(_all_checks(repo))
     ok = not any(check.status == "failed" for check in found)
     if as_json:
-        import msgspec
-
-        echo(msgspec.json.encode({"ok": ok, "checks": found}).decode())
+        print_json({"ok": ok, "checks": found})
     else:
         _print(found, ok)
     sys.exit(0 if ok else EXIT_FAILURE)
 
 
-def _cheats(
+def _try_cheats(
     repo: Path,
     config_path: Path | None,
     limit: int | None,
@@ -124,15 +137,15 @@ def _cheats(
         find_repository(repo), config_path, limit, confirm, lambda s: echo(s, err=True), names
     )
     if as_json:
-        echo(msgspec.json.encode({"ok": trial.ok, **msgspec.to_builtins(trial)}).decode())
+        print_json({"ok": trial.ok, **msgspec.to_builtins(trial)})
     else:
         _print_trial(trial)
     sys.exit(0 if trial.ok else EXIT_FAILURE)
 
 
 def _print_trial(trial: Trial) -> None:
-    place = f"; the cheats' code was put into {trial.code}" if trial.code else ""
-    echo(f"`{trial.sweep}`{place}")
+    code = f"; the cheats' code is in {trial.code}" if trial.code else ""
+    echo(f"`{trial.sweep}`{code}")
     width = max(len(each.name) for each in trial.verdicts)
     for outcome, (mark, colour, title) in _OUTCOMES.items():
         some = [each for each in trial.verdicts if each.outcome == outcome]
@@ -165,9 +178,9 @@ def _all_checks(repo: Path) -> list[Check]:
     found: list[Check] = []
     for name in PROVIDERS:
         try:
-            place = repo.resolve() if name in _OF_THE_DIRECTORY else root
-            found.extend(importlib.import_module(name).checks(place))
-        except TreewrightError as error:  # the others still have something to say
+            directory = repo.resolve() if name in _DIRECTORY_PROVIDERS else root
+            found.extend(importlib.import_module(name).checks(directory))
+        except TreewrightError as error:  # the other providers are still asked
             part = name.split(".")[1]
             found.append(Check(part, part, "failed", str(error)))
     return found

@@ -1,4 +1,4 @@
-"""`treewright export`: a run as one self-contained HTML file."""
+"""`treewright export`: write a run as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.options import FILE, LOOKUP_REPO, command
 from treewright.cli.output import echo
 
 
-@click.command()
+@command()
 @click.argument("run")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Project in which RUN is looked up by its id (default: the current one).",
-)
+@click.argument("file", type=FILE)
+@LOOKUP_REPO
 def export(run: str, file: Path, repo: Path) -> None:
     """Write RUN as one HTML file that opens without a server.
 
@@ -31,4 +27,4 @@ def export(run: str, file: Path, repo: Path) -> None:
     total, kept = exporting.write(exporting.find(run, repo), file)
     echo(str(file))
     if kept < total:
-        echo(f"details of {kept:,} of {total:,} are in it, the best first", err=True)
+        echo(f"the file has details of {kept:,} of {total:,} entries, the best first", err=True)

@@ -7,29 +7,32 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.options import DIRECTORY, command, option
 from treewright.cli.output import echo
 from treewright.kernel.errors import UsageError
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Target repository (default: the current one).",
+    type=DIRECTORY,
+    default_text="the current directory",
+    help="Any directory inside the target repository.",
 )
-@click.option("--force", is_flag=True, help="Replace files that exist.")
-@click.option(
+@option("--force", is_flag=True, help="Replace existing files.")
+@option(
     "--from",
     "origin",
     type=click.Choice(["openevolve"]),
-    help="Make it of a task for another program, in DIRECTORY.",
+    help="Convert a task for this program, in DIRECTORY.",
 )
-@click.option(
+@option(
     "--sweep-template/--no-sweep-template",
     default=None,
-    help="Write a sweep to fill in: a process a config, answers over a pipe. [if none is there]",
+    default_text="yes, if no sweep is found",
+    help="Write a sweep to fill in, which runs each config in a separate process.",
 )
-@click.argument("directory", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", required=False, type=DIRECTORY)
 def init(
     repo: Path | None,
     force: bool,
@@ -39,12 +42,12 @@ def init(
 ) -> None:
     """Write a commented treewright.toml for a repository.
 
-    Looks for tests, a sweep script, results and tunable code. What it cannot find out
-    says FILL_IN in the file, and is listed with its line. Where there is no sweep, one to
-    fill in is written too, which the code that is searched cannot fool.
+    Looks for tests, a sweep script, results and code to improve. Settings that it cannot find out
+    are marked FILL_IN in the file, and listed with their lines. If there is no sweep, it also
+    writes one to fill in, which candidates cannot manipulate.
 
-    With --from openevolve, DIRECTORY has a program with an EVOLVE-BLOCK and an evaluator.py; a
-    sweep that calls it is written beside it.
+    With --from openevolve, DIRECTORY has a program with an EVOLVE-BLOCK and an evaluator.py. The
+    command writes a sweep that calls the evaluator into the same directory.
     """
     from treewright.tree import config
     from treewright.tree.repository.git import find_repository
@@ -53,11 +56,11 @@ def init(
     if origin is None and directory is not None:
         raise UsageError("DIRECTORY goes with --from; name a repository with --repo")
     if origin is not None and repo is not None:
-        raise UsageError("--repo does not go with --from: DIRECTORY says where the task is")
+        raise UsageError("--repo does not go with --from: DIRECTORY names the task")
     if origin is not None and sweep_template:
         raise UsageError("--sweep-template does not go with --from, which writes a sweep anyway")
-    place = directory or repo or Path(".")
-    root = find_repository(place)
+    start = directory or repo or Path(".")
+    root = find_repository(start)
     path = root / config.DEFAULT_NAME
     steps: list[str] = []
     if origin is None:
@@ -79,13 +82,13 @@ def init(
                 "writes a sweep that calls it, and a configuration for that."
             )
     else:
-        task = openevolve.find_task(root, place)
-        sweep = place.resolve() / openevolve.SWEEP
+        task = openevolve.find_task(root, start)
+        sweep = start.resolve() / openevolve.SWEEP
         files = {path: openevolve.render(task), sweep: openevolve.sweep_script(task)}
         _write(files, force)
         has_baseline = False
     config.load(path)
-    _say_what_is_next(path, steps, has_baseline=has_baseline)
+    _print_next_steps(path, steps, has_baseline=has_baseline)
 
 
 def _check_absent(paths: Iterable[Path], force: bool) -> None:
@@ -103,7 +106,7 @@ def _write(files: dict[Path, str], force: bool) -> None:
         echo(f"Wrote {path}")
 
 
-def _say_what_is_next(path: Path, steps: list[str], *, has_baseline: bool) -> None:
+def _print_next_steps(path: Path, steps: list[str], *, has_baseline: bool) -> None:
     from treewright.tree import config
 
     text = path.read_text(encoding="utf-8")
@@ -118,10 +121,10 @@ def _say_what_is_next(path: Path, steps: list[str], *, has_baseline: bool) -> No
         for step in steps:
             echo(f"    {step}")
     baseline = "" if has_baseline else "--make-baseline "
-    for command, purpose in (
+    for call, purpose in (
         ("treewright doctor", "what is ready, what is missing"),
         ("git add --all && git commit -m 'Add a search'", ""),
         ("treewright tree --dry-run", "the search with made-up results"),
         (f"treewright tree {baseline}--until-done", "the search"),
     ):
-        echo(f"  {command:<45}  {purpose}".rstrip())
+        echo(f"  {call:<45}  {purpose}".rstrip())

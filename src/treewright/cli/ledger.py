@@ -1,4 +1,4 @@
-"""`treewright ledger`: what was tried, and what came of it."""
+"""`treewright ledger`: show and export the recorded attempts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.orchestrator_options import ledger_option
+from treewright.cli.options import FILE, group, json_option, ledger_option, option
 from treewright.cli.output import Visible, echo
 from treewright.kernel.errors import UsageError
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 
-
-@click.group()
+@group()
 def ledger() -> None:
-    """Read the ledger of attempts. Nothing here changes it."""
+    """Show and export the attempts in a ledger. The ledger is not changed."""
 
 
 def _open(path: Path):
@@ -30,9 +28,9 @@ def _open(path: Path):
 
 @ledger.command()
 @ledger_option
-@_JSON
+@json_option
 def stats(ledger_path: Path, as_json: bool) -> None:
-    """Attempts, successes and times by strategy; goals proved and open."""
+    """Show attempts, successes and times of each strategy, and the numbers of proved goals."""
     from treewright.orchestrator.ledger.stats import collect
 
     with _open(ledger_path) as opened:
@@ -55,16 +53,18 @@ def stats(ledger_path: Path, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.option("--limit", default=20, show_default=True, help="At most so many, newest first.")
-@click.option("--goal", default="", help="Only attempts at this goal (its id or text).")
-@click.option("--strategy", default="", help="Only attempts of this strategy.")
-@click.option("--status", default="", help="Only attempts that ended so.")
+@option("--limit", type=int, metavar="N", default=20, help="Most attempts to list.")
+@option(
+    "--goal", metavar="GOAL", default="", help="Only attempts at the goal with this id or text."
+)
+@option("--strategy", metavar="NAME", default="", help="Only attempts of this strategy.")
+@option("--status", metavar="STATUS", default="", help="Only attempts that ended with this status.")
 @ledger_option
-@_JSON
+@json_option
 def attempts(
     limit: int, goal: str, strategy: str, status: str, ledger_path: Path, as_json: bool
 ) -> None:
-    """The latest attempts."""
+    """List the latest attempts, the newest first."""
     from treewright.orchestrator.ledger.stats import find_attempts
 
     with _open(ledger_path) as opened:
@@ -82,15 +82,17 @@ def attempts(
 
 
 @ledger.command()
-@click.option("--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A file instead of stdout.",
+@option(
+    "--format",
+    "kind",
+    type=click.Choice(["jsonl", "csv"]),
+    default="jsonl",
+    help="Format of the lines.",
 )
+@option("--output", type=FILE, default_text="stdout", help="File to write.")
 @ledger_option
 def export(kind: str, output: Path | None, ledger_path: Path) -> None:
-    """Every attempt, oldest first, one line each."""
+    """Export every attempt, the oldest first, one line for each."""
     from treewright.orchestrator.ledger.stats import export_attempts
 
     with _open(ledger_path) as opened:

@@ -1,4 +1,4 @@
-"""The `treewright` program: finds the command, turns errors into one line and an exit code."""
+"""The `treewright` program: run a command, and turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from treewright.kernel.procs.stderr import ignore_write_errors
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# name -> (module, attribute, help line shown in `treewright --help` without importing it)
+# name -> (module, attribute, line of `treewright --help`, which imports no module)
 COMMANDS = {
     "prove": ("treewright.cli.prove", "prove", "Search for proofs in Lean."),
     "replay": ("treewright.cli.replay", "replay", "Repeat a proof run and compare."),
-    "lean": ("treewright.cli.lean", "lean", "A real Lean 4: install, doctor, check, verify."),
+    "lean": ("treewright.cli.lean", "lean", "Install, try and use a Lean 4."),
     "premises": (
         "treewright.cli.premises",
         "premises",
         "Find declarations that may help with a goal.",
     ),
-    "blueprint": ("treewright.cli.blueprint", "blueprint", "Does a blueprint agree with Lean?"),
-    "tickets": ("treewright.cli.tickets", "tickets", "Lemmas that somebody needs."),
-    "tree": ("treewright.cli.tree", "tree", "Beam search over git commits."),
-    "steer": ("treewright.cli.steer", "steer", "Change a tree run while it is there."),
-    "compare": ("treewright.cli.compare", "compare", "Which of several runs found more."),
-    "mlflow": ("treewright.cli.mlflow", "mlflow", "A run in an MLflow tracking server."),
-    "search": ("treewright.cli.search", "search", "Searches made with the library."),
-    "dashboard": ("treewright.cli.dashboard", "dashboard", "See every search live, in a browser."),
+    "blueprint": ("treewright.cli.blueprint", "blueprint", "Compare a leanblueprint with Lean."),
+    "tickets": ("treewright.cli.tickets", "tickets", "Ask for lemmas, and supply them."),
+    "tree": ("treewright.cli.tree", "tree", "Search over git commits."),
+    "steer": ("treewright.cli.steer", "steer", "Change a tree run while it runs."),
+    "compare": ("treewright.cli.compare", "compare", "Compare several runs."),
+    "mlflow": ("treewright.cli.mlflow", "mlflow", "Copy a run to an MLflow tracking server."),
+    "search": ("treewright.cli.search", "search", "Show and check searches of the library."),
+    "dashboard": ("treewright.cli.dashboard", "dashboard", "Show runs live in a browser."),
     "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
     "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),
     "bg": ("treewright.cli.bg", "bg", "Prove a project's sorries in the background."),
-    "sorries": ("treewright.cli.sorries", "sorries", "Every open goal of a project."),
-    "ci": ("treewright.cli.ci", "ci", "New and removed sorries of a change, with proofs."),
-    "mcp": ("treewright.cli.mcp", "mcp", "Lean and searches as tools for coding agents."),
-    "ledger": ("treewright.cli.ledger", "ledger", "What was tried: stats, attempts, export."),
-    "init": ("treewright.cli.init", "init", "Write a commented treewright.toml here."),
-    "completion": ("treewright.cli.completion", "completion", "Completion for your shell."),
-    "doctor": ("treewright.cli.doctor", "doctor", "Say what is installed and what is not."),
+    "sorries": ("treewright.cli.sorries", "sorries", "List the open goals of a project."),
+    "ci": ("treewright.cli.ci", "ci", "List and prove the new sorries of a change."),
+    "mcp": ("treewright.cli.mcp", "mcp", "Serve Lean and searches to coding agents."),
+    "ledger": ("treewright.cli.ledger", "ledger", "Show and export the recorded attempts."),
+    "init": ("treewright.cli.init", "init", "Write a commented treewright.toml."),
+    "completion": ("treewright.cli.completion", "completion", "Print the completion script."),
+    "doctor": ("treewright.cli.doctor", "doctor", "Check the installation and the repository."),
 }
 
-# Commands that start Lean, or serve on sockets of one user.
+# These commands start Lean, or serve on sockets that only the user can open.
 NEEDS_POSIX = frozenset(
     ["prove", "replay", "lean", "premises", "blueprint", "bank", "bg", "sorries", "ci", "mcp"]
 )
 
 
-# The help in place of a missing command; older versions of click just print it.
-_HELP: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+# Raised when the command is missing; older versions of click print the help themselves.
+_NO_COMMAND: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module only when that command runs."""
+    """A group that imports the module of a command only when the command runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,13 +84,13 @@ class LazyGroup(click.Group):
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names with their lines; click's own way would import every command for that."""
+        """Return the names with their lines. The method of click would import every command."""
         from click.shell_completion import CompletionItem
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        fitting = (name for name in COMMANDS if name.startswith(incomplete))
-        return [CompletionItem(name, help=COMMANDS[name][2]) for name in fitting]
+        names = (name for name in COMMANDS if name.startswith(incomplete))
+        return [CompletionItem(name, help=COMMANDS[name][2]) for name in names]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -100,11 +100,11 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(treewright.__version__, prog_name="treewright")
 def cli() -> None:
-    """Grow search trees over work that is slow, costly and easy to lose."""
+    """Grow search trees over slow and costly work, without losing any of it."""
 
 
-def _one_line(error: click.ClickException) -> str:
-    """What is wrong with the call, and where to look it up."""
+def _format_usage_error(error: click.ClickException) -> str:
+    """Return the message of a wrong call, and the `--help` command that explains it."""
     message = " ".join(error.format_message().split()).rstrip(".")
     if not isinstance(error, click.UsageError):
         return message
@@ -114,17 +114,17 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def main() -> None:
-    """Entry point of the console script. Exit codes are documented in docs/cli.md."""
+    """Run the console script. docs/cli.md documents the exit codes."""
     ignore_write_errors()
     try:
         sys.exit(cli.main(prog_name="treewright", standalone_mode=False))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except _HELP as error:
+    except _NO_COMMAND as error:
         error.show()
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        echo(f"treewright: {_one_line(error)}", err=True)
+        echo(f"treewright: {_format_usage_error(error)}", err=True)
         sys.exit(error.exit_code)
     except TreewrightError as error:
         echo(f"treewright: {error}", err=True)

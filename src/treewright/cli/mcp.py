@@ -1,4 +1,4 @@
-"""`treewright mcp`: Lean and code searches as tools for coding agents."""
+"""`treewright mcp`: serve Lean and code searches to a coding agent."""
 
 from __future__ import annotations
 
@@ -7,42 +7,43 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.hosts import BACKENDS
-from treewright.cli.numbers import Number
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import BACKENDS
+from treewright.cli.options import DIRECTORY, Number, command, option, verbose_option
+from treewright.cli.output import announce
 from treewright.kernel.errors import MissingExtra
 
 
-@click.command()
-@click.option(
+@command()
+@option(
     "--root",
     "roots",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=DIRECTORY,
     multiple=True,
-    help="What may be read and written; again for more. [the current directory]",
+    default_text="the current directory",
+    help="Directory in which the agent's calls may read and write. Repeatable.",
 )
-@click.option(
+@option(
     "--lean",
     "requested",
     type=click.Choice(BACKENDS),
     default="auto",
-    show_default=True,
-    help="auto takes native inside a Lake project whose toolchain is installed.",
+    help="Lean to use: bundled (wasm) or a toolchain (native). auto takes native inside a Lake "
+    "project whose toolchain is installed.",
 )
-@click.option(
+@option(
     "--sandbox/--no-sandbox",
     default=True,
-    show_default=True,
-    help="Run native Lean inside bubblewrap; without, its code has your rights.",
+    help="Run native Lean inside bubblewrap. Without it, code in Lean files has your rights.",
 )
-@click.option("--allow-steering", is_flag=True, help="Also offer what `treewright steer` does.")
-@click.option(
+@option("--allow-steering", is_flag=True, help="Also offer the commands of `treewright steer`.")
+@option(
     "--max-seconds",
     type=Number(min=1.0, max=86400.0),
+    metavar="SECONDS",
     default=600.0,
-    show_default=True,
-    help="The longest that a call may ask for.",
+    help="Longest time limit that a call may ask for.",
 )
+@verbose_option
 def mcp(
     roots: tuple[Path, ...],
     requested: str,
@@ -52,7 +53,8 @@ def mcp(
 ) -> None:
     """Serve the Model Context Protocol on stdin and stdout, for one coding agent.
 
-    Started by the agent's configuration; see docs/mcp.md. Paths outside the roots are refused.
+    The agent's configuration starts this command: see docs/mcp.md. Paths outside the roots are
+    refused.
     """
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtra("treewright mcp", "mcp")
@@ -64,6 +66,6 @@ def mcp(
         lean=requested,
         sandbox=sandbox,
         most_seconds=max_seconds,
-        announce=lambda text: echo(f"treewright: {text}", err=True),
+        announce=announce,
     )
     serve(desk, allow_steering=allow_steering)

@@ -1,4 +1,4 @@
-"""`treewright mlflow`: a run in an MLflow tracking server, now or whenever a notice comes."""
+"""`treewright mlflow`: copy a run to an MLflow tracking server, at once or for each notice."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.options import LOOKUP_REPO, command, json_option, option, verbose_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import UsageError
 
-_LARGEST_NOTICE = 1 << 20
+_MAX_NOTICE_BYTES = 1 << 20
 
 
-@click.command()
+@command()
 @click.argument("run")
-@click.option(
+@option(
     "--tracking-uri",
     metavar="URI",
-    help="Where MLflow is. [what MLFLOW_TRACKING_URI says]",
+    default_text="MLFLOW_TRACKING_URI",
+    help="Address of the MLflow server.",
 )
-@click.option("--experiment", default="treewright", show_default=True, help="MLflow's name for it.")
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Project in which RUN is looked up by its id (default: the current one).",
+@option(
+    "--experiment",
+    metavar="NAME",
+    default="treewright",
+    help="MLflow experiment that the run is written to.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@LOOKUP_REPO
+@json_option
+@verbose_option
 def mlflow(run: str, tracking_uri: str | None, experiment: str, repo: Path, as_json: bool) -> None:
     """Bring MLflow up to date with RUN: a directory, an id, or - for a notice on stdin.
 
-    A run per search, its evaluations (goals, nodes) as children, numbers by step. Again changes
-    nothing; a run that goes on is continued. Reads the run's records, takes no lease.
+    Writes one MLflow run for the search, a child run for each evaluation, goal or node, and the
+    metrics by step. A second call writes only new records. The run itself is not changed.
     """
     import json
     from dataclasses import asdict
@@ -41,8 +44,8 @@ def mlflow(run: str, tracking_uri: str | None, experiment: str, repo: Path, as_j
     from treewright.trackers.mlflow import write
     from treewright.trackers.tracked import tracked
 
-    place = _from_notice() if run == "-" else find(Path(run), repo)
-    found = tracked(load_run(place))
+    directory = _read_notice() if run == "-" else find(Path(run), repo)
+    found = tracked(load_run(directory))
     written = write(found, tracking_uri=tracking_uri, experiment=experiment)
     if as_json:
         echo(json.dumps(asdict(written)))
@@ -51,16 +54,16 @@ def mlflow(run: str, tracking_uri: str | None, experiment: str, repo: Path, as_j
         echo(f"MLflow run {written.run_id} of {found.name}: {new}")
 
 
-def _from_notice() -> Path:
-    """The run of a notice: see docs/notices.md."""
+def _read_notice() -> Path:
+    """Return the run directory of the notice on stdin; docs/notices.md describes notices."""
     import msgspec
 
     from treewright.kernel.text import jsontext
 
     try:
-        notice = jsontext.decode(sys.stdin.buffer.read(_LARGEST_NOTICE))
+        notice = jsontext.decode(sys.stdin.buffer.read(_MAX_NOTICE_BYTES))
         return Path(notice["run_dir"])
     except (msgspec.DecodeError, KeyError, TypeError):
         raise UsageError(
-            "there is no notice with a run_dir on stdin; give the run itself: treewright mlflow RUN"
+            "stdin has no notice with a run_dir; name the run: treewright mlflow RUN"
         ) from None

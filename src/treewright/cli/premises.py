@@ -1,83 +1,77 @@
-"""`treewright premises`: build, search."""
+"""`treewright premises`: build and search an index of the declarations of Lean."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from treewright.cli.hosts import chosen, host_of, host_options, opened_host
-from treewright.cli.output import echo, rewrite
+from treewright.cli.lean_choice import (
+    choose_lean,
+    lean_options,
+    open_choice,
+    open_lean,
+    project_for,
+)
+from treewright.cli.options import (
+    FILE,
+    POSITIVE,
+    group,
+    json_option,
+    option,
+    verbose_option,
+)
+from treewright.cli.output import ProgressLine, announce, echo
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from treewright.lean.session.interface import LeanSession
     from treewright.premises.index import Premise
 
-_IMPORTS = click.option(
+_IMPORTS = option(
     "--import",
     "imports",
     multiple=True,
+    metavar="MODULE",
     default=("Init",),
-    show_default=True,
-    help="A module to import; give it again for more.",
+    help="Module to import. Repeatable.",
 )
-_PATH = click.option(
+_PATH = option(
     "--path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The index file; the user cache by default, one per Lean, imports and project.",
+    type=FILE,
+    default_text="in the user cache",
+    help="Index file. The user cache has one for each Lean, list of imports and project.",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+_LEXICAL = option(
+    "--lexical",
+    is_flag=True,
+    help="Use words and shape only, without embeddings. Needs no extra package.",
+)
 
 
-@click.group()
+@group()
 def premises() -> None:
-    """Declarations of the Lean environment, found by words, shape and meaning.
+    """Find declarations of the Lean environment by words, shape and meaning.
 
-    Exit codes: 0 fine, 1 nothing found or Lean failed, 2 wrong call or missing part.
+    Exit codes: 0 found, 1 nothing found or Lean failed, 2 wrong call or missing part.
     """
-
-
-class _Progress:
-    """One line on stderr: rewritten on a terminal, one every few seconds elsewhere."""
-
-    def __init__(self, every: float = 5.0) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._every = 0.1 if self._terminal else every
-        self._what, self._last = "", float("-inf")
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        finished = total > 0 and done >= total
-        if what == self._what and not finished and now - self._last < self._every:
-            return
-        if self._terminal and self._what and what != self._what:
-            echo(err=True)
-        self._what, self._last = what, now
-        line = f"  {what}: {done}{f' of {total}' if total else ''}"
-        if self._terminal:
-            rewrite(f"{line:<60}")
-        else:
-            echo(line, err=True)
-
-    def close(self) -> None:
-        if self._terminal and self._what:
-            echo(err=True)
 
 
 @premises.command()
 @_IMPORTS
-@click.option("--module", default="", help="Only this module and those below it.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most this many new premises.")
-@click.option("--lexical", is_flag=True, help="Words and shape only: no embeddings, no extra.")
+@option(
+    "--module", metavar="NAME", default="", help="Only declarations of this module and its parts."
+)
+@option("--limit", type=POSITIVE, default_text="no limit", help="Most new premises.")
+@_LEXICAL
 @_PATH
-@host_options
-@_JSON
+@lean_options
+@json_option
+@verbose_option
 def build(
     imports: tuple[str, ...],
     module: str,
@@ -88,25 +82,24 @@ def build(
     sandbox: bool | None,
     as_json: bool,
 ) -> None:
-    """Make the index, or bring it up to date; continues where it was interrupted."""
+    """Build the index or update it. An interrupted build continues."""
     import msgspec
 
-    from treewright.cli.projects import project_of
     from treewright.lean.session.host_session import HostSession
     from treewright.premises import vectors
     from treewright.premises.encoder import SentenceEncoder
     from treewright.premises.index_builder import build_lexical, build_vectors, default_path
 
     encoder = None
-    if not lexical:  # what is missing is said before the work, not after it
+    if not lexical:  # a missing package is reported before the work
         vectors.require()
         encoder = SentenceEncoder(workers=os.cpu_count() or 1)
-    choice = chosen(requested, sandbox)
+    choice = choose_lean(requested, sandbox)
     target = path or default_path(imports, choice, Path.cwd())
-    progress = _Progress()
+    progress = ProgressLine()
     echo(f"index: {target}", err=True)
-    host = host_of(choice)
-    with HostSession(host, imports, project=project_of(host, Path.cwd())) as session:
+    host = open_choice(choice)
+    with HostSession(host, imports, project=project_for(host, Path.cwd())) as session:
         report = build_lexical(session, target, module=module, limit=limit, progress=progress)
     if encoder is not None:
         embedded = build_vectors(target, encoder, progress=progress)
@@ -124,12 +117,13 @@ def build(
 
 @premises.command()
 @click.argument("query")
-@click.option("-k", "count", default=10, show_default=True, type=click.IntRange(min=1))
-@click.option("--lexical", is_flag=True, help="Rank by words and shape only; needs no extra.")
+@option("-k", "count", default=10, type=POSITIVE, help="Most premises to print.")
+@_LEXICAL
 @_IMPORTS
 @_PATH
-@host_options
-@_JSON
+@lean_options
+@json_option
+@verbose_option
 def search(
     query: str,
     count: int,
@@ -140,9 +134,9 @@ def search(
     sandbox: bool | None,
     as_json: bool,
 ) -> None:
-    """Rank premises for a goal, a statement, a name or plain words. `-` reads from stdin.
+    """Rank premises for a goal, a statement, a name or plain words. `-` reads the query from stdin.
 
-    The index of the user cache is made first if it is not there: by words and shape alone.
+    If the user cache has no index yet, one without embeddings is built first.
     """
     import msgspec
 
@@ -151,25 +145,25 @@ def search(
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise UsageError("the query is empty; give a goal, a statement, a name or words")
-    with PremiseIndex.open(path or _ready_index(imports, requested, sandbox)) as index:
+    with PremiseIndex.open(path or _prepare_index(imports, requested, sandbox)) as index:
         by_words = lexical or not (path or index.has_embeddings)
         if by_words and not lexical:
             echo(
-                "ranked by words and shape alone; `treewright premises build` adds meaning",
+                "ranked by words and shape only; `treewright premises build` adds embeddings",
                 err=True,
             )
         found = index.lexical(text, count) if by_words else index.search(text, count)
     if as_json:
         echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
     else:
-        _show(found)
+        _print_premises(found)
     if not found:
-        echo("treewright: no premise has any of these words", err=True)
+        announce("no premise has any of these words")
         raise click.exceptions.Exit(1)
 
 
-def _ready_index(imports: tuple[str, ...], requested: str | None, sandbox: bool | None) -> Path:
-    """The index in the user's cache. Lean is opened only if it has to be made."""
+def _prepare_index(imports: tuple[str, ...], requested: str | None, sandbox: bool | None) -> Path:
+    """Return the index in the user's cache; Lean is opened only if the index must be built."""
     from treewright.lean.choice import choose
     from treewright.premises.index_builder import default_path
     from treewright.premises.library import ensure_index, is_finished
@@ -180,24 +174,19 @@ def _ready_index(imports: tuple[str, ...], requested: str | None, sandbox: bool 
         return target
 
     def opened() -> LeanSession:
-        from treewright.cli.projects import project_of
         from treewright.lean.session.host_session import HostSession
 
-        host = opened_host(requested, sandbox)
-        return HostSession(host, imports, project=project_of(host, Path.cwd()))
+        host = open_lean(requested, sandbox)
+        return HostSession(host, imports, project=project_for(host, Path.cwd()))
 
-    progress = _Progress()
+    progress = ProgressLine()
     try:
-        return ensure_index(opened, imports, path=target, announce=_announce, progress=progress)
+        return ensure_index(opened, imports, path=target, announce=announce, progress=progress)
     finally:
         progress.close()
 
 
-def _announce(text: str) -> None:
-    echo(f"treewright: {text}", err=True)
-
-
-def _show(found: tuple[Premise, ...]) -> None:
+def _print_premises(found: tuple[Premise, ...]) -> None:
     for premise in found:
         echo(f"{premise.score:8.3f}  {premise.name} : {' '.join(premise.type.split())}")
         echo(f"          {premise.kind} of {premise.module}")

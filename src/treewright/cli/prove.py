@@ -1,4 +1,4 @@
-"""`treewright prove`: search for proofs in Lean, and call proved only what was replayed."""
+"""`treewright prove`: search for proofs in Lean, and call proved only what the judge accepted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treewright.cli.hosts import host_options, lean_for, lean_of_run
-from treewright.cli.numbers import SECONDS, Number
-from treewright.cli.output import echo
-from treewright.cli.prove_cells import CommandWithCells, cell_options
-from treewright.cli.prove_settings import only, settings_of
+from treewright.cli.lean_choice import (
+    lean_options,
+    open_lean,
+    open_lean_for_target,
+    open_lean_of_run,
+    warm_lean,
+)
+from treewright.cli.options import (
+    FILE,
+    PATH,
+    POSITIVE,
+    SECONDS,
+    SHARE,
+    Number,
+    command,
+    json_option,
+    option,
+    verbose_option,
+)
+from treewright.cli.output import announce, echo, print_json
+from treewright.cli.prove_settings import (
+    cell_options,
+    parse_settings,
+    policy_options,
+    refuse_other_flags,
+)
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.proving import layout
 from treewright.search.andor import policies
@@ -27,209 +48,347 @@ if TYPE_CHECKING:
     from treewright.proving.run import RunResult
     from treewright.proving.settings import RunRecord, Settings
 
-_positive = click.IntRange(min=1)
-_share = Number(0.0, 1.0)
-_seconds = SECONDS
-_file = click.Path(path_type=Path, dir_okay=False)
-
+_SEARCH = "Search"
+_SOURCES = "Where tactics come from"
+_LEAN = "Lean"
+_RUN = "Run"
 _WITH_RESUME = ("resume", "as_json", "in_place", "force", "sandbox", "warm")
 _WITH_SERVE = ("serve", "idle")
 _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sandbox")
 
 
-@click.command(cls=CommandWithCells)
+@command()
 @click.argument("target", required=False)
-@click.option("--statement", help="A proposition to prove, instead of a file.")
-@click.option(
+@option("--statement", metavar="TEXT", heading=_RUN, help="Prove this proposition, not a file.")
+@option(
+    "--policy",
+    type=click.Choice([*policies.known(), *policies.unusable()]),
+    heading=_SEARCH,
+    default_text="mcts",
+    help=f"How the next goal is chosen. {in_words(policies.known())}.",
+)
+@option(
+    "--simulations",
+    type=POSITIVE,
+    heading=_SEARCH,
+    default_text="200",
+    help="Most simulations for each goal.",
+)
+@option(
+    "--time-limit",
+    type=SECONDS,
+    heading=_SEARCH,
+    default_text="no limit",
+    help="Most seconds of search for each goal.",
+)
+@option(
     "--mcts-mode",
     "mode",
     type=click.Choice(["centralized", "distributed"]),
-    help="One searcher over the whole tree, or many with local views. [centralized]",
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="centralized",
+    help="Search with one searcher over the whole tree, or with many cells that see parts of it.",
 )
-@click.option(
-    "--policy",
-    type=click.Choice([*policies.known(), *policies.unusable()]),
-    help=f"Centralized: the next goal by {in_words(policies.known())}. [mcts]",
-)
-@click.option(
+@option(
     "--policy-option",
     "policy_options",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A setting of the policy (`treewright search policies` lists them); may be repeated.",
+    heading=_SEARCH,
+    is_rare=True,
+    help="Set one setting of the policy. Repeatable; `treewright search policies` lists them.",
 )
-@click.option("--simulations", type=_positive, help="Most simulations per goal. [200]")
-@click.option("--time-limit", type=_seconds, help="Most seconds of search per goal. [none]")
-@click.option("--step-timeout", type=_seconds, help="Most seconds per tactic. [5]")
-@click.option("--batch", type=_positive, help="Tactics tried per simulation. [8]")
-@click.option("--tactics", type=_file, help="Tactics to try first, one a line.")
-@click.option("--premises", type=click.Path(path_type=Path), help="A premise index to draw on.")
-@click.option(
+@option(
+    "--step-timeout",
+    type=SECONDS,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="5",
+    help="Most seconds for one tactic.",
+)
+@option(
+    "--batch",
+    type=POSITIVE,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="8",
+    help="Tactics tried in one simulation.",
+)
+@option(
+    "--refute/--no-refute",
+    default=None,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="yes",
+    help="Also search for a proof of the goal's negation.",
+)
+@option(
+    "--seed",
+    type=int,
+    metavar="N",
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="0",
+    help="Seed of all random choices.",
+)
+@option(
+    "--tactics", type=FILE, heading=_SOURCES, help="File with tactics to try first, one per line."
+)
+@option("--premises", type=PATH, heading=_SOURCES, help="Premise index whose lemmas are tried.")
+@option(
+    "--ledger",
+    type=FILE,
+    heading=_SOURCES,
+    is_rare=True,
+    help="Ledger whose cached tactics and lessons are used.",
+)
+@option(
     "--library/--no-library",
     default=None,
-    help="Also look lemmas of the bundled library up by words, where nothing else is left; "
-    "native Lean goes without. [yes]",
+    heading=_SOURCES,
+    is_rare=True,
+    default_text="yes",
+    help="When all other tactics were tried, look up lemmas of the bundled library by words. "
+    "Native Lean does not.",
 )
-@click.option("--ledger", type=_file, help="A ledger to draw on: cached tactics, and lessons.")
-@click.option("--llm-url", help="An OpenAI-compatible endpoint that proposes tactics.")
-@click.option("--llm-model", help="Its model.")
-@click.option("--llm-key-env", metavar="NAME", help="The environment variable with its key.")
-@click.option(
+@option(
+    "--llm-url",
+    metavar="URL",
+    heading=_SOURCES,
+    help="OpenAI-compatible endpoint whose model proposes tactics.",
+)
+@option("--llm-model", metavar="NAME", heading=_SOURCES, help="Model at --llm-url.")
+@option(
+    "--llm-key-env",
+    metavar="NAME",
+    heading=_SOURCES,
+    help="Environment variable that holds the key for --llm-url.",
+)
+@option(
     "--usd-per-million-prompt-tokens",
     type=Number(min=0),
     metavar="USD",
-    help="Price of a million tokens sent to --llm-url. [unknown]",
+    heading=_SOURCES,
+    is_rare=True,
+    default_text="unknown",
+    help="Price of a million tokens sent to --llm-url.",
 )
-@click.option(
+@option(
     "--usd-per-million-completion-tokens",
     type=Number(min=0),
     metavar="USD",
-    help="Price of a million tokens that --llm-url answers with. [unknown]",
+    heading=_SOURCES,
+    is_rare=True,
+    default_text="unknown",
+    help="Price of a million tokens that --llm-url answers with.",
 )
-@click.option("--advice", is_flag=True, default=None, help="Also ask Lean's `exact?`; slow.")
-@click.option("--noise", type=_share, help="Share of seeded noise in the priors. [0.1]")
-@click.option("--refute/--no-refute", default=None, help="Look for a proof of the negation. [yes]")
-@click.option("--seed", type=int, help="Of everything that is drawn. [0]")
-@click.option("--exploration", type=Number(min=0), help="Exploration constant. [1.2]")
-@click.option("--first-play", type=_share, help="First-play urgency. [0.5]")
-@click.option("--backup", type=click.Choice(["product", "min"]), help="AND value. [product]")
-@click.option("--discount", type=_share, help="What a step leaves of a goal's value. [0.97]")
-@click.option("--widen-base", type=Number(min=0), help="Live edges at first. [0]")
-@click.option("--widen-scale", type=Number(min=0), help="More with visits. [1]")
-@click.option("--widen-power", type=_share, help="To this power of visits. [0.5]")
-@click.option("--axioms", help="What a proof may rest on, by commas. [the three of Lean]")
+@option(
+    "--advice",
+    is_flag=True,
+    default=None,
+    heading=_SOURCES,
+    is_rare=True,
+    help="Also ask Lean's `exact?`, which takes seconds for each goal.",
+)
+@option(
+    "--noise",
+    type=SHARE,
+    heading=_SOURCES,
+    is_rare=True,
+    default_text="0.1",
+    help="Share of seeded noise in the priors of tactics, 0 to 1.",
+)
+@policy_options
 @cell_options
-@host_options
-@click.option("--experiment", type=_file, help="Run a grid of searches described in TOML.")
-@click.option(
-    "--warm/--no-warm", default=None, help="Use Lean processes of a server, if one runs. [yes]"
+@lean_options
+@option(
+    "--axioms",
+    metavar="NAMES",
+    heading=_LEAN,
+    is_rare=True,
+    default_text="propext,Classical.choice,Quot.sound",
+    help="Axioms that a proof may rest on, separated by commas.",
 )
-@click.option("--serve", is_flag=True, default=None, help="Keep the bundled Lean ready for others.")
-@click.option("--idle", type=_seconds, help="With --serve: end after so many minutes. [10]")
-@click.option("--run-id", help="Name of the run (default: a timestamp).")
-@click.option("--resume", metavar="RUN", help="Continue a run; its settings and Lean are kept.")
-@click.option("--force", is_flag=True, default=None, help="Take over a lock that is not stale.")
-@click.option(
-    "--in-place", is_flag=True, default=None, help="Write what is proved into the file itself."
+@option(
+    "--warm/--no-warm",
+    default=None,
+    heading=_LEAN,
+    is_rare=True,
+    default_text="yes",
+    help="Use the Lean processes of a running `prove --serve`.",
 )
-@click.option("--json", "as_json", is_flag=True, default=None, help="One JSON object on stdout.")
+@option(
+    "--serve",
+    is_flag=True,
+    default=None,
+    heading=_LEAN,
+    is_rare=True,
+    help="Keep processes of the bundled Lean ready for other calls, and prove nothing.",
+)
+@option(
+    "--idle",
+    type=SECONDS,
+    metavar="MINUTES",
+    heading=_LEAN,
+    is_rare=True,
+    default_text="10",
+    help="With --serve, end after this many minutes without a call.",
+)
+@option(
+    "--run-id",
+    metavar="ID",
+    heading=_RUN,
+    is_rare=True,
+    default_text="the time",
+    help="Name of the run.",
+)
+@option(
+    "--resume", metavar="RUN", heading=_RUN, help="Continue this run with its settings and Lean."
+)
+@option(
+    "--in-place",
+    is_flag=True,
+    default=None,
+    heading=_RUN,
+    help="Write the proofs into the file itself.",
+)
+@option(
+    "--force",
+    is_flag=True,
+    default=None,
+    heading=_RUN,
+    is_rare=True,
+    help="Take the run over from a process that is alive.",
+)
+@option(
+    "--experiment",
+    type=FILE,
+    heading=_RUN,
+    is_rare=True,
+    help="Run the grid of searches that this TOML file describes.",
+)
+@json_option
+@verbose_option
 def prove(**given: Any) -> None:
     """Prove FILE.lean (every sorry), FILE.lean:theorem, PROJECT (a directory), or a --statement.
 
-    Exit codes: 0 everything is proved and replayed, 1 not everything, 2 wrong call, 3 owned by
-    another process, 130 stopped.
+    Exit codes: 0 everything is proved and checked, 1 not everything, 2 wrong call, 3 another
+    process owns the run, 130 stopped.
     """
-    flags = {name: value for name, value in given.items() if value not in (None, ())}
+    flags = {name: value for name, value in given.items() if value is not None and value != ()}
+    if not flags["as_json"]:
+        del flags["as_json"]
     if "serve" in flags or "idle" in flags:
         if "serve" not in flags:
             raise UsageError("--idle is for --serve")
-        only(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
-        from treewright.cli.prove_serve import serve
-
-        serve(flags)
+        refuse_other_flags(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
+        _serve(flags)
         return
     if "experiment" in flags:
-        only(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
-        from treewright.cli.prove_experiment import experiment
+        refuse_other_flags(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
+        from treewright.cli.prove_batches import run_experiment
 
-        experiment(flags)
+        run_experiment(flags)
         return
     if {"resume", "statement"}.isdisjoint(flags) and Path(flags.get("target", "?")).is_dir():
-        from treewright.cli.prove_project import prove_project
+        from treewright.cli.prove_batches import prove_project
 
-        prove_project(Path(flags["target"]), settings_of(flags), flags)
+        prove_project(Path(flags["target"]), parse_settings(flags), flags)
         return
     with contextlib.ExitStack() as stack:
-        directory, proving = _prepare(flags, stack)
-        result, stopped = _prove(directory, proving, flags)
-        _tell(directory, result, flags)  # and then the processes are ended
-    if not result.complete and not stopped:
-        echo(
-            "treewright: a check came to no answer, which is no verdict; "
-            f"try it again with --resume {result.run_id}",
-            err=True,
+        directory, proving = _open_run(flags, stack)
+        result, is_stopped = _run(directory, proving, flags)
+        # Print first: ending the Lean processes takes a while.
+        echo(f"report: {directory / layout.REPORT}", err=True)
+        _print_result(result, flags)
+    if not result.complete and not is_stopped:
+        announce(
+            f"the check of a proof gave no verdict; try it again with --resume {result.run_id}"
         )
     elif not result.complete:
-        echo(f"treewright: stopped; go on with --resume {result.run_id}", err=True)
+        announce(f"stopped; continue with --resume {result.run_id}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if result.proved < result.total or result.left_alone:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
-def _tell(directory: Path, result: RunResult, flags: dict[str, Any]) -> None:
-    echo(f"report: {directory / layout.REPORT}", err=True)
-    _print(result, flags)
+def _serve(flags: dict[str, Any]) -> None:
+    from treewright.cli.signals import cancel_on_signals
+    from treewright.lean.hosts.wasm.home import LeanHome
+    from treewright.lean.warm.server import IDLE_SECONDS, WarmServer
+
+    host = open_lean("wasm", None)
+    assert isinstance(host, LeanHome)
+    idle = flags.get("idle", IDLE_SECONDS / 60) * 60
+    with cancel_on_signals() as cancel:
+        WarmServer(host, idle_seconds=idle, announce=announce).run(cancel.is_set)
 
 
-def _prepare(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, Proving]:
-    """The directory of the run to continue, or of a new one, and what goes on with it."""
+def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, Proving]:
+    """Return the directory of the run, new or resumed, and the engine that advances it."""
     from treewright.proving import run, targets
     from treewright.proving.run import modules_of, require_unchanged
     from treewright.proving.settings import read_run
 
     if "resume" in flags:
-        only(flags, _WITH_RESUME, "--resume takes its settings from the run")
+        refuse_other_flags(flags, _WITH_RESUME, "--resume takes its settings from the run")
         directory = run.locate(flags["resume"], Path.cwd())
         record = read_run(directory / layout.RUN)
-        host, project = lean_of_run(record, flags.get("sandbox"))
+        host, project = open_lean_of_run(record, flags.get("sandbox"))
         require_unchanged(record, modules_of(record.target, project))  # before Lean is started
         return directory, stack.enter_context(
-            _proving(host, project, record.settings, stack, flags)
+            _open_engine(host, project, record.settings, stack, flags)
         )
     target = targets.parse(flags.get("target"), flags.get("statement"))
     if flags.get("in_place") and flags.get("statement"):
         raise UsageError("--in-place changes a file; there is none with --statement")
-    settings = settings_of(flags)
+    settings = parse_settings(flags)
     run.require_free(Path.cwd(), flags.get("run_id"))
-    host, project = lean_for(target, flags.get("requested"), flags.get("sandbox"))
-    proving = stack.enter_context(_proving(host, project, settings, stack, flags))
+    host, project = open_lean_for_target(target, flags.get("requested"), flags.get("sandbox"))
+    proving = stack.enter_context(_open_engine(host, project, settings, stack, flags))
     if flags.get("library", True):
-        from treewright.cli.prove_serve import announce
         from treewright.proving.tactics.factory import with_library
 
         settings = with_library(settings, host, announce)
     return proving.create(target, settings, flags.get("run_id")).directory, proving
 
 
-def _proving(
+def _open_engine(
     host: Host,
     project: Project | None,
     settings: Settings,
     stack: contextlib.ExitStack,
     flags: dict[str, Any],
 ) -> Proving:
-    from treewright.cli.prove_serve import warm_host
     from treewright.lean.crew import Crew
 
-    host = stack.enter_context(warm_host(host, flags))
+    host = stack.enter_context(warm_lean(host, flags.get("warm", True)))
     crew = stack.enter_context(Crew(host, axioms=frozenset(settings.axioms), project=project))
-    # While Lean starts: what is needed next.
+    # These modules are imported while Lean starts.
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.proving.api import Proving
 
-    told = replace(narrator(sys.stderr), run=_say_where, written=_say_written)
+    def announce_run(record: RunRecord, directory: Path) -> None:
+        echo(f"run {record.run_id}: {record.settings.searcher}, {directory}", err=True)
+
+    def announce_file(path: str) -> None:
+        echo(f"written into {path}", err=True)
+
     return Proving(
         crew.session,
         crew.replayer,
         project,
         Path.cwd(),
         opened_source,
-        told,
+        replace(narrator(sys.stderr), run=announce_run, written=announce_file),
         in_place=bool(flags.get("in_place")),
     )
 
 
-def _say_written(path: str) -> None:
-    echo(f"written into {path}", err=True)
-
-
-def _say_where(record: RunRecord, directory: Path) -> None:
-    echo(f"run {record.run_id}: {record.settings.searcher}, {directory}", err=True)
-
-
-def _prove(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[RunResult, bool]:
-    """What came of the run, and whether somebody stopped it."""
+def _run(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[RunResult, bool]:
+    """Return the result of the run, and whether the user stopped it."""
     from treewright.cli.signals import cancel_on_signals
 
     with cancel_on_signals() as cancel:
@@ -237,11 +396,9 @@ def _prove(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[Ru
         return proving.go_on(directory, force=bool(flags.get("force"))), cancel.is_set()
 
 
-def _print(result: RunResult, flags: dict[str, Any]) -> None:
-    import msgspec
-
+def _print_result(result: RunResult, flags: dict[str, Any]) -> None:
     if flags.get("as_json"):
-        echo(msgspec.json.encode(result).decode())
+        print_json(result)
         return
     for goal in result.goals:
         suffix = f": {goal.detail}" if goal.detail else ""
@@ -249,19 +406,18 @@ def _print(result: RunResult, flags: dict[str, Any]) -> None:
         for line in goal.proof.splitlines():
             echo(f"  {line}")
         if goal.partial is not None:
-            from treewright.cli.prove_progress import how_far
+            from treewright.cli.prove_progress import describe_partial
 
-            for line in how_far(goal.partial):
+            for line in describe_partial(goal.partial):
                 echo(f"  {line}")
     echo(f"{result.proved} of {result.total} proved")
     if result.left_alone:
         echo(f"left alone: {', '.join(result.left_alone)}")
     if result.file is not None:
-        both = result.proved_file != result.file
-        echo(
-            f"file with {'all scripts, also partial ones' if both else 'the proofs'}: {result.file}"
-        )
-        if both and result.proved_file is not None:
+        has_partial = result.proved_file != result.file
+        kind = "all scripts, also partial ones" if has_partial else "the proofs"
+        echo(f"file with {kind}: {result.file}")
+        if has_partial and result.proved_file is not None:
             echo(f"file with the proofs: {result.proved_file}")
-        elif both and flags.get("in_place"):
-            echo("nothing was written into the file itself: what is partial is no proof")
+        elif has_partial and flags.get("in_place"):
+            echo("nothing was written into the file itself, because no proof is complete")

@@ -1,5 +1,4 @@
-"""What `prove` says while it works, and how far it came: one rewritten line on a terminal, plain
-lines elsewhere."""
+"""Progress lines of `prove`: one rewritten line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from treewright.cli.options import is_verbose
 from treewright.kernel.text import numbers
 from treewright.kernel.text.terminal import visible
 from treewright.llm.usage import describe_usage
@@ -17,14 +17,21 @@ from treewright.proving.records import Iteration, PartialProof, VerdictReached
 from treewright.proving.targets import GoalSpec
 from treewright.search.andor.graph import Graph, Status
 
-_PLAIN_EVERY = 50
-_STUCK_AFTER = 5
-_LONGEST = 60
+_SIMULATIONS_PER_LINE = 50
+_STUCK_THRESHOLD = 5
+"""A goal that was tried this often without success is reported as stuck."""
+_MAX_WIDTH = 60
 
 
 def narrator(stream: TextIO) -> Observer:
-    terminal = stream.isatty()
-    searched = _Searched()
+    """Return an observer that prints the progress of a proof run.
+
+    With `--verbose` it prints a line for every simulation.
+    """
+    verbose = is_verbose()
+    terminal = stream.isatty() and not verbose
+    per_line = 1 if verbose else _SIMULATIONS_PER_LINE
+    search = _GoalSearch()
 
     def say(text: str, end: str = "\n") -> None:
         text = visible(text)
@@ -37,16 +44,16 @@ def narrator(stream: TextIO) -> Observer:
         stream.flush()
 
     def goal(spec: GoalSpec, total: int) -> None:
-        searched.begin(spec.statement)
+        search.begin(spec.statement)
         say(f"goal {spec.number + 1} of {total}: {spec.name}")
 
     def iteration(line: Iteration, tree: Graph) -> None:
-        searched.note(line)
+        search.note(line)
         if terminal:
-            say(f"  {searched.count(line)}; {searched.doing(line)}", end="")
-        elif searched.turns % _PLAIN_EVERY == 0:
-            stuck = searched.stuck(tree)
-            say(f"  {searched.count(line)}; {searched.doing(line)}{stuck and '; ' + stuck}")
+            say(f"  {search.count(line)}; {search.doing(line)}", end="")
+        elif search.turns % per_line == 0:
+            stuck = search.stuck(tree)
+            say(f"  {search.count(line)}; {search.doing(line)}{stuck and '; ' + stuck}")
 
     def verdict(spec: GoalSpec, line: VerdictReached) -> None:
         detail = f": {line.detail}" if line.detail else ""
@@ -62,7 +69,7 @@ def narrator(stream: TextIO) -> Observer:
         say(f"  {spec.name}: {so_far} for one of its negation")
 
     def again(spec: GoalSpec, names: Sequence[str]) -> None:
-        searched.begin(spec.statement)
+        search.begin(spec.statement)
         say(f"  {spec.name}: once more without {', '.join(names)}")
 
     def fault(spec: GoalSpec, why: str) -> None:
@@ -78,25 +85,25 @@ def narrator(stream: TextIO) -> Observer:
     return Observer(goal, iteration, verdict, negation, again, fault, trouble=trouble, spent=spent)
 
 
-def how_far(partial: PartialProof) -> Iterator[str]:
-    """The best partial proof, what it leaves open, and lemmas that nearly fitted."""
+def describe_partial(partial: PartialProof) -> Iterator[str]:
+    """Yield lines about the best partial proof: its open goals, and lemmas that nearly fit."""
     if partial.script:
         yield "the best partial proof:"
         yield from (f"  {line}" for line in partial.script.splitlines())
         yield f"leaves {numbers.count(len(partial.open), 'goal')} open:"
     else:
-        yield "nothing brought it nearer; open is:"
+        yield "no tactic made progress; the open goal is:"
     for goal in partial.open:
         yield from (f"  {line}" for line in goal.splitlines())
     if partial.lemmas:
         yield "lemmas that nearly fit:"
     for near in partial.lemmas:
-        left = " and ".join(f"⊢ {_cut(_flat(target), _LONGEST)}" for target in near.leaves)
+        left = " and ".join(f"⊢ {_cut(_flat(target), _MAX_WIDTH)}" for target in near.leaves)
         yield f"  {near.name}: `{_flat(near.tactic)}` leaves {left}"
 
 
-class _Searched:
-    """What the lines of one goal's search add up to."""
+class _GoalSearch:
+    """Counts the simulations of one goal's search, for the progress lines."""
 
     def __init__(self) -> None:
         self.begin("")
@@ -121,17 +128,17 @@ class _Searched:
     def doing(self, line: Iteration) -> str:
         if not line.attempts or line.node is None:
             return f"{line.reason}"
-        tactic = _cut(_flat(line.attempts[-1].tactic), _LONGEST // 2)
+        tactic = _cut(_flat(line.attempts[-1].tactic), _MAX_WIDTH // 2)
         return f"trying `{tactic}` on {self._shown(line.node)}"
 
     def stuck(self, tree: Graph) -> str:
-        """The goal that was tried most often, if it was not proved."""
+        """Return the open goal that was tried most often, as text; empty below the threshold."""
         waiting = ((n, t) for n, t in self._tries.items() if tree.nodes[n].status is Status.OPEN)
         node, tries = max(waiting, key=lambda pair: pair[1], default=(0, 0))
-        return f"stuck at {self._shown(node)}, tried {tries} times" * (tries >= _STUCK_AFTER)
+        return f"stuck at {self._shown(node)}, tried {tries} times" * (tries >= _STUCK_THRESHOLD)
 
     def _shown(self, node: int) -> str:
-        return f"⊢ {_cut(_flat(self._targets.get(node, '').rpartition('⊢ ')[2]), _LONGEST)}"
+        return f"⊢ {_cut(_flat(self._targets.get(node, '').rpartition('⊢ ')[2]), _MAX_WIDTH)}"
 
 
 def _flat(text: str) -> str:

@@ -1,13 +1,13 @@
-"""The tactic sources of a proof run as the command line opens them, with a ledger if it has one."""
+"""Open the sources of tactics that a proof run has recorded, with its ledger."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
-from treewright.cli.output import echo
+from treewright.cli.output import announce
 from treewright.proving.settings import RunRecord
-from treewright.proving.tactics import factory as opening
+from treewright.proving.tactics import factory
 from treewright.proving.tactics.basic_sources import TacticCache
 from treewright.proving.tactics.chat_model import Spend
 from treewright.proving.tactics.source import TacticSource
@@ -15,17 +15,22 @@ from treewright.proving.tactics.source import TacticSource
 
 @contextlib.contextmanager
 def opened_source(record: RunRecord, spend: Spend = lambda usage: None) -> Iterator[TacticSource]:
+    """Yield the tactic source of a run.
+
+    Args:
+        spend: Called with the usage of each answer of a model.
+    """
     with contextlib.ExitStack() as stack:
         cache: TacticCache | None = None
         if record.settings.sources.cache is not None:
             from treewright.orchestrator.ledger.store import Ledger
             from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
 
-            ledger = Ledger(opening.existing(record.settings.sources.cache))
+            ledger = Ledger(factory.existing(record.settings.sources.cache))
             stack.callback(ledger.close)
             cache = LedgerTactics(ledger)
-        yield stack.enter_context(opening.opened_source(record, spend, cache, _warn))
-
-
-def _warn(text: str) -> None:
-    echo(f"treewright: no tactics from the model: {text}", err=True)
+        yield stack.enter_context(
+            factory.opened_source(
+                record, spend, cache, lambda text: announce(f"no tactics from the model: {text}")
+            )
+        )

@@ -1,4 +1,4 @@
-"""`treewright replay`: run a proof run again and report the first difference."""
+"""`treewright replay`: repeat a proof run and report the first difference."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.hosts import lean_of_run, sandbox_option
+from treewright.cli.lean_choice import open_lean_of_run, sandbox_option
+from treewright.cli.options import command, json_option, option, verbose_option
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 from treewright.kernel.text import numbers
 from treewright.proving import layout
 
 
-@click.command()
+@command()
 @click.argument("run")
-@click.option("--offline", is_flag=True, help="Check the trace against itself, without Lean.")
+@option("--offline", is_flag=True, help="Repeat the decisions from the trace, without Lean.")
 @sandbox_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
+@verbose_option
 def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None:
-    """Repeat RUN (an id or a directory) from its run.json, and compare with its trace.
+    """Repeat RUN (an id or a directory) from its run.json, and compare it with its trace.
 
-    Verdicts, in the trace and in result.json, must be what the trace supports; with Lean every
-    proof is checked again, by the kind of Lean that the run was made with. Exit codes: 0 the
-    same, 1 a difference was found, 2 wrong call.
+    The trace must support each verdict in the trace and in result.json. With Lean, every proof is
+    checked again by the kind of Lean that the run used. Exit codes: 0 no difference, 1 a
+    difference, 2 wrong call.
     """
     import json
     from dataclasses import asdict
@@ -37,7 +39,7 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     from treewright.proving.tactics.factory import changed_since
 
     if offline and sandbox:
-        raise UsageError("--sandbox is about Lean, and --offline starts none; leave one out")
+        raise UsageError("--offline starts no Lean, so --sandbox has no effect; leave one out")
     directory = locate(run, Path.cwd())
     record = read_run(directory / layout.RUN)
     with opened_source(record) as source:
@@ -45,7 +47,7 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
             report = replay_offline(directory, source)
         else:
             axioms = frozenset(record.settings.axioms)
-            host, project = lean_of_run(record, sandbox)
+            host, project = open_lean_of_run(record, sandbox)
             with Replayer(host, axioms=axioms, project=project) as replayer:
                 changed = changed_since(record)
                 report = replay_live(
@@ -61,10 +63,10 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
         after = numbers.count(report.iterations, "iteration")
         echo(f"differs after {after}: {report.difference}")
     else:
-        turns = numbers.count(report.iterations, "iteration")
-        echo(f"the same: {numbers.count(report.goals, 'goal')}, {turns}")
+        iterations = numbers.count(report.iterations, "iteration")
+        echo(f"the same: {numbers.count(report.goals, 'goal')}, {iterations}")
         for check in report.checks:
-            said = f"the replay check said {check.reason!r} of text {check.candidate[:12]}"
-            echo(f"goal {check.goal}, {check.status}: {said}")
+            verdict = f"the replay check said {check.reason!r} of text {check.candidate[:12]}"
+            echo(f"goal {check.goal}, {check.status}: {verdict}")
     if report.difference:
         raise click.exceptions.Exit(EXIT_FAILURE)

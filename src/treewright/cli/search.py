@@ -1,4 +1,4 @@
-"""`treewright search`: look at a search made with the library, check it, name the policies."""
+"""`treewright search`: show and check searches made with the library, and list the policies."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from pathlib import Path
 
 import click
 
+from treewright.cli.options import PATH, group, json_option
 from treewright.cli.output import echo
 
 
-@click.group()
+@group()
 def search() -> None:
-    """Searches made with `treewright.open_search`."""
+    """Show and check searches made with `treewright.open_search`, and list the policies."""
 
 
 @search.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument("path", type=PATH)
+@json_option
 def show(path: Path, as_json: bool) -> None:
-    """What a search has found so far, without owning it."""
+    """Print the results of a search so far, also while another process runs it."""
     from treewright.search.description import describe
 
     described = describe(path)
@@ -26,9 +27,9 @@ def show(path: Path, as_json: bool) -> None:
 
 
 @search.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
 def validate(path: Path) -> None:
-    """Make every choice again and compare it with the recorded one; exit 1 if one differs."""
+    """Repeat every choice and compare it with the recorded one. Exit code 1 if one differs."""
     from treewright.search.validation import validate as check
 
     problems = check(path)
@@ -36,12 +37,12 @@ def validate(path: Path) -> None:
         echo(problem, err=True)
     if problems:
         raise SystemExit(1)
-    echo("every choice is the one that the policy makes")
+    echo("every recorded choice is the choice of the policy")
 
 
 @search.command()
 def policies() -> None:
-    """The policies that there are, with their settings and defaults."""
+    """List the policies with their settings and defaults."""
     from treewright.search.description import describe_policies
 
     echo(describe_policies())

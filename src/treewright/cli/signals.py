@@ -1,7 +1,7 @@
-"""Ctrl-C once: end in order, everything resumable. Twice: end now, still resumable.
+"""Stop on signals: the first ends the command in order, the second at once; both can be resumed.
 
-A terminal that is closed ends it in order too, however often that is said (a shell and the system
-both do): nobody asks for haste, and what is under way must not look as if it had killed the search.
+A closed terminal sends SIGHUP, sometimes twice (from the shell and from the system). It never stops
+the command at once, because running evaluations must not look as if they had killed the search.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 
 @contextlib.contextmanager
 def cancel_on_signals() -> Iterator[threading.Event]:
-    """Yields an event that the first SIGINT, SIGTERM or SIGHUP sets; a second one of the former
-    two interrupts. A SIGHUP that is ignored (`nohup`) stays so."""
+    """Yield an event that the first SIGINT, SIGTERM or SIGHUP sets.
+
+    A second SIGINT or SIGTERM raises `KeyboardInterrupt`. An ignored SIGHUP (`nohup`) stays so.
+    """
     cancel = threading.Event()
 
     def handle(number: int, _frame: object) -> None:

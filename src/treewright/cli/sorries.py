@@ -1,4 +1,4 @@
-"""`treewright sorries`: every open goal of a project, found by Lean itself."""
+"""`treewright sorries`: list the open goals of a project, as Lean finds them."""
 
 from __future__ import annotations
 
@@ -6,37 +6,35 @@ from pathlib import Path
 
 import click
 
-from treewright.cli.hosts import chosen, host_of, host_options
-from treewright.cli.numbers import SECONDS
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import choose_lean, lean_options, open_choice, project_for
+from treewright.cli.options import PATH, command, json_option, timeout_option, verbose_option
+from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import EXIT_FAILURE
 from treewright.kernel.text.numbers import count
 
 
-@click.command()
-@click.argument("project", type=click.Path(path_type=Path), default=Path())
-@host_options
-@click.option("--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds per file.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@command()
+@click.argument("project", type=PATH, default=Path())
+@lean_options
+@timeout_option
+@json_option
+@verbose_option
 def sorries(
     project: Path, requested: str | None, sandbox: bool | None, timeout: float, as_json: bool
 ) -> None:
     """List every `sorry` of a project or file: position, goal, context, imports, difficulty.
 
-    Exits with 1 if a file could not be read by Lean; the others are listed all the same.
+    Exit code 1 if Lean could not read a file; the goals of the other files are listed.
     """
-    import msgspec
-
-    from treewright.cli.projects import project_of
     from treewright.lean.session.host_session import HostSession
     from treewright.lean.sorries import extract_files, lean_files
     from treewright.orchestrator.goals.project import records
 
     files = lean_files(project)
-    choice = chosen(requested, sandbox, project)
-    host = host_of(choice)
+    choice = choose_lean(requested, sandbox, project)
+    host = open_choice(choice)
     found, problems = [], []
-    lake = project_of(host, project) if files else None
+    lake = project_for(host, project) if files else None
     for result in extract_files(lambda: HostSession(host, project=lake), files, timeout=timeout):
         errors = [each for each in result.diagnostics if each.severity == "error"]
         if result.error:
@@ -47,8 +45,7 @@ def sorries(
             echo(error.format(str(result.path)), err=True)
         found += records(result, project)
     if as_json:
-        document = {"backend": choice.backend, "sorries": found, "problems": problems}
-        echo(msgspec.json.encode(document).decode())
+        print_json({"backend": choice.backend, "sorries": found, "problems": problems})
     else:
         for record in found:
             context = "".join(f"    {line}\n" for line in record.context)

@@ -1,4 +1,4 @@
-"""`treewright steer`: change a run while it is there."""
+"""`treewright steer`: change a tree run while it runs or before it continues."""
 
 from __future__ import annotations
 
@@ -7,62 +7,99 @@ from typing import Any
 
 import click
 
-from treewright.cli.output import echo
+from treewright.cli.options import (
+    POSITIVE,
+    TARGET_REPO,
+    command,
+    flag_name,
+    option,
+    read_user_file,
+)
+from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import UsageError
 
 _ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget", "show")
-_positive = click.IntRange(min=1)
+_ACTION = "Details of an action"
+_BUDGET = "New limits, with budget"
 
 
-@click.command()
+@command()
 @click.argument("run")
 @click.argument("action", type=click.Choice(_ACTIONS))
 @click.argument("what", required=False)
-@click.option("--at", metavar="NODE", help="inject: where the idea is tried. [the best node]")
-@click.option("--first", is_flag=True, help="inject: before all other ideas.")
-@click.option("--now", is_flag=True, help="stop: end what is under way, to be tried again.")
-@click.option("--times", type=_positive, help="boost: for so many ideas. [1]")
-@click.option("--max-total-idea-evals", type=_positive, help="budget: evaluations of the run.")
-@click.option("--max-depth", type=_positive, help="budget: rounds of promotion.")
-@click.option("--max-cost-usd", multiple=True, metavar="[ROLE=]USD", help="budget: cost of models.")
-@click.option("--max-tokens", multiple=True, metavar="[ROLE=]N", help="budget: tokens of models.")
-@click.option("--ideas-per-node", type=_positive, help="budget: ideas per node and round.")
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Target repository (default: the current one).",
+@TARGET_REPO
+@option(
+    "--at",
+    metavar="NODE",
+    heading=_ACTION,
+    default_text="the best node",
+    help="inject: node on which the idea is tried.",
+)
+@option("--first", is_flag=True, heading=_ACTION, help="inject: try the idea before all others.")
+@option(
+    "--now", is_flag=True, heading=_ACTION, help="stop: end running evaluations, to be retried."
+)
+@option(
+    "--times",
+    type=POSITIVE,
+    heading=_ACTION,
+    default_text="1",
+    help="boost: number of ideas tried on the node next.",
+)
+@option(
+    "--max-total-idea-evals",
+    type=POSITIVE,
+    heading=_BUDGET,
+    help="Most evaluations over the whole run.",
+)
+@option("--max-depth", type=POSITIVE, heading=_BUDGET, help="Most rounds of promotion.")
+@option(
+    "--ideas-per-node", type=POSITIVE, heading=_BUDGET, help="Ideas tried on each node and round."
+)
+@option(
+    "--max-cost-usd",
+    multiple=True,
+    metavar="[ROLE=]USD",
+    heading=_BUDGET,
+    help="Most US dollars that models may cost over the run, or in one role. Repeatable.",
+)
+@option(
+    "--max-tokens",
+    multiple=True,
+    metavar="[ROLE=]N",
+    heading=_BUDGET,
+    help="Most tokens of models over the run, or in one role. Repeatable.",
 )
 def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> None:
-    """Change RUN while it is there: it is done at the next safe point, and recorded.
+    """Change RUN while it runs. The run applies the change at the next safe point and records it.
 
     \b
-    pause, resume          hand out no further work; go on
-    stop [--now]           end after what is under way
+    pause, resume          start no further evaluation; continue
+    stop [--now]           end the run after the running evaluations
     inject IDEA.md         try an idea of yours
-    ban NODE|PATTERN       no further idea on a node, or none that matches
-    boost NODE             try the next idea there
-    reopen NODE            ask for ideas there again
+    ban NODE|PATTERN       try no further idea on a node, or none whose text matches
+    boost NODE             try the next idea on this node
+    reopen NODE            ask for ideas for this node again
     reopen EVALUATION      try a quarantined candidate again
-    budget --max-…         another limit
-    show                   what was asked for and what became of it
+    budget --max-…         change a limit
+    show                   list the changes so far and their results
     """
     from treewright.tree.records import store
     from treewright.tree.run import commands, inbox
 
-    run_dir = _find(repo, run)
+    run_dir = _find_run(repo, run)
     if action == "show":
-        _print(commands.asked(run_dir, store.load(run_dir)))
+        print_json(commands.asked(run_dir, store.load(run_dir)))
         return
     if action == "inject" and what is not None:
-        what = _read_idea(Path(what))
-    letter = commands.letter(action, what, flags, spelled=_flag)
+        what = read_user_file(Path(what))
+    letter = commands.letter(action, what, flags, spelled=flag_name)
     inbox.submit(run_dir, letter)
-    echo(f"{action}: applied when the owner of {run} next looks, or when the run goes on", err=True)
-    _print({"command_id": letter.command.command_id})
+    echo(f"{action}: {run} applies it at its next safe point, or when the run continues", err=True)
+    print_json({"command_id": letter.command.command_id})
 
 
-def _find(repo: Path, run: str) -> Path:
+def _find_run(repo: Path, run: str) -> Path:
     from treewright.tree.records import store
     from treewright.tree.run.open import locate
 
@@ -70,20 +107,3 @@ def _find(repo: Path, run: str) -> Path:
     if not store.exists(run_dir):
         raise UsageError(f"no tree run at {run_dir}; check RUN and --repo")
     return run_dir
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _read_idea(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the idea {path}: {error}") from None
-
-
-def _print(document: object) -> None:
-    import msgspec
-
-    echo(msgspec.json.encode(document).decode())

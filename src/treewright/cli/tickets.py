@@ -1,4 +1,4 @@
-"""`treewright tickets`: the lemma marketplace from the command line."""
+"""`treewright tickets`: ask for lemmas, and supply them with checked proofs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treewright.cli.hosts import chosen, host_of, host_options
-from treewright.cli.numbers import Number
-from treewright.cli.orchestrator_options import ledger_option
+from treewright.cli.lean_choice import choose_lean, lean_options, open_choice
+from treewright.cli.options import (
+    POSITIVE,
+    SHARE,
+    Number,
+    group,
+    json_option,
+    ledger_option,
+    option,
+    read_user_file,
+    verbose_option,
+)
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
 
@@ -25,15 +34,16 @@ if TYPE_CHECKING:
     from treewright.lean.hosts.host import Host
     from treewright.orchestrator.marketplace.market import Marketplace, Ticket
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-_WHO = click.option("--as", "who", default=None, help="Who supplies it.  [default: your login]")
+_SUPPLIER = option(
+    "--as", "supplier", metavar="NAME", default_text="your login", help="Name of the supplier."
+)
 
 
-@click.group()
+@group()
 def tickets() -> None:
-    """Lemmas that somebody needs: ask, claim, complete with a checked proof.
+    """Ask for lemmas, claim tickets, and complete them with a checked proof.
 
-    Exit codes: 0 fine, 1 taken by somebody else or not accepted, 2 wrong call.
+    Exit codes: 0 done, 1 the ticket is not yours or the proof was refused, 2 wrong call.
     """
 
 
@@ -50,18 +60,18 @@ def _open(ledger_path: Path, open_host: Callable[[], Host] | None = None) -> Mar
 def _login() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # in a container a user need not have a name
-        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "somebody"
+    except (KeyError, OSError, ImportError):  # in a container, a user may have no name
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
-def _emit(found: Ticket | list[Ticket]) -> None:
+def _print_tickets(found: Ticket | list[Ticket]) -> None:
     import msgspec
 
     echo(json.dumps(msgspec.to_builtins(found), ensure_ascii=False))
 
 
-def _tell(ticket: Ticket, done: bool) -> None:
-    """The ticket as it is now; on stderr, with exit code 1, if it was not ours to change."""
+def _print_change(ticket: Ticket, done: bool) -> None:
+    """Print the ticket; on stderr, with exit code 1, if it could not be changed."""
     echo(_line(ticket), err=not done)
     if not done:
         raise click.exceptions.Exit(EXIT_FAILURE)
@@ -81,15 +91,15 @@ def _line(ticket: Ticket) -> str:
 
 
 @tickets.command("list")
-@click.option("--open", "only_open", is_flag=True, help="Only those that can be claimed now.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1))
-@click.option("--like", metavar="GOAL", help="Those similar to this statement, nearest first.")
+@option("--open", "only_open", is_flag=True, help="Only tickets that can be claimed now.")
+@option("--limit", default=100, type=POSITIVE, help="Most tickets to list.")
+@option("--like", metavar="GOAL", help="Tickets similar to this statement, the nearest first.")
 @ledger_option
-@_JSON
+@json_option
 def list_tickets(
     only_open: bool, limit: int, like: str | None, ledger_path: Path, as_json: bool
 ) -> None:
-    """Tickets, the most urgent first."""
+    """List tickets, the most urgent first."""
     with _open(ledger_path) as marketplace:
         if like is not None:
             found = asyncio.run(marketplace.search_similar(like, limit=limit))
@@ -98,7 +108,7 @@ def list_tickets(
         else:
             found = asyncio.run(marketplace.get_tickets())[:limit]
     if as_json:
-        _emit(found)
+        _print_tickets(found)
         return
     for ticket in found:
         near = f"{ticket.similarity:.2f}  " if ticket.similarity is not None else ""
@@ -110,15 +120,15 @@ def list_tickets(
 @tickets.command()
 @click.argument("ticket_id")
 @ledger_option
-@_JSON
+@json_option
 def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
-    """One ticket: the statement to prove, and the proof if there is one."""
+    """Print one ticket: the statement to prove, and the proof if there is one."""
     from treewright.orchestrator.marketplace.market import heading, lemma_text
 
     with _open(ledger_path) as marketplace:
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
     if as_json:
-        _emit(ticket)
+        _print_tickets(ticket)
         return
     echo(_line(ticket), err=True)
     for name in ("constraints", "hints", "last_error"):
@@ -130,13 +140,31 @@ def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
 
 @tickets.command()
 @click.argument("goal")
-@click.option("--name", default="", help="What the lemma is to be called.")
-@click.option("--context", multiple=True, help="A hypothesis `x : T`, or a keyword; repeatable.")
-@click.option("--constraint", "constraints", multiple=True, help="Words for the supplier.")
-@click.option("--import", "imports", multiple=True, default=("Init",), show_default=True)
-@click.option("--priority", default=0.5, show_default=True, type=Number(0, 1))
+@option("--name", metavar="NAME", default="", help="Name of the lemma.")
+@option(
+    "--context",
+    metavar="ENTRY",
+    multiple=True,
+    help="Hypothesis `x : T`, or a keyword. Repeatable.",
+)
+@option(
+    "--constraint",
+    "constraints",
+    metavar="TEXT",
+    multiple=True,
+    help="Condition for the supplier, in words. Repeatable.",
+)
+@option(
+    "--import",
+    "imports",
+    metavar="MODULE",
+    multiple=True,
+    default=("Init",),
+    help="Module that the proof may use. Repeatable.",
+)
+@option("--priority", default=0.5, type=SHARE, help="Urgency of the ticket, 0 to 1.")
 @ledger_option
-@_JSON
+@json_option
 def request(
     goal: str,
     name: str,
@@ -147,7 +175,7 @@ def request(
     ledger_path: Path,
     as_json: bool,
 ) -> None:
-    """Ask for a lemma. The same statement again gives the ticket that is there."""
+    """Ask for a lemma. A second request for the same statement returns the existing ticket."""
     from treewright.lean.choice import choose
     from treewright.orchestrator.marketplace.market import Marketplace
     from treewright.premises.index import PremiseIndex
@@ -172,7 +200,7 @@ def request(
 
         ticket = asyncio.run(ask())
     if as_json:
-        _emit(ticket)
+        _print_tickets(ticket)
     else:
         echo(_line(ticket))
         if ticket.hints:
@@ -181,78 +209,78 @@ def request(
 
 @tickets.command()
 @click.argument("ticket_id")
-@_WHO
-@click.option("--lease", type=Number(min=1), help="Seconds it is yours.  [default: 600]")
+@_SUPPLIER
+@option(
+    "--lease",
+    type=Number(min=1),
+    metavar="SECONDS",
+    default_text="600",
+    help="Seconds for which the ticket is yours.",
+)
 @ledger_option
-def claim(ticket_id: str, who: str | None, lease: float | None, ledger_path: Path) -> None:
-    """Take a ticket for some time. Exit 1 if somebody else has it."""
+def claim(ticket_id: str, supplier: str | None, lease: float | None, ledger_path: Path) -> None:
+    """Claim a ticket for some time. Exit code 1 if another supplier has it."""
     with _open(ledger_path) as marketplace:
         done = asyncio.run(
-            marketplace.claim_ticket(ticket_id, who or _login(), lease_seconds=lease)
+            marketplace.claim_ticket(ticket_id, supplier or _login(), lease_seconds=lease)
         )
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
-    _tell(ticket, done)
+    _print_change(ticket, done)
 
 
 @tickets.command()
 @click.argument("ticket_id")
-@_WHO
+@_SUPPLIER
 @ledger_option
-def renew(ticket_id: str, who: str | None, ledger_path: Path) -> None:
-    """Keep a claimed ticket for a full lease more. Exit 1 if it is not yours any more."""
+def renew(ticket_id: str, supplier: str | None, ledger_path: Path) -> None:
+    """Extend the claim of a ticket by a full lease. Exit code 1 if it is no longer yours."""
     with _open(ledger_path) as marketplace:
-        done = asyncio.run(marketplace.renew_claim(ticket_id, who or _login()))
+        done = asyncio.run(marketplace.renew_claim(ticket_id, supplier or _login()))
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
-    _tell(ticket, done)
+    _print_change(ticket, done)
 
 
 @tickets.command()
 @click.argument("ticket_id")
-@_WHO
+@_SUPPLIER
 @ledger_option
-def release(ticket_id: str, who: str | None, ledger_path: Path) -> None:
-    """Give a claimed ticket back. Exit 1 if it is not yours."""
+def release(ticket_id: str, supplier: str | None, ledger_path: Path) -> None:
+    """Give up the claim of a ticket. Exit code 1 if it is not yours."""
     with _open(ledger_path) as marketplace:
-        done = asyncio.run(marketplace.release_ticket(ticket_id, who or _login()))
+        done = asyncio.run(marketplace.release_ticket(ticket_id, supplier or _login()))
         ticket = asyncio.run(marketplace.get_ticket(ticket_id))
-    _tell(ticket, done)
+    _print_change(ticket, done)
 
 
 @tickets.command()
 @click.argument("ticket_id")
 @click.argument("proof", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--script-only", is_flag=True, help="Take tactics and no declarations.")
-@_WHO
+@option("--script-only", is_flag=True, help="Accept a tactic script only, no declarations.")
+@_SUPPLIER
 @ledger_option
-@host_options
-@_JSON
+@lean_options
+@json_option
+@verbose_option
 def complete(
     ticket_id: str,
     proof: Path,
     script_only: bool,
-    who: str | None,
+    supplier: str | None,
     ledger_path: Path,
     requested: str | None,
     sandbox: bool | None,
     as_json: bool,
 ) -> None:
     """Check the proof in a file (`-`: stdin) and complete the ticket with it."""
-    text = sys.stdin.read() if str(proof) == "-" else _read(proof)
-    choice = chosen(requested, sandbox)
-    with _open(ledger_path, lambda: host_of(choice)) as marketplace:
+    text = sys.stdin.read() if str(proof) == "-" else read_user_file(proof)
+    choice = choose_lean(requested, sandbox)
+    with _open(ledger_path, lambda: open_choice(choice)) as marketplace:
         ticket = asyncio.run(
-            marketplace.complete_ticket(ticket_id, text, who or _login(), script_only=script_only)
+            marketplace.complete_ticket(
+                ticket_id, text, supplier or _login(), script_only=script_only
+            )
         )
     if as_json:
-        _emit(ticket)
+        _print_tickets(ticket)
     else:
         echo(_line(ticket))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 (byte {error.start})") from error

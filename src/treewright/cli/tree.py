@@ -1,203 +1,359 @@
-"""`treewright tree`: search over git commits, by depth or without a barrier."""
+"""`treewright tree`: search over git commits, by depth with beam search, else to its end."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
-from treewright.cli.numbers import SECONDS, Number
-from treewright.cli.output import echo
+from treewright.cli.options import (
+    FILE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SECONDS,
+    TARGET_REPO,
+    Number,
+    command,
+    option,
+    verbose_option,
+)
+from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import EXIT_FINDINGS, UsageError
 
-_positive = click.IntRange(min=1)
+_RUN = "Run"
+_SEARCH = "Search"
+_MEASURING = "Measurement"
+_LIMITS = "Limits"
+_PARALLEL = "Parallel evaluations"
+_FAILURES = "Failures"
+_LOOKING = "Looking without running"
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 
 
-class _PolicyOption(click.Option):
-    """Names the policies that there are, those of plug-ins too, when somebody asks for help."""
+def _policy_help() -> str:
+    """Name all policies, also those of plug-ins."""
+    from treewright.search import policies
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from treewright.search import policies
-
-        known = "; ".join(f"{name}: {kind.summary}" for name, kind in policies.known().items())
-        self.help = f"How the next node to try an idea on is chosen. {known}. [beam]"
-        return super().get_help_record(ctx)
+    known = "; ".join(f"{name}: {kind.summary}" for name, kind in policies.known().items())
+    return f"How the node for the next idea is chosen. {known}."
 
 
-class _PolicySettings(click.Option):
-    """The same for their settings."""
+def _policy_option_help() -> str:
+    """Name the settings of all policies but beam search, which has separate flags."""
+    from treewright.search import policies
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from treewright.search import policies
-
-        known = "; ".join(
-            f"{name}: {', '.join(kind.__struct_fields__)}"
-            for name, kind in policies.known().items()
-            if kind.__struct_fields__ and name != policies.Beam.name
-        )
-        self.help = f"A setting of the policy; may be repeated. {known}."
-        return super().get_help_record(ctx)
+    known = "; ".join(
+        f"{name}: {', '.join(kind.__struct_fields__)}"
+        for name, kind in policies.known().items()
+        if kind.__struct_fields__ and name != policies.Beam.name
+    )
+    return f"Set one setting of the policy. Repeatable. {known}."
 
 
-@click.command()
-@click.option("--tree-run-id", metavar="ID", help="Run to start or continue (default: a new one).")
-@click.option(
+@command()
+@option(
+    "--tree-run-id",
+    metavar="ID",
+    heading=_RUN,
+    default_text="a new run",
+    help="Run to start or continue.",
+)
+@TARGET_REPO
+@option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Configuration (default: treewright.toml in the repository).",
+    type=FILE,
+    heading=_RUN,
+    default_text="treewright.toml of the repository",
+    help="Configuration of a new run.",
 )
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Target repository (default: the current one).",
+@option("--until-done", is_flag=True, heading=_RUN, help="Repeat until there is a stop reason.")
+@option(
+    "--dry-run",
+    is_flag=True,
+    heading=_RUN,
+    help="Simulate the evaluations: no agent, no sweep, no commits.",
 )
-@click.option("--policy", metavar="NAME", cls=_PolicyOption)
-@click.option("--policy-option", multiple=True, metavar="KEY=VALUE", cls=_PolicySettings)
-@click.option(
-    "--order",
-    type=click.Choice(["fixed", "live"]),
-    help="What a choice knows: outcomes in the order of choosing, or all as they come. [fixed]",
+@option(
+    "--make-baseline",
+    is_flag=True,
+    heading=_RUN,
+    help="Sweep the root commit and write baseline_csv, if it is missing, not usable or older than "
+    "the code.",
 )
-@click.option(
-    "--lookahead",
-    type=_positive,
-    help="Evaluations chosen ahead of the outcomes they know. [--max-parallel-evals]",
+@option(
+    "--extend",
+    is_flag=True,
+    heading=_RUN,
+    is_rare=True,
+    help="Continue a run with other settings: deeper, wider, longer or more patient.",
 )
-@click.option("--branching", type=_positive, help="Most ideas tried per node. [the policy's]")
-@click.option("--ideas-per-node", type=_positive, help="Ideas tried, or asked for, per node. [5]")
-@click.option("--beam-width", type=_positive, help="Nodes kept per depth, over all parents. [1]")
-@click.option("--max-depth", type=_positive, help="Rounds of promotion. [3]")
-@click.option("--sweep-config-limit", type=_positive, help="Sweep only config_id < N. [all]")
-@click.option(
-    "--confirm-configs",
-    type=click.IntRange(min=0),
-    help="Held-out configs a candidate must hold on before promotion. [0]",
+@option(
+    "--preflight/--no-preflight",
+    default=True,
+    heading=_RUN,
+    is_rare=True,
+    help="Before a new run, try the tests and the sweep of one config on the root commit.",
 )
-@click.option("--max-total-idea-evals", type=_positive, help="Hard cap on evaluations. [none]")
-@click.option(
+@option(
+    "--force",
+    is_flag=True,
+    heading=_RUN,
+    is_rare=True,
+    help="Take the run over from a process that is alive.",
+)
+@option(
+    "--lock-stale-seconds",
+    type=Number(min=1),
+    metavar="SECONDS",
+    default=120.0,
+    heading=_RUN,
+    is_rare=True,
+    help="Take the run over from an owner without a heartbeat for this long. At least three "
+    "heartbeats must be missing.",
+)
+@option("--policy", metavar="NAME", heading=_SEARCH, default_text="beam", help_from=_policy_help)
+@option(
+    "--policy-option",
+    multiple=True,
+    metavar="KEY=VALUE",
+    heading=_SEARCH,
+    is_rare=True,
+    help_from=_policy_option_help,
+)
+@option(
+    "--ideas-per-node",
+    type=POSITIVE,
+    heading=_SEARCH,
+    default_text="5",
+    help="Ideas tried on each node; with a policy other than beam, ideas requested at a time.",
+)
+@option(
+    "--beam-width",
+    type=POSITIVE,
+    heading=_SEARCH,
+    default_text="1",
+    help="Nodes kept for each depth, over all parents.",
+)
+@option(
+    "--max-depth",
+    type=POSITIVE,
+    heading=_SEARCH,
+    default_text="3",
+    help="Most rounds of promotion; with a policy other than beam, the greatest distance of a node "
+    "from the root.",
+)
+@option(
+    "--patience",
+    type=POSITIVE,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="1",
+    help="Stop after this many depths in a row without a promotion.",
+)
+@option(
     "--stop-on-empty-frontier/--no-stop-on-empty-frontier",
     default=None,
-    help="Stop when nothing passes the gate. [stop]",
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="stop",
+    help="Whether a depth without a promotion ends the run.",
 )
-@click.option(
-    "--patience",
-    type=_positive,
-    help="Stop after so many depths in a row in which nothing passes the gate. [1]",
-)
-@click.option(
+@option(
     "--elites",
-    type=click.IntRange(min=0),
-    help="Best nodes of the run that stay in the frontier beside the promoted ones. [0]",
+    type=NOT_NEGATIVE,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="0",
+    help="Best nodes of the run that stay in the frontier, next to the promoted nodes.",
 )
-@click.option(
+@option(
+    "--branching",
+    type=POSITIVE,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="the policy's",
+    help="Most ideas tried on one node.",
+)
+@option(
+    "--order",
+    type=click.Choice(["fixed", "live"]),
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="fixed",
+    help="Outcomes that a choice uses. fixed: those of choices at least --lookahead earlier, so "
+    "that timing changes nothing; live: all that have arrived.",
+)
+@option(
+    "--lookahead",
+    type=POSITIVE,
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="--max-parallel-evals",
+    help="Evaluations chosen before the outcome of the first of them is used.",
+)
+@option(
+    "--dedupe-scope",
+    type=click.Choice(["node_plus_ancestors", "global", "none"]),
+    heading=_SEARCH,
+    is_rare=True,
+    default_text="node_plus_ancestors",
+    help="Where an equal text makes an idea a duplicate.",
+)
+@option(
+    "--sweep-config-limit",
+    type=POSITIVE,
+    heading=_MEASURING,
+    default_text="all configs of the baseline",
+    help="Sweep and compare only configs with config_id < N.",
+)
+@option(
+    "--confirm-configs",
+    type=NOT_NEGATIVE,
+    heading=_MEASURING,
+    is_rare=True,
+    default_text="0",
+    help="Held-out configs, from --sweep-config-limit on, that a candidate must pass before it is "
+    "promoted.",
+)
+@option(
+    "--max-total-idea-evals",
+    type=POSITIVE,
+    heading=_LIMITS,
+    default_text="no limit",
+    help="Most evaluations over the whole run.",
+)
+@option(
     "--max-cost-usd",
     multiple=True,
     metavar="[ROLE=]USD",
-    help="Most that models may cost over the run, or a role; may be repeated. [none]",
+    heading=_LIMITS,
+    default_text="no limit",
+    help="Most US dollars that models may cost over the run, or in one role. Repeatable.",
 )
-@click.option(
+@option(
     "--max-tokens",
     multiple=True,
     metavar="[ROLE=]N",
-    help="Most tokens over the run, or of a role; may be repeated. [none]",
+    heading=_LIMITS,
+    is_rare=True,
+    default_text="no limit",
+    help="Most tokens of models over the run, or in one role. Repeatable.",
 )
-@click.option(
+@option(
     "--max-hours",
     type=SECONDS,
-    help="Start nothing that would not end within so many hours of this call. [none]",
+    metavar="HOURS",
+    heading=_LIMITS,
+    default_text="no limit",
+    help="Start no evaluation that would end later than this many hours after the call.",
 )
-@click.option(
-    "--extend",
-    is_flag=True,
-    help="Go on with a run under other settings: deeper, wider, longer, more patient.",
+@option(
+    "--eval-timeout-seconds",
+    type=SECONDS,
+    heading=_LIMITS,
+    is_rare=True,
+    default_text="no limit",
+    help="Most seconds for one evaluation. All its processes are killed then.",
 )
-@click.option(
-    "--dedupe-scope",
-    type=click.Choice(["node_plus_ancestors", "global", "none"]),
-    help="Where an idea's text counts as tried before. [node_plus_ancestors]",
-)
-@click.option("--keep-rejected-worktrees", is_flag=True, help="Keep candidates' worktrees.")
-@click.option("--keep-failed-artifacts", is_flag=True, help="Keep all files of failures.")
-@click.option(
-    "--lock-stale-seconds",
-    type=Number(min=1),
-    default=120.0,
-    show_default=True,
-    help="A lock without heartbeat for so long is stale; three missed heartbeats at least.",
-)
-@click.option("--force", is_flag=True, help="Take over a lock that is not stale.")
-@click.option(
-    "--make-baseline",
-    is_flag=True,
-    help="Sweep the root commit and write baseline_csv, if there is none that can be used or code "
-    "changed since.",
-)
-@click.option(
-    "--preflight/--no-preflight",
-    default=True,
-    help="Try the tests, and the sweep on one config, on the root before a new run is made. [try]",
-)
-@click.option(
+@option(
     "--max-parallel-evals",
-    type=_positive,
+    type=POSITIVE,
     default=1,
-    show_default=True,
-    help="Evaluations under way at once.",
+    heading=_PARALLEL,
+    help="Evaluations that run at the same time.",
 )
-@click.option("--max-parallel-per-node", type=_positive, help="The same, for each parent node.")
-@click.option(
+@option(
+    "--max-parallel-per-node",
+    type=POSITIVE,
+    heading=_PARALLEL,
+    is_rare=True,
+    default_text="no limit",
+    help="Evaluations of one parent node that run at the same time.",
+)
+@option(
     "--parallel-backend",
     metavar="NAME",
     default="threadpool",
-    show_default=True,
-    help="Where evaluations run: threadpool, dask, or a plug-in's executor.",
+    heading=_PARALLEL,
+    is_rare=True,
+    help="Where evaluations run: threadpool, dask, or the executor of a plug-in.",
 )
-@click.option(
+@option(
     "--cluster",
     metavar="ADDRESS",
-    help="Scheduler of a running dask cluster (default: a local one).",
+    heading=_PARALLEL,
+    is_rare=True,
+    default_text="a local cluster",
+    help="Scheduler of a running dask cluster.",
 )
-@click.option(
-    "--cluster-remote", metavar="NAME", help="Git remote that the cluster's workers can fetch from."
+@option(
+    "--cluster-remote",
+    metavar="NAME",
+    heading=_PARALLEL,
+    is_rare=True,
+    help="Git remote from which the cluster's workers can fetch.",
 )
-@click.option(
+@option(
     "--eval-retries",
-    type=click.IntRange(min=0),
+    type=NOT_NEGATIVE,
     default=0,
-    show_default=True,
-    help="Tries beyond the first for each failed evaluation that --retry-failures covers.",
+    heading=_FAILURES,
+    is_rare=True,
+    help="Retries of each failed evaluation that --retry-failures covers.",
 )
-@click.option(
+@option(
     "--retry-failures",
     type=click.Choice(["faults", "commands", "all"]),
-    help="What --eval-retries covers. faults: endpoints and machines; commands: also tests, sweeps "
-    "and agents that failed or ran out of time; all: every failed evaluation. [commands]",
+    heading=_FAILURES,
+    is_rare=True,
+    default_text="commands",
+    help="Failures that --eval-retries covers. faults: endpoints and machines; commands: also "
+    "tests, sweeps and agents that failed or ran out of time; all: every failed evaluation.",
 )
-@click.option(
-    "--eval-timeout-seconds",
-    type=SECONDS,
-    help="Time limit of a whole evaluation; everything it started is killed. [none]",
+@option(
+    "--strict-fail",
+    is_flag=True,
+    heading=_FAILURES,
+    is_rare=True,
+    help="Stop at the first failed evaluation.",
 )
-@click.option("--strict-fail", is_flag=True, help="Stop the depth at the first failure.")
-@click.option("--until-done", is_flag=True, help="Repeat until there is a stop reason.")
-@click.option(
-    "--report-only", is_flag=True, help="Only rewrite TREE_SUMMARY.md, and manifest.json if behind."
+@option(
+    "--keep-failed-artifacts",
+    is_flag=True,
+    heading=_FAILURES,
+    is_rare=True,
+    help="Keep all files of failed evaluations, not only their logs and summaries.",
 )
-@click.option(
-    "--validate-only", is_flag=True, help="Only check the run and write VALIDATION_REPORT.md."
+@option(
+    "--keep-rejected-worktrees",
+    is_flag=True,
+    heading=_FAILURES,
+    is_rare=True,
+    help="Keep the worktrees of candidates that were not promoted.",
 )
-@click.option("--dry-run", is_flag=True, help="Simulate evaluations: no agent, no sweep, no git.")
+@option(
+    "--report-only",
+    is_flag=True,
+    heading=_LOOKING,
+    is_rare=True,
+    help="Only rewrite TREE_SUMMARY.md, and manifest.json if it is behind.",
+)
+@option(
+    "--validate-only",
+    is_flag=True,
+    heading=_LOOKING,
+    is_rare=True,
+    help="Only check the run and write VALIDATION_REPORT.md.",
+)
+@verbose_option
 @click.pass_context
 def tree(ctx: click.Context, **flags: Any) -> None:
     """Advance a search over git commits: by one depth with beam search, else to its end.
 
-    Prints one JSON object on stdout and progress on stderr. Run the same command with
-    the same --tree-run-id to continue, also after a crash.
+    Prints one JSON object on stdout and progress on stderr. To continue a run, also after a
+    crash, give the same command with its --tree-run-id.
     """
     if flags["report_only"] or flags["validate_only"]:
         _read_only(ctx, flags)
@@ -206,8 +362,8 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 
 
 def _search(flags: dict[str, Any]) -> None:
-    from treewright.cli.progress import SearchProgress
     from treewright.cli.signals import cancel_on_signals
+    from treewright.cli.tree_progress import SearchProgress
     from treewright.search.registry import given_options
     from treewright.tree.deciding import caps
     from treewright.tree.records import description, forecast, layout
@@ -219,7 +375,7 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.tree.run.policy_choice import PolicyChoice
 
     if flags["extend"]:
-        _check_that_it_exists(flags)
+        _require_run(flags)
     request = RunRequest(
         repo=flags["repo"],
         run_id=flags["tree_run_id"],
@@ -283,7 +439,7 @@ def _search(flags: dict[str, Any]) -> None:
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)
         document["forecast"] = forecast.forecast(coordinator.manifest, workers, runs)
-    _print_json(document)
+    print_json(document)
 
 
 def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
@@ -302,13 +458,13 @@ def _read_only(ctx: click.Context, flags: dict[str, Any]) -> None:
         echo(f"{len(found.findings)} findings: {found.validation}", err=True)
     if found.report is not None:
         echo(f"report: {found.report}", err=True)
-    _print_json(found.document)
+    print_json(found.document)
     if found.findings:
         sys.exit(EXIT_FINDINGS)
 
 
-def _check_that_it_exists(flags: dict[str, Any]) -> None:
-    """A name that was mistyped must not start, and pay for, a search of its own."""
+def _require_run(flags: dict[str, Any]) -> None:
+    """Refuse to extend a run that does not exist, so that a mistyped name starts no new search."""
     from treewright.tree.records import store
     from treewright.tree.run.open import locate
 
@@ -323,7 +479,7 @@ def _check_that_it_exists(flags: dict[str, Any]) -> None:
 
 
 def _refuse_other_flags(ctx: click.Context) -> None:
-    """A flag that means nothing in the chosen mode is an error."""
+    """Raise `UsageError` for a flag that --report-only and --validate-only do not use."""
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         given = source is click.core.ParameterSource.COMMANDLINE
@@ -331,9 +487,3 @@ def _refuse_other_flags(ctx: click.Context) -> None:
             raise UsageError(
                 f"{parameter.opts[0]} means nothing with --report-only or --validate-only"
             )
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    import msgspec
-
-    echo(msgspec.json.encode(document).decode())

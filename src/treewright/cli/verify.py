@@ -1,4 +1,4 @@
-"""`treewright lean verify`: does a candidate prove what the original leaves open?"""
+"""`treewright lean verify`: check a proof against the original file and print a certificate."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treewright.cli.hosts import host_options, opened_host
-from treewright.cli.numbers import SECONDS
-from treewright.cli.output import echo
+from treewright.cli.lean_choice import empty_store, lean_options, open_lean, project_for
+from treewright.cli.options import (
+    FILE,
+    command,
+    option,
+    read_user_file,
+    timeout_option,
+    verbose_option,
+)
+from treewright.cli.output import announce, echo
 from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
@@ -17,67 +24,69 @@ if TYPE_CHECKING:
     from treewright.lean.verify.certificate import Certificate
 
 
-@click.command()
-@click.argument("original", type=click.Path(path_type=Path, dir_okay=False))
-@click.argument("candidate", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
+@command()
+@click.argument("original", type=FILE)
+@click.argument("candidate", type=FILE)
+@option(
     "--target",
     "targets",
     multiple=True,
-    help="A declaration to be proved; again for more. Default: all that rest on sorry.",
+    metavar="NAME",
+    default_text="all declarations that rest on sorry",
+    help="Declaration that must be proved. Repeatable.",
 )
-@click.option(
+@option(
     "--axiom",
     "axioms",
     multiple=True,
-    help="An axiom that a proof may rest on, besides Lean's own three; again for more.",
+    metavar="NAME",
+    help="Axiom that a proof may rest on, in addition to Lean's three. Repeatable.",
 )
-@click.option(
-    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds for each text."
-)
-@click.option(
+@timeout_option
+@option(
     "--certificate",
-    "place",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the certificate to this file too.",
+    "certificate_file",
+    type=FILE,
+    help="Also write the certificate to this file.",
 )
-@click.option(
+@option(
     "--paranoid",
     is_flag=True,
-    help="Also read every file of the bundled Lean and compile the project's modules anew, or ask "
-    "`lake comparator` (4.35 and newer).",
+    help="Also verify every file of the bundled Lean and compile the project's modules again. With "
+    "a toolchain of 4.35 or newer, also ask `lake comparator`.",
 )
-@host_options
+@lean_options
+@verbose_option
 def verify(
     original: Path,
     candidate: Path,
     targets: tuple[str, ...],
     axioms: tuple[str, ...],
     timeout: float,
-    place: Path | None,
+    certificate_file: Path | None,
     paranoid: bool,
     requested: str | None,
     sandbox: bool | None,
 ) -> None:
     """Check a proof against its original; print a certificate.
 
-    ORIGINAL has `sorry` where CANDIDATE has proofs. Exit 0 only if every target is proved, says
-    what it said, and rests on nothing that is not allowed.
+    ORIGINAL has `sorry` where CANDIDATE has proofs. Exit code 0 only if every target is proved, has
+    the statement of the original, and rests on allowed axioms only.
     """
-    from treewright.cli.lean import read_source
-    from treewright.cli.projects import fresh_store, project_of
+    import contextlib
+
     from treewright.kernel.storage import atomic
     from treewright.lean.verify.replayer import Replayer
     from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
-    texts = (read_source(original), read_source(candidate))
-    host = opened_host(requested, sandbox, original.resolve().parent)
+    texts = (read_user_file(original), read_user_file(candidate))
+    host = open_lean(requested, sandbox, original.resolve().parent)
     if paranoid:
-        echo(_look_closely(host), err=True)
+        echo(_describe_deep_check(host), err=True)
     axiom_names = DEFAULT_AXIOMS | set(axioms)
     with (
-        fresh_store(paranoid) as store,
-        Replayer(host, axioms=axiom_names, project=project_of(host, original, store)) as replayer,
+        empty_store() if paranoid else contextlib.nullcontext() as store,
+        Replayer(host, axioms=axiom_names, project=project_for(host, original, store)) as replayer,
     ):
         verdict = replayer.text(*texts, targets, declarations=True, timeout=timeout)
     if verdict.certificate is None:
@@ -85,19 +94,19 @@ def verify(
         echo(f"{kind} ({verdict.reason}): {verdict.detail}", err=True)
         raise click.exceptions.Exit(EXIT_FAILURE)
     if paranoid:
-        _second_opinion(host, texts, verdict.certificate)
+        _require_comparator(host, texts, verdict.certificate)
     document = verdict.certificate.to_json()
-    if place is not None:
-        atomic.write_bytes(place, document)
+    if certificate_file is not None:
+        atomic.write_bytes(certificate_file, document)
     echo(document.decode(), nl=False)
     proved = ", ".join(verdict.certificate.targets)
     echo(f"proved: {proved}", err=True)
     for warning in verdict.certificate.warnings:
-        echo(f"treewright: {warning}", err=True)
+        announce(warning)
 
 
-def _look_closely(host: Host) -> str:
-    """Before the check: what can be said about this Lean itself."""
+def _describe_deep_check(host: Host) -> str:
+    """Verify the files of the bundled Lean, or say whether `lake comparator` will be asked."""
     from treewright.lean.hosts.native import comparator
     from treewright.lean.hosts.native.host import NativeHost
     from treewright.lean.hosts.wasm.home import LeanHome
@@ -109,8 +118,8 @@ def _look_closely(host: Host) -> str:
     return comparator.unavailable(host) or "lake comparator will be asked as well"
 
 
-def _second_opinion(host: Host, texts: tuple[str, str], certificate: Certificate) -> None:
-    """After the check, with a toolchain that has one."""
+def _require_comparator(host: Host, texts: tuple[str, str], certificate: Certificate) -> None:
+    """Ask `lake comparator` about the proof, if the toolchain has it; exit 1 if it objects."""
     from treewright.lean.hosts.native import comparator
     from treewright.lean.hosts.native.host import NativeHost
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator import strategies
@@ -17,20 +19,35 @@ DEFAULT_PROFILE = 1
 
 
 class OrchestratorConfig(msgspec.Struct, frozen=True):
-    """`profile` 0 has stub workers and no Lean; 1 shares the machine; 2 takes all of it.
+    """The settings of a portfolio run. The descriptions are also help texts of `treewright bank`.
+
+    `profile` 0 has stub workers and no Lean; 1 shares the machine; 2 takes all of it.
 
     `strategies` limits the portfolio (empty: every available one). `reuse` takes earlier
     attempts of the ledger and its tactic cache into account; `lessons` what its searches taught.
     """
 
     profile: int = DEFAULT_PROFILE
-    max_light: int = 8
-    max_heavy: int = 2
-    cpu_target: float = 0.5
-    cpu_alpha: float = DEFAULT_ALPHA
-    exploration: float = DEFAULT_EXPLORATION
-    speculation: int = 3
-    lean_sessions: int = 2
+    max_light: Annotated[
+        int, Meta(description="Goals of difficulty below 0.6 that are worked on at the same time.")
+    ] = 8
+    max_heavy: Annotated[
+        int, Meta(description="Goals of difficulty 0.6 and more, at the same time.")
+    ] = 2
+    cpu_target: Annotated[
+        float, Meta(ge=0, description="Load per core above which no goal is started.")
+    ] = 0.5
+    cpu_alpha: Annotated[
+        float,
+        Meta(gt=0, le=1, description="Weight of a new reading in the moving average of the load."),
+    ] = DEFAULT_ALPHA
+    exploration: Annotated[
+        float, Meta(ge=0, description="Exploration constant of the bandit over strategies.")
+    ] = DEFAULT_EXPLORATION
+    speculation: Annotated[
+        int, Meta(description="Most strategies that work on one goal at the same time.")
+    ] = 3
+    lean_sessions: Annotated[int, Meta(description="Lean processes that try tactics.")] = 2
     strategies: tuple[str, ...] = ()
     timeouts: dict[str, float] = {}
     reuse: bool = True

@@ -1,12 +1,13 @@
-"""What a cell-view run is asked to do: cells, views, damage. Goes into `run.json` as it is."""
+"""The settings of a cell-view run: cells, views and blocks. They are part of `run.json`."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
 from treewright.kernel.errors import UsageError
 
@@ -85,43 +86,71 @@ ALGOTYPES: tuple[Algotype, ...] = get_args(Algotype)
 
 
 class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Times are ticks of the logical clock; an expansion takes one.
+    """The settings of a cell-view run.
 
-    Cells: `algotypes` is a pattern that is repeated over the cells, so its length must divide
-    `agents`. At most `inflight` of them hold a reservation at once.
-
-    Views: a cell settles `stride` steps below the root, works there for `stay` turns and goes
-    back. It sees everything below where it stands (`subtree`), or `radius` steps of it. What it
-    saw it believes for `refresh` ticks. A depth_first cell turns back `depth_limit` steps below
-    where it stands.
-
-    Damage: at `block_at`, `block_fraction` of the cells (or, from then on, of the nodes that cells
-    run into) are blocked, for `block_duration` ticks and then as long again until a draw with
-    `unfreeze_prob` lets them go, or for ever (`block_permanent`). A reservation is late by
-    `delay_duration` with `delay_prob`. A cell that runs into a blocked node goes elsewhere, up to
-    `reroute_max` times for one turn. `schedule` holds further orders. After `give_up` fruitless
-    turns of every cell in a row the run is aborted.
+    Times are ticks of the logical clock; an expansion takes one. The descriptions are also the help
+    texts of `treewright prove`. `algotypes` is a pattern that is repeated over the cells, so its
+    length must divide `agents`. A block ends after `block_duration` ticks with the probability
+    `unfreeze_prob`; otherwise it lasts as long again. `schedule` holds further interventions.
     """
 
-    agents: int = 4
-    inflight: int = 2
+    agents: Annotated[int, Meta(description="Number of cells.")] = 4
+    inflight: Annotated[
+        int, Meta(description="Most cells that hold a reservation at the same time.")
+    ] = 2
     algotypes: tuple[Algotype, ...] = ("puct",)
-    view: View = "subtree"
-    radius: int = 3
-    stride: int = 2
-    stay: int = 4
-    refresh: int = 8
-    depth_limit: int = 12
-    block_fraction: float = 0.0
-    block_target: Target = "agents"
-    block_at: int = 0
-    block_duration: int = 20
-    block_permanent: bool = False
-    unfreeze_prob: float = 1.0
-    delay_prob: float = 0.0
-    delay_duration: int = 5
-    reroute_max: int = 2
-    give_up: int = 8
+    view: Annotated[
+        View,
+        Meta(
+            description="Part of the tree that a cell sees: everything below its position "
+            "(subtree), or a number of steps around it (radius)."
+        ),
+    ] = "subtree"
+    radius: Annotated[
+        int, Meta(description="Steps from its position that a cell sees, with view radius.")
+    ] = 3
+    stride: Annotated[
+        int, Meta(description="Steps below the root at which a cell takes its position.")
+    ] = 2
+    stay: Annotated[int, Meta(description="Turns for which a cell keeps its position.")] = 4
+    refresh: Annotated[
+        int, Meta(description="Ticks after which a cell looks at a part of the tree again.")
+    ] = 8
+    depth_limit: Annotated[
+        int,
+        Meta(description="Steps below its position at which a depth_first cell turns back."),
+    ] = 12
+    block_fraction: Annotated[
+        float, Meta(description="Share of the agents or nodes that are blocked, 0 to 1.")
+    ] = 0.0
+    block_target: Annotated[
+        Target, Meta(description="Whether agents or the nodes that they reach are blocked.")
+    ] = "agents"
+    block_at: Annotated[int, Meta(description="Tick at which the blocks begin.")] = 0
+    block_duration: Annotated[int, Meta(description="Ticks that a block lasts.")] = 20
+    block_permanent: Annotated[bool, Meta(description="Never release blocked agents or nodes.")] = (
+        False
+    )
+    unfreeze_prob: Annotated[
+        float,
+        Meta(description="Probability that a blocked agent is released when its block ends."),
+    ] = 1.0
+    delay_prob: Annotated[
+        float, Meta(description="Probability that a reservation is delayed, 0 to 1.")
+    ] = 0.0
+    delay_duration: Annotated[
+        int, Meta(description="Ticks by which a delayed reservation is late.")
+    ] = 5
+    reroute_max: Annotated[
+        int, Meta(description="Most detours around a blocked node in one turn.")
+    ] = 2
+    give_up: Annotated[
+        int,
+        Meta(
+            description="Abort the run after this many turns in a row without progress, for every "
+            "cell."
+        ),
+    ] = 8
     schedule: tuple[Order, ...] = ()
 
     def __post_init__(self) -> None:

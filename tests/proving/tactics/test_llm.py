@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from treewright.cli.prove_settings import settings_of
+from treewright.cli.prove_settings import parse_settings
 from treewright.lean.session.answers import Hypothesis
 from treewright.llm.endpoint import Endpoint
 from treewright.llm.keys import key_for
@@ -149,7 +149,7 @@ def test_a_key_goes_only_to_the_endpoint_it_was_configured_for(
     server.says("simp")
     url = f"http://127.0.0.1:{server.server_port}/v1"
     for flags in ({}, {"llm_key_env": "OWN_KEY"}):
-        settings = settings_of({"llm_url": url, "llm_model": "tiny", **flags})
+        settings = parse_settings({"llm_url": url, "llm_model": "tiny", **flags})
         build_source(settings).suggest([GOAL], 0)
     assert server.keys == [None, "Bearer for this one"]
     public = EndpointSettings("https://api.openai.com/v1", "m")
@@ -175,7 +175,7 @@ def test_what_the_model_used_is_told(server: Server) -> None:
     server.answer = json.dumps({"choices": [choice], "usage": used}).encode()
     spent: list[Usage] = []
     url = f"http://127.0.0.1:{server.server_port}/v1"
-    settings = settings_of({"llm_url": url, "llm_model": "tiny"})
+    settings = parse_settings({"llm_url": url, "llm_model": "tiny"})
     build_source(settings, spend=spent.append).suggest([GOAL], 0)
     assert spent == [Usage(1200, 30, unpriced_tokens=1230)]
     assert describe_usage(2, spent[0] + spent[0]) == (

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
+from msgspec import Meta
 
 from treewright.search.andor.graph import Edge, Graph, Node, Status
 from treewright.search.andor.policies.base import Policy, Share, Way
@@ -26,13 +27,28 @@ class Mcts(Policy, msgspec.Struct, frozen=True, tag="mcts"):
     name: ClassVar[str] = "mcts"
     summary: ClassVar[str] = "Monte Carlo tree search (PUCT or UCB1) with progressive widening"
 
-    exploration: NotNegative = 1.2
-    first_play: Share = 0.5
-    discount: Share = 0.97
-    widen_base: NotNegative = 0.0
-    widen_scale: NotNegative = 1.0
-    widen_power: Share = 0.5
-    backup: Backup = "product"
+    exploration: Annotated[
+        NotNegative, Meta(description="Exploration constant of PUCT, UCB1 and the cells.")
+    ] = 1.2
+    first_play: Annotated[
+        Share, Meta(description="First-play urgency, as a share of the parent's value, 0 to 1.")
+    ] = 0.5
+    discount: Annotated[
+        Share, Meta(description="Factor by which each step reduces the value of a goal, 0 to 1.")
+    ] = 0.97
+    widen_base: Annotated[
+        NotNegative, Meta(description="Live edges that a node may have before its first visit.")
+    ] = 0.0
+    widen_scale: Annotated[
+        NotNegative,
+        Meta(description="Further live edges per (visits ** --widen-power) of a node."),
+    ] = 1.0
+    widen_power: Annotated[
+        Share, Meta(description="Power of the visits in progressive widening, 0 to 1.")
+    ] = 0.5
+    backup: Annotated[
+        Backup, Meta(description="Value of an edge with several goals: their product or minimum.")
+    ] = "product"
 
     def choose(self, graph: Graph, seed: int) -> Way:
         node = graph.root

@@ -1,4 +1,4 @@
-"""What people see of a running search: lines on stderr, and on a terminal live bars."""
+"""Progress of a tree run: lines on stderr, and live bars on a terminal."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from treewright.cli.options import is_verbose
 from treewright.kernel.text import numbers
 from treewright.kernel.text.terminal import visible
 from treewright.tree.deciding import rounds
@@ -32,12 +33,12 @@ from treewright.tree.records.model import BANNED, EvalOutcome, Manifest, Skipped
 from treewright.tree.report.facts import read_title
 from treewright.tree.run.policy_choice import describe
 
-_LONGEST_TITLE = 60
+_MAX_TITLE_LENGTH = 60
 
 
 @dataclass
 class Pace:
-    """How long evaluations take, and how many run at once: the ground of an estimate."""
+    """The mean duration and the parallelism of evaluations, from which the rest is estimated."""
 
     most_at_once: int = 1
     count: int = 0
@@ -47,14 +48,19 @@ class Pace:
         self.count += 1
         self.seconds += seconds
 
-    def left(self, elapsed: Sequence[float], waiting: int) -> float | None:
-        """Until all are done, if each takes as long as those before it did on average."""
+    def estimate(self, elapsed: Sequence[float], waiting: int) -> float | None:
+        """Return the seconds until all evaluations are done; None before the first has finished.
+
+        Args:
+            elapsed: Seconds since the start of each running evaluation.
+            waiting: Number of queued evaluations.
+        """
         if not self.count:
             return None
         mean = self.seconds / self.count
-        open_ends = [max(0.0, mean - taken) for taken in elapsed]
-        shared = (sum(open_ends) + waiting * mean) / self.most_at_once
-        return max(shared, max(open_ends, default=0.0))
+        remaining = [max(0.0, mean - seconds) for seconds in elapsed]
+        shared = (sum(remaining) + waiting * mean) / self.most_at_once
+        return max(shared, max(remaining, default=0.0))
 
 
 class _Eta(ProgressColumn):
@@ -69,8 +75,8 @@ class _Eta(ProgressColumn):
         return Text("" if left is None else f"ETA {timedelta(seconds=round(left))}")
 
 
-class _Notes(logging.Handler):
-    """What the search logs becomes lines among the others."""
+class _LogLines(logging.Handler):
+    """Prints log records of the search among the other lines."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__()
@@ -78,14 +84,17 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         prefix = "warning: " if record.levelno >= logging.WARNING else ""
-        self._say(prefix + record.getMessage())
+        if is_verbose():
+            prefix = time.strftime("%H:%M:%S ") + prefix
+        self._say(prefix + self.format(record))
 
 
 class SearchProgress:
-    """An observer of events; `resume` tells it of the run once that is known."""
+    """An observer that prints the events of a run. `resume` must be called once the run is open."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._handlers_before: list[logging.Handler] = []
         self._run_dir: Path | None = None
         self._manifest: Manifest | None = None
         self._titles: dict[str, str] = {}
@@ -107,14 +116,15 @@ class SearchProgress:
 
     def __enter__(self) -> SearchProgress:
         logger = logging.getLogger("treewright")
-        logger.handlers, logger.propagate = [_Notes(self.say)], False
-        logger.setLevel(logging.INFO)
+        self._handlers_before = logger.handlers
+        logger.handlers, logger.propagate = [_LogLines(self.say)], False
+        logger.setLevel(logging.DEBUG if is_verbose() else logging.INFO)
         self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
-        logging.getLogger("treewright").handlers = []
+        logging.getLogger("treewright").handlers = self._handlers_before
 
     def say(self, line: str) -> None:
         self._bars.console.print(escape(visible(line)))
@@ -156,7 +166,7 @@ class SearchProgress:
                 pass
 
     def resume(self, run_dir: Path, manifest: Manifest) -> None:
-        """Tells of the run; its evaluations that were queued before are shown as such."""
+        """Set the run, and count the evaluations that were queued by an earlier call."""
         self._run_dir, self._manifest = run_dir, manifest
         if manifest.stop_reason is not None:
             self.say(f"run {manifest.tree_run_id} had stopped: {manifest.stop_reason}")
@@ -171,7 +181,7 @@ class SearchProgress:
 
     def _read_title(self, eval_id: str, idea_path: str) -> None:
         if self._run_dir is not None:
-            self._titles[eval_id] = read_title(self._run_dir / idea_path)[:_LONGEST_TITLE]
+            self._titles[eval_id] = read_title(self._run_dir / idea_path)[:_MAX_TITLE_LENGTH]
 
     def _queued(self, event: ev.Queued) -> None:
         self._read_title(event.eval_id, event.idea_path)
@@ -179,7 +189,7 @@ class SearchProgress:
         self._show(event.depth)
 
     def _show(self, depth: int) -> None:
-        """The bar over all: of a depth, or of a search that has no barrier between them."""
+        """Show the bar over all evaluations of the depth, or of a run without depths."""
         name = "evaluations" if self._steady else f"depth {depth}"
         self._bars.update(self._depth, visible=True, description=name)
         self._count()
@@ -209,13 +219,13 @@ class SearchProgress:
         )
 
     def _estimate(self, task: TaskID) -> float | None:
-        """Seconds until the depth is evaluated, or None where there is nothing to say."""
+        """Return the seconds until the depth is evaluated, or None if there is no estimate."""
         if task != self._depth:
             return None
         now = time.monotonic()
         elapsed = [now - started for _, started in self._running.values()]
         waiting = self._queued_evals - self._finished_evals - len(elapsed)
-        return self._pace.left(elapsed, waiting)
+        return self._pace.estimate(elapsed, waiting)
 
     def _title(self, event: ev.Started | ev.Completed | ev.Failed) -> str:
         return self._titles.get(event.eval_id, "")
@@ -229,19 +239,20 @@ class SearchProgress:
         if fates and fates.count("evaluation_failed") == len(fates):
             self.say(f"warning: every evaluation of depth {event.depth} failed; look at their logs")
         if event.stop_reason == "empty_frontier" and self._manifest is not None:
-            flags = how_to_go_on(self._manifest, event.depth)
-            self.say(f"  ({flags} goes on with more ideas for the same nodes)")
+            flags = continuation_flags(self._manifest, event.depth)
+            self.say(f"  ({flags} continues with more ideas for the same nodes)")
         self._queued_evals = self._finished_evals = 0
         self._bars.reset(self._depth, visible=False)
 
 
-def how_to_go_on(manifest: Manifest, depth: int) -> str:
-    """The flags with which a run goes on after a depth that promoted nothing."""
+def continuation_flags(manifest: Manifest, depth: int) -> str:
+    """Return the flags that continue a run after a depth that promoted no node."""
     deeper = f" --max-depth {depth + 1}" if depth >= manifest.max_depth else ""
     return f"--extend --patience {rounds.setting(manifest, 'patience') + 1}{deeper}"
 
 
 def describe_skipped(skipped: Sequence[SkippedIdea]) -> str:
+    """Return the numbers of banned and duplicate ideas, as the end of a line."""
     banned = [each for each in skipped if each.duplicate_of.startswith(BANNED)]
     said = f", {len(banned)} banned" if banned else ""
     known = len(skipped) - len(banned)
