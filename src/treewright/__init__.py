@@ -6,9 +6,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from treewright.kernel.errors import TreewrightError
-    from treewright.lean.verify.api import NoVerdict, verify
+    from treewright.lean.verify.api import verify
     from treewright.lean.verify.certificate import Certificate
-    from treewright.lean.verify.verdict import Verdict
+    from treewright.lean.verify.verdict import NoVerdict, Verdict
     from treewright.proving.api import prove, resume_proof
     from treewright.proving.run import GoalResult
     from treewright.proving.run import RunResult as ProofResult
@@ -38,7 +38,7 @@ _PUBLIC = {
     "load_run": ("treewright.runs.loading", "load_run"),
     "Certificate": ("treewright.lean.verify.certificate", "Certificate"),
     "GoalResult": ("treewright.proving.run", "GoalResult"),
-    "NoVerdict": ("treewright.lean.verify.api", "NoVerdict"),
+    "NoVerdict": ("treewright.lean.verify.verdict", "NoVerdict"),
     "ProofResult": ("treewright.proving.run", "RunResult"),
     "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),
     "Verdict": ("treewright.lean.verify.verdict", "Verdict"),

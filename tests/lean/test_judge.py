@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from tests.lean.terms import Data, Term
-from treewright.lean.session.answers import Ruling
 from treewright.lean.verify.judge import Judge
 from treewright.lean.verify.reader import OriginalReader
 from treewright.lean.verify.replayer import Replayer
-from treewright.lean.verify.verdict import DEFAULT_AXIOMS
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Verdict
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
 
@@ -37,7 +36,7 @@ def judge(replayer: Replayer) -> Pair:
     return Pair(replayer.processes.original.get(), replayer.processes.judge.get())
 
 
-def rule(pair: Pair, data: Data | msgspec.Raw, original: str = ORIGINAL) -> Ruling:
+def rule(pair: Pair, data: Data | msgspec.Raw, original: str = ORIGINAL) -> Verdict:
     reference = pair.reader.reference(original, ["target"], 60)
     raw = data.raw() if isinstance(data, Data) else data
     meaning = pair.reader.meaning(reference, msgspec.Raw(b"[]"), 60)

@@ -124,6 +124,17 @@ def test_declarations_of_a_text_are_judged_each_by_itself(replayer: Replayer) ->
     }
 
 
+@pytest.mark.parametrize("proof", ["sorry", "rfl", "exact 5"])
+def test_every_verdict_names_the_texts_that_it_is_about(replayer: Replayer, proof: str) -> None:
+    original, candidate = (f"theorem t : 1 = 1 := by {by}\r\n" for by in ("sorry", proof))
+    verdict = replayer.text(original, candidate)
+    texts = (original.replace("\r\n", "\n"), candidate.replace("\r\n", "\n"))
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    assert [verdict.original, verdict.candidate] == digests
+    assert verdict.proved == (proof == "rfl")
+    assert verdict.names == (("t",) if proof == "rfl" else ())
+
+
 def test_a_verdict_has_a_certificate(replayer: Replayer) -> None:
     original = "def n : Nat := sorry\ntheorem t : n = n := by\n  sorry\n"
     candidate = "def n : Nat := 3\ntheorem t : n = n := by\n  rfl\n"

@@ -240,21 +240,6 @@ class AuditReport(msgspec.Struct, frozen=True):
         return tuple(name for name in self.axioms if name not in allowed)
 
 
-class Ruling(msgspec.Struct, frozen=True):
-    """What the judge says about data; `reason` is "proved" or why not. See `replay`.
-
-    `names` are the targets as their author wrote them, `filled` the definitions whose `sorry` was
-    filled, `constants` how many declarations the kernel took for it.
-    """
-
-    reason: str
-    detail: str
-    names: tuple[str, ...]
-    axioms: tuple[str, ...]
-    filled: tuple[str, ...]
-    constants: int
-
-
 class Declaration(msgspec.Struct, frozen=True):
     """A constant of the environment; `module` is None for the session's own."""
 

@@ -18,7 +18,6 @@ from treewright.lean.session.answers import (
     Declaration,
     Diagnostic,
     Goal,
-    Ruling,
     SorryPlace,
     SyntaxNode,
 )
@@ -131,7 +130,7 @@ class Meaning(Request):
 
 
 class Judge(Request):
-    """Rulings on exported data, in a process that has read nothing.
+    """Verdicts on exported data, in a process that has read nothing.
 
     It is given the `library` modules that the original imports, and the `original` as `meaning`
     gave it. `stated` is None where there is no original to compare with.
@@ -290,7 +289,7 @@ class Reply(msgspec.Struct):
     original: msgspec.Raw = msgspec.Raw(b"null")
     implemented: msgspec.Raw = msgspec.Raw(b"[]")
     # judge
-    rulings: tuple[Ruling, ...] = ()
+    rulings: msgspec.Raw = msgspec.Raw(b"[]")
     # declarations
     items: tuple[Declaration, ...] = ()
     total: int = 0

@@ -10,15 +10,11 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from treewright.kernel.errors import TreewrightError, UsageError, require_several
+from treewright.kernel.errors import UsageError, require_several
 from treewright.lean.choice import choose, open_lean
 from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
 from treewright.lean.verify.replayer import Replayer
-from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Verdict
-
-
-class NoVerdict(TreewrightError):
-    """The check was lost, timed out, or its files changed: it says nothing about the candidate."""
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS, NoVerdict, Verdict
 
 
 def verify(

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import msgspec
 
 from treewright.lean.hosts.host import Host
-from treewright.lean.session.answers import Ruling
 from treewright.lean.session.host_session import IMPORT_SECONDS, hard_limit
 from treewright.lean.session.interface import LeanError
 from treewright.lean.session.process import LacksCode, LeanProcess, ProcessLost, Reply
+from treewright.lean.verify.verdict import Verdict
 
 Fields: TypeAlias = dict[str, object]
 """Of a request: the original, as a judge is told of it."""
@@ -104,11 +104,11 @@ class Judge(JudgingProcess):
         data: msgspec.Raw,
         axioms: Iterable[str],
         timeout: float,
-    ) -> Ruling:
-        """The ruling on exported data that is to prove the reference's targets."""
+    ) -> Verdict:
+        """Return the verdict on exported data that has to prove the targets of the original."""
         asked = {"targets": reference.targets, "stated": reference.stated, "separately": False}
-        (ruling,) = self._rule(original, data, axioms, timeout, asked)
-        return ruling
+        (verdict,) = self._rule(original, data, axioms, timeout, asked)
+        return verdict
 
     def rule_each(
         self,
@@ -117,8 +117,8 @@ class Judge(JudgingProcess):
         axioms: Iterable[str],
         timeout: float,
         names: Sequence[str],
-    ) -> tuple[Ruling, ...]:
-        """A ruling for each name, without an original to compare with."""
+    ) -> tuple[Verdict, ...]:
+        """Return a verdict for each name, without comparing it with an original."""
         asked = {"targets": list(names), "stated": None, "separately": True}
         return self._rule(original, data, axioms, timeout, asked)
 
@@ -129,6 +129,13 @@ class Judge(JudgingProcess):
         axioms: Iterable[str],
         timeout: float,
         asked: dict[str, object],
-    ) -> tuple[Ruling, ...]:
+    ) -> tuple[Verdict, ...]:
         allowed = sorted(axioms)
-        return self._ask("judge", timeout, data=data, allowed=allowed, **original, **asked).rulings
+        reply = self._ask("judge", timeout, data=data, allowed=allowed, **original, **asked)
+        try:
+            return _decode_verdicts(reply.rulings)
+        except msgspec.MsgspecError as error:
+            raise LeanError(f"the judge answered with something else ({error})") from error
+
+
+_decode_verdicts = msgspec.json.Decoder(tuple[Verdict, ...]).decode

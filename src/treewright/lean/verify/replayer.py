@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import msgspec
+from msgspec.structs import replace
 
 from treewright import __version__
 from treewright.lean.hosts.host import Host, Lending
 from treewright.lean.judging_processes import JudgingProcesses
 from treewright.lean.project.project import Project
-from treewright.lean.session.answers import CheckResult, Ruling, SessionLost, Timeout
+from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
 from treewright.lean.session.inputs import GOAL_NAME, header_of, theorem_texts
 from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.session.process import NO_CODE
@@ -119,9 +119,21 @@ class Replayer:
         # Lean reads CRLF as LF; with both texts so, its positions are ours.
         original, candidate = (t.replace("\r\n", "\n") for t in (original, candidate))
         if original == candidate:
-            return Verdict("unchanged", "the candidate is the original")
-        if "\0" in candidate:
-            return Verdict("escape", "the text contains a NUL character")
+            verdict = Verdict("unchanged", "the candidate is the original")
+        elif "\0" in candidate:
+            verdict = Verdict("escape", "the text contains a NUL character")
+        else:
+            verdict = self._check(original, candidate, targets, declarations, timeout)
+        return replace(verdict, original=digest(original), candidate=digest(candidate))
+
+    def _check(
+        self,
+        original: str,
+        candidate: str,
+        targets: Sequence[str],
+        declarations: bool,
+        timeout: float,
+    ) -> Verdict:
         changed = difference(original.encode(), candidate.encode())
         rules = restrictions.rules(changed, commands=declarations)
 
@@ -151,10 +163,10 @@ class Replayer:
             data, imported = self._export(read, reference.targets, reference.stated, timeout)
             original_data = self._originals.meaning(known, imported, timeout)
             judge = self.processes.judge.get()
-            ruling = judge.rule(reference, original_data, data, self._axioms, timeout)
+            verdict = judge.rule(reference, original_data, data, self._axioms, timeout)
             modules = self._modules(reference)
-            certificate = self._certificate(judge, original, candidate, ruling, modules)
-            return _verdict(ruling, read.ms, certificate)
+            certificate = self._certificate(judge, original, candidate, verdict, modules)
+            return replace(verdict, ms=read.ms, certificate=certificate if verdict else None)
 
         return self._guarded(work)
 
@@ -175,11 +187,11 @@ class Replayer:
             data, imported = self._export(read, whole, _NOTHING, timeout)
             bare = prepared.result()
             original = self._originals.meaning(bare, imported, timeout)
-            rulings = self.processes.judge.get().rule_each(
+            found = self.processes.judge.get().rule_each(
                 original, data, self._axioms, timeout, names
             )
             self._modules(bare.reference)
-            verdicts.update({n: _verdict(r, read.ms) for n, r in zip(names, rulings, strict=True)})
+            verdicts.update({n: replace(v, ms=read.ms) for n, v in zip(names, found, strict=True)})
             return Verdict("proved")
 
         overall = self._guarded(work) if names else Verdict("proved")
@@ -227,7 +239,7 @@ class Replayer:
         judge: Judge,
         original: str,
         candidate: str,
-        ruling: Ruling,
+        verdict: Verdict,
         modules: tuple[ModuleDigest, ...],
     ) -> Certificate:
         return Certificate(
@@ -237,11 +249,11 @@ class Replayer:
             original=digest(original),
             candidate=digest(candidate),
             home=self._home.digest(),
-            targets=tuple(sorted(ruling.names)),  # the same, named by the caller or found
-            axioms=ruling.axioms,
+            targets=tuple(sorted(verdict.names)),  # the same, named by the caller or found
+            axioms=verdict.axioms,
             allowed_axioms=tuple(sorted(self._axioms)),
-            filled=ruling.filled,
-            constants=ruling.constants,
+            filled=verdict.filled,
+            constants=verdict.constants,
             checks=checks_of(self._home.backend),
             warnings=kernel_warnings(judge.lean),
             modules=modules,
@@ -278,12 +290,6 @@ class Replayer:
 
 
 _NOTHING = msgspec.Raw(b"[]")
-
-
-def _verdict(ruling: Ruling, ms: float, certificate: Certificate | None = None) -> Verdict:
-    reason = cast("Reason", ruling.reason)
-    proved = reason == "proved"
-    return Verdict(reason, ruling.detail, ruling.axioms, ms, certificate if proved else None)
 
 
 def _stopped(after: CheckResult) -> _Ended:

@@ -1,13 +1,12 @@
-"""What a replay check says: the words of a verdict, and what may be relied on without saying so.
-
-Whoever only reads verdicts, or names axioms in settings, needs no process for that.
-"""
+"""The `Verdict` of a replay check, its reasons, and the axioms that need no permission."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
+from treewright.kernel.errors import TreewrightError
 from treewright.lean.verify.certificate import Certificate
 
 DEFAULT_AXIOMS = frozenset({"propext", "Classical.choice", "Quot.sound"})
@@ -30,18 +29,42 @@ Reason = Literal[
     "original",
 ]
 FAULTS = frozenset({"timeout", "lost", "stale"})
-"""Reasons that say nothing about the candidate: the same check may end otherwise."""
+"""Reasons that say nothing about the candidate: a second check may end otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether it is proved, and if not why, in one line. Only `Replayer` makes these."""
+class NoVerdict(TreewrightError):
+    """The check was lost, timed out, or its files changed: it says nothing about the candidate."""
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer of the replay check about one candidate text.
+
+    The judge's reply is decoded into this record. The replay check adds the digests of the texts,
+    the time and the certificate; nothing else changes on the way to a report.
+
+    Args:
+        reason: `proved`, or the reason code of the refusal or of the fault.
+        detail: the refusal or the fault in one line; empty if the targets are proved.
+        axioms: the axioms that the targets rest on, or the axioms that were refused.
+        ms: the milliseconds that Lean took to read the candidate.
+        certificate: the evidence, if the check compared the candidate with an original.
+        original: sha256 of the original text, as in a certificate.
+        candidate: sha256 of the candidate text, as in a certificate.
+        names: the targets, spelled as in the text.
+        filled: the definitions whose `sorry` the candidate filled.
+        constants: the number of declarations that the kernel checked.
+    """
 
     reason: Reason
     detail: str = ""
     axioms: tuple[str, ...] = ()
     ms: float = 0.0
     certificate: Certificate | None = None
+    original: str = ""
+    candidate: str = ""
+    names: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
+    constants: int = 0
 
     @property
     def proved(self) -> bool:
@@ -49,7 +72,7 @@ class Verdict:
 
     @property
     def is_fault(self) -> bool:
-        """Whether the check could not be made, so that there is no verdict at all."""
+        """Whether the check could not be made, so that nothing is known about the candidate."""
         return self.reason in FAULTS
 
     def __bool__(self) -> bool:
