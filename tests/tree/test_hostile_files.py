@@ -15,9 +15,10 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.procs import process
 from treewright.kernel.storage import untrusted
 from treewright.tree.agents import transcript
+from treewright.tree.guard import shared_paths
 from treewright.tree.ideas.base import IdeaSourceError
 from treewright.tree.ideas.directory import read_ideas
-from treewright.tree.records import places, store
+from treewright.tree.records import store
 from treewright.tree.report import write_report
 from treewright.tree.validation import validate
 
@@ -286,7 +287,7 @@ def test_a_place_that_was_locked_is_unlocked(tmp_path: Path, name: str) -> None:
     place = tmp_path / "run" / name
     place.mkdir(parents=True)
     place.chmod(0o500)
-    places.take_back(tmp_path / "run")
+    shared_paths.take_back(tmp_path / "run")
     assert place.stat().st_mode & 0o777 == 0o700
 
 

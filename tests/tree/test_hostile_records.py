@@ -131,7 +131,7 @@ IN_PRIVATE = """
 import sys, subprocess
 from pathlib import Path
 from treewright.tree.repository.git import GitError, git
-from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.private_repository import private_repository
 path, script = Path(sys.argv[1]), sys.argv[2]
 with private_repository(path):
     subprocess.run(script, shell=True, cwd=path, check=True)

@@ -19,8 +19,8 @@ from treewright.kernel.storage import untrusted
 from treewright.tree import checkup, config
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.guard.isolation import Isolation, in_a_copy
 from treewright.tree.records import store
-from treewright.tree.repository.isolation import Isolation, in_a_copy
 
 PROBE = """\
 can() {

@@ -11,8 +11,8 @@ import pytest
 
 from treewright.kernel.procs import cancellation as deadlines
 from treewright.kernel.procs.cancellation import Deadline
-from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.guard.baselines import DecidingFiles
 
 
 @pytest.fixture

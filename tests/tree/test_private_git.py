@@ -14,7 +14,7 @@ from tests.toy import ToyRepository
 from tests.tree.runs import search
 from treewright.tree.records import store
 from treewright.tree.repository.git import GitError, git
-from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.private_repository import private_repository
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation import validate
 

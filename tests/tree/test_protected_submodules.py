@@ -10,8 +10,8 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import worktrees_of
 from treewright.kernel.storage import untrusted
-from treewright.tree.repository.private_git import private_repository
-from treewright.tree.repository.protection import tampered
+from treewright.tree.guard.protected_files import tampered
+from treewright.tree.repository.private_repository import private_repository
 
 FETCH = "git -c protocol.file.allow=always submodule --quiet update --init --recursive\n"
 EVIL = "echo evil >> lib/params.txt\n"

@@ -10,10 +10,10 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
 from treewright.tree.agents.checkout import Checkout
+from treewright.tree.guard.protected_files import tampered
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import git, require_clean
-from treewright.tree.repository.private_git import private_repository
-from treewright.tree.repository.protection import tampered
+from treewright.tree.repository.private_repository import private_repository
 from treewright.tree.repository.staging import stage_all
 
 

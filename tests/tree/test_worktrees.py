@@ -21,12 +21,13 @@ from tests.tree.runs import search
 from tests.waiting import until
 from treewright.kernel.errors import UsageError
 from treewright.tree.agents.checkout import Checkout
+from treewright.tree.guard import protected_files
+from treewright.tree.guard.protected_files import protected_changes, tampered
 from treewright.tree.records import store
-from treewright.tree.repository import listing, protection, worktrees
+from treewright.tree.repository import listing, worktrees
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import GitError, git, require_clean, try_git
-from treewright.tree.repository.private_git import places, private_repository
-from treewright.tree.repository.protection import protected_changes, tampered
+from treewright.tree.repository.private_repository import places, private_repository
 from treewright.tree.repository.staging import stage_all
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation import validate
@@ -508,7 +509,7 @@ def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen)
 def test_untouched_files_are_seen_to_be_so_without_git(place: Place, monkeypatch) -> None:
     path = place.candidate()
     asked = []
-    for module in (protection, listing):
+    for module in (protected_files, listing):
         monkeypatch.setattr(module, "git", lambda *args: (asked.append(args[1]), git(*args))[1])
     for _ in range(3):
         assert tampered(place.toy.path, path, place.head, ["sweep.sh"]) == []

@@ -14,6 +14,7 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.health_checks import Check
 from treewright.kernel.operating_system import IS_POSIX
 from treewright.kernel.procs import sandbox
+from treewright.kernel.text.path_list import format_paths
 from treewright.tree import config as configuration
 from treewright.tree.agents import prompts, source_view
 from treewright.tree.agents.base import Role
@@ -23,9 +24,9 @@ from treewright.tree.agents.view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.imported import try_imports
-from treewright.tree.evaluating.wording import some_of
+from treewright.tree.guard import isolation, protected_files
 from treewright.tree.ideas.factory import probe_source
-from treewright.tree.repository import git, isolation, protection
+from treewright.tree.repository import git
 from treewright.tree.run import baseline
 
 LOWEST_GIT = (2, 20)
@@ -165,7 +166,7 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
                 f"{word} is not tracked by git, so a candidate's checkout does not have it",
                 f"git add {word} and commit",
             )
-        if not protection.protected_changes([word], config.protected_paths):
+        if not protected_files.protected_changes([word], config.protected_paths):
             return Check(
                 "repository",
                 key,
@@ -332,7 +333,7 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
             name,
             "ok",
             f"about {size:,} of {each.prompt_tokens:,} tokens before ideas and earlier tries; "
-            f"files: {some_of(shown) if shown else 'none'}",
+            f"files: {format_paths(shown) if shown else 'none'}",
             "" if config.task else "`task` would tell the model what is to be improved",
         )
 

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View
-from treewright.tree.repository.isolation import Isolation
+from treewright.tree.guard.isolation import Isolation
 
 AGENT_TIMEOUT = "agent_timeout"
 

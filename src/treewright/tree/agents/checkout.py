@@ -26,7 +26,7 @@ from treewright.tree.repository.git import (
     require_space,
     try_git,
 )
-from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.private_repository import private_repository
 from treewright.tree.repository.staging import Staged
 
 

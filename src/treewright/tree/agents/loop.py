@@ -25,8 +25,8 @@ from treewright.tree.agents.source_view import PromptTooLong, how_to_edit, repos
 from treewright.tree.agents.view import View
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.caps import CAP_REACHED, Allowance
+from treewright.tree.guard.isolation import Isolation
 from treewright.tree.repository.blocks import block_rules
-from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.staging import Staged
 
 _NOTHING = "(none)"

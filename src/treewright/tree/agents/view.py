@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.tree.config import Config, DirectoryIdeas
-from treewright.tree.repository.protection import protected_changes
+from treewright.tree.guard.protected_files import protected_changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from treewright.tree.cheats import facts as knowledge
 from treewright.tree.cheats.corpus import Cheat, Language
 from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload
 from treewright.tree.config import Config
+from treewright.tree.guard.protected_files import protected_changes
 from treewright.tree.repository.git import git
-from treewright.tree.repository.protection import protected_changes
 
 _MARKS = ".ran-by-the-sweep"
 _NO_PLACE = "the sweep runs no Python or shell file that a candidate may change"

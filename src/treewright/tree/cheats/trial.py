@@ -31,11 +31,11 @@ from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion
 from treewright.tree.evaluating.turns import one_after_the_other
 from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation
 from treewright.tree.repository import git
-from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run

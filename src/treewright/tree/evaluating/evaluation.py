@@ -19,12 +19,12 @@ from treewright.kernel.errors import StorageError
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.kernel.storage import artifacts, atomic, untrusted
 from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.text.path_list import format_paths
 from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.loop import implement
 from treewright.tree.deciding import scoring
 from treewright.tree.deciding.comparison import score_results
-from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.measuring import Measuring
@@ -37,13 +37,14 @@ from treewright.tree.evaluating.request import (
     Rejected,
 )
 from treewright.tree.evaluating.sweep import PROTECTED_PATH_CHANGED
-from treewright.tree.evaluating.wording import some_of
+from treewright.tree.guard import protected_files, shared_paths
+from treewright.tree.guard.baselines import DecidingFiles, KeptFile
+from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas import text as idea_text
-from treewright.tree.records import layout, places, summary
+from treewright.tree.records import layout, summary
 from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
-from treewright.tree.repository import blocks, formatting, protection
+from treewright.tree.repository import blocks, formatting
 from treewright.tree.repository.git import GitError
-from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.staging import Staged, stage_all
 from treewright.tree.repository.worktrees import Commit, Worktrees
 
@@ -159,7 +160,7 @@ class _Evaluation:
 
     def _take_back(self) -> None:
         """What ran here, or beside this one, may have taken the places that we write to."""
-        places.take_back(self._run_dir, self._experiment.parent, self._experiment)
+        shared_paths.take_back(self._run_dir, self._experiment.parent, self._experiment)
 
     def _implement(self) -> None:
         request = self._request
@@ -197,17 +198,18 @@ class _Evaluation:
         changed = staged.paths
         if not changed:
             raise Rejected("no_changes", "the implementation changed no tracked file")
-        protected = protection.protected_changes(changed, request.protected_paths)
+        protected = protected_files.protected_changes(changed, request.protected_paths)
         if protected:
             raise Rejected(
-                PROTECTED_PATH_CHANGED, f"changes protected {some_of(protected)}; nothing was run"
+                PROTECTED_PATH_CHANGED,
+                f"changes protected {format_paths(protected)}; nothing was run",
             )
         editable = request.config.editable_blocks
         outside = blocks.changed_outside(worktree, changed, editable) if editable else []
         if outside:
             raise Rejected(
                 OUTSIDE_BLOCK_CHANGED,
-                f"changes more than the marked blocks: {some_of(outside)}; nothing was run",
+                f"changes more than the marked blocks: {format_paths(outside)}; nothing was run",
             )
         title = idea_text.title(self._idea())
         message = f"{title or request.eval_id}\n\nIdea: {request.idea_path}\n"
@@ -220,8 +222,8 @@ class _Evaluation:
         if formatting.only_seeds_differ(repo, root, request.parent_commit, self._commit.commit):
             raise Rejected(
                 ONLY_SEEDS_CHANGED,
-                f"changes only the seed of random numbers in {some_of(changed)}: a luckier seed is "
-                "no improvement; nothing was run",
+                f"changes only the seed of random numbers in {format_paths(changed)}: "
+                "a luckier seed is no improvement; nothing was run",
             )
 
     def _known_results(self) -> bytes | None:

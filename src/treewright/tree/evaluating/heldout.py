@@ -15,19 +15,20 @@ import msgspec
 from treewright.kernel.storage import artifacts, untrusted
 from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.config import Config
-from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.evaluating.sweep import (
     PROTECTED_PATH_CHANGED,
     CommandContext,
     ConfigRange,
     RootVersion,
 )
-from treewright.tree.records import layout, places
-from treewright.tree.repository.isolation import Isolation
-from treewright.tree.repository.protection import tampered
+from treewright.tree.guard import shared_paths
+from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
+from treewright.tree.guard.isolation import Isolation
+from treewright.tree.guard.protected_files import tampered
+from treewright.tree.guard.seals import Distrusted
+from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
 CANCELLED = "cancelled"
@@ -79,7 +80,7 @@ def measure(
     started = time.monotonic()
     trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
     log_dir = Path(request.run_dir) / request.log_dir
-    places.take_back(trees.run_dir, log_dir.parent, log_dir)
+    shared_paths.take_back(trees.run_dir, log_dir.parent, log_dir)
     worktree = trees.pristine_candidate(request.eval_id, request.commit)
     log_dir.mkdir(parents=True, exist_ok=True)
     context = CommandContext(
@@ -110,7 +111,7 @@ def _sweep(
         return None, CANCELLED
     if not done.ok:
         return None, "sweep_timeout" if done.timed_out else "sweep_failed"
-    places.take_back(Path(request.run_dir))
+    shared_paths.take_back(Path(request.run_dir))
     repo = Path(request.repo)
     if tampered(repo, context.worktree, request.root_commit, request.protected_paths):
         return None, PROTECTED_PATH_CHANGED

@@ -17,8 +17,8 @@ import msgspec
 from treewright.kernel.errors import StorageError
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.kernel.storage.artifacts import Artifact
-from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating.earlier_results import EarlierResults, measured
+from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.records.model import Evaluation, Manifest
 
 _MOST_SENT_BYTES = 256 << 10

@@ -14,12 +14,11 @@ from pathlib import Path
 
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.kernel.storage import untrusted
-from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED, DecidingFiles
+from treewright.kernel.text.path_list import format_paths
 from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.request import EvalRequest, Rejected
-from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.evaluating.sweep import (
     PROTECTED_PATH_CHANGED,
     CommandContext,
@@ -27,10 +26,12 @@ from treewright.tree.evaluating.sweep import (
     RootVersion,
 )
 from treewright.tree.evaluating.turns import in_turns
-from treewright.tree.evaluating.wording import explain_end, some_of
-from treewright.tree.records import layout, places
-from treewright.tree.repository import protection
-from treewright.tree.repository.isolation import Isolation
+from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.guard import protected_files, shared_paths
+from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles
+from treewright.tree.guard.isolation import Isolation
+from treewright.tree.guard.seals import Distrusted
+from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
 PARENT_SWEEP_FAILED = "parent_sweep_failed"
@@ -139,25 +140,25 @@ class Measuring:
     def _check_protected(self, message: str) -> None:
         """A candidate's are the root's, of which it is known how they are checked out."""
         worktree = self.worktrees.candidate_path(self.request.eval_id)
-        changed = protection.tampered(
+        changed = protected_files.tampered(
             Path(self.request.repo),
             worktree,
             self.request.root_commit or self.commit,
             self.request.protected_paths,
         )
         if changed:
-            raise Rejected(PROTECTED_PATH_CHANGED, message.format(some_of(changed)))
+            raise Rejected(PROTECTED_PATH_CHANGED, message.format(format_paths(changed)))
 
     def _check_deciding(self, when: str) -> None:
         """A candidate whose code reached for a baseline is not measured by it."""
         if self.deciding is None:
             return
-        places.take_back(self.worktrees.run_dir)
+        shared_paths.take_back(self.worktrees.run_dir)
         changed = self.deciding.put_back()
         if changed:
             raise Rejected(
                 DECIDING_FILE_CHANGED,
-                f"{some_of(changed)}, by which candidates are judged, changed {when} and was "
+                f"{format_paths(changed)}, by which candidates are judged, changed {when} and was "
                 "put back",
             )
 

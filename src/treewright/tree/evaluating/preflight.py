@@ -17,10 +17,11 @@ from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sealing import Distrusted
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
 from treewright.tree.evaluating.wording import end_of, explain_end, keep_log, last_words
-from treewright.tree.records import layout, places
+from treewright.tree.guard import shared_paths
+from treewright.tree.guard.seals import Distrusted
+from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
 _NO_TEST = re.compile(rb"^Ran 0 tests\b", re.MULTILINE)
@@ -74,7 +75,7 @@ class Preflight:
         still_ours = True
         try:
             # A candidate's code may have been here: a link would have us write elsewhere.
-            places.take_back(self.worktrees.run_dir)
+            shared_paths.take_back(self.worktrees.run_dir)
             untrusted.remove_tree(log_dir)
             log_dir.mkdir(parents=True)
             worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)

@@ -27,10 +27,10 @@ from treewright.tree.evaluating.known_results import Known, SentResults
 from treewright.tree.evaluating.remote_turns import AskedResults
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Request, Worker
+from treewright.tree.guard.isolation import in_a_copy
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
-from treewright.tree.repository.isolation import in_a_copy
 
 SENT = "refs/treewright/sent"
 

@@ -8,7 +8,7 @@ import msgspec
 
 from treewright.tree.config import Config
 from treewright.tree.deciding.caps import Allowance
-from treewright.tree.deciding.kept_files import KeptFile
+from treewright.tree.guard.baselines import KeptFile
 from treewright.tree.records.model import EvalError
 
 OUTSIDE_BLOCK_CHANGED = "outside_block_changed"

@@ -25,12 +25,12 @@ from treewright.tree.config import (
     TestsConfig,
 )
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
-from treewright.tree.evaluating import own_checkout, sealing
-from treewright.tree.evaluating.sealing import Distrusted
+from treewright.tree.guard import root_checkout, seals
+from treewright.tree.guard.isolation import Isolation
+from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import worktrees
-from treewright.tree.repository.isolation import Isolation
-from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.private_repository import private_repository
 
 RESULTS_CSV = "TREEWRIGHT_RESULTS_CSV"
 CONFIG_START = "TREEWRIGHT_SWEEP_CONFIG_START"
@@ -146,7 +146,7 @@ def run_sweep(
     variables = {CONFIG_START: str(configs.start), CANDIDATE: str(context.worktree.absolute())}
     if configs.stop is not None:
         variables[CONFIG_LIMIT] = str(configs.stop)
-    key = sealing.new_key() if config.sealed else ""
+    key = seals.new_key() if config.sealed else ""
     if config.sealed:
         variables[SEALED] = "1"
     with contextlib.ExitStack() as stack:
@@ -157,14 +157,14 @@ def run_sweep(
             writable = (written.parent,)
         variables[RESULTS_CSV] = str(written)
         own = stack.enter_context(_own_checkout(config, context))
-        before = own_checkout.standing(own) if own is not None else {}
+        before = root_checkout.standing(own) if own is not None else {}
         done = _run(config, context, f"{name}.log", variables, writable, own, key)
         if own is not None and context.root is not None and done.ok:
-            problem = own_checkout.problem(context.root, own, before)
+            problem = root_checkout.problem(context.root, own, before)
             if problem:
                 raise Distrusted(PROTECTED_PATH_CHANGED, problem)
     if config.sealed and done.ok:
-        sealing.open_sealed(results, _inside(config, context), key)
+        seals.open_sealed(results, _inside(config, context), key)
     return done, results
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from treewright.kernel.procs.capped_log import last_lines
@@ -14,7 +13,6 @@ from treewright.tree.repository.worktrees import Worktrees
 _LAST_BYTES = 4096
 _LARGEST_LOG = 1 << 40
 _FAILED_LOGS = "failed_logs"
-_SHOWN = 3
 
 
 def explain_end(done: ProcessResult, what: str, log: Path) -> str:
@@ -49,15 +47,3 @@ def end_of(log: Path) -> bytes:
             return file.read(_LAST_BYTES)
     except OSError as error:  # what ran there put something else in its place
         return str(error).encode()
-
-
-def some_of(paths: list[str]) -> str:
-    """The first few, and how many more there are. A name is any bytes but for two: here on one
-    line of text."""
-    shown = ", ".join(map(_as_text, paths[:_SHOWN]))
-    return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
-
-
-def _as_text(path: str) -> str:
-    text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 from treewright.kernel.executors.base import WorkerLost
-from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import heldout, simulation
 from treewright.tree.evaluating.evaluation import Evaluator
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.request import EvalRequest
+from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import EvalOutcome
 

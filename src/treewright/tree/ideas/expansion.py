@@ -20,6 +20,7 @@ from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.left_over import LEFT_OVER
+from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.base import GeneratorFailure, Idea, NodeContext
 from treewright.tree.ideas.factory import make_source, rehearsed_source
@@ -40,7 +41,6 @@ from treewright.tree.records.model import (
 )
 from treewright.tree.report.facts import read_title
 from treewright.tree.repository.git import git
-from treewright.tree.repository.isolation import Isolation
 
 _log = logging.getLogger("treewright")
 

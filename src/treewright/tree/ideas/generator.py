@@ -28,7 +28,7 @@ from treewright.tree.ideas.base import (
     stop_if_cancelled,
 )
 from treewright.tree.ideas.directory import read_ideas
-from treewright.tree.repository.private_git import private_repository
+from treewright.tree.repository.private_repository import private_repository
 
 _NOT_STARTED = (126, 127)
 """What the shell exits with if a program cannot be run, or is not there."""

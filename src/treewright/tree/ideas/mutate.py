@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
 from treewright.tree.config import MutateIdeas
+from treewright.tree.guard.protected_files import protected_changes
 from treewright.tree.ideas.base import (
     GeneratorFailure,
     Idea,
@@ -27,7 +28,6 @@ from treewright.tree.ideas.node_context import earlier_ideas
 from treewright.tree.ideas.patches import replace_range
 from treewright.tree.ideas.text import fence_for, key, patches
 from treewright.tree.repository.blocks import spans
-from treewright.tree.repository.protection import protected_changes
 
 _WILDCARDS = frozenset("*?[")
 

@@ -19,7 +19,7 @@ from treewright.tree.records import layout
 from treewright.tree.repository import refs, worktree_records
 from treewright.tree.repository.git import GitError, durable, git, try_git
 from treewright.tree.repository.listing import listing
-from treewright.tree.repository.private_git import forget, take_back
+from treewright.tree.repository.private_repository import forget, take_back
 from treewright.tree.repository.staging import Staged, differences
 
 _BRANCHES_PER_COMMAND = 500

@@ -11,6 +11,7 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.storage import artifacts, atomic, untrusted
 from treewright.kernel.storage.artifacts import Artifact
+from treewright.kernel.text.path_list import format_paths
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.repeated import NotOneTable
@@ -19,10 +20,9 @@ from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import ConfigRange
 from treewright.tree.evaluating.turns import one_after_the_other
-from treewright.tree.evaluating.wording import some_of
+from treewright.tree.guard.protected_files import protected_changes
 from treewright.tree.records import layout
 from treewright.tree.repository.git import Root, git
-from treewright.tree.repository.protection import protected_changes
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.root_sweep import RootSweep
 
@@ -224,8 +224,8 @@ def stale_because(repo: Path, root: Root, config: Config, config_path: Path) -> 
     if not changed:
         return None
     return (
-        f"{config.baseline_csv} is of commit {measured_at[:12]} and {some_of(changed)} changed "
-        "since: gains may be measured against other code"
+        f"{config.baseline_csv} is of commit {measured_at[:12]} and {format_paths(changed)} "
+        "changed since: gains may be measured against other code"
     )
 
 

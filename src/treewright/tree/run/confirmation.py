@@ -16,10 +16,10 @@ import msgspec
 
 from treewright.tree.config import Config
 from treewright.tree.deciding import gate, objectives, scoring
-from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import heldout, simulation, sweep
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.guard.baselines import DecidingFiles, KeptFile
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation

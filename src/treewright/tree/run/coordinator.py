@@ -19,7 +19,6 @@ from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.procs import proctree
 from treewright.kernel.procs.cancellation import Deadline, Fence
 from treewright.tree.config import Config
-from treewright.tree.deciding.kept_files import DecidingFiles
 from treewright.tree.evaluating import work
 from treewright.tree.evaluating.earlier_results import EarlierResults
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
@@ -27,6 +26,7 @@ from treewright.tree.evaluating.known_results import KnownResults
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.sweep import SweepError, slot_variables
+from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
 from treewright.tree.records import usage_log

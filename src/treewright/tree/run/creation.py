@@ -18,6 +18,7 @@ from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives, rounds
 from treewright.tree.deciding.caps import Caps, merged
 from treewright.tree.deciding.results import Results
+from treewright.tree.guard import isolation
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
@@ -27,7 +28,7 @@ from treewright.tree.records.model import (
     NodeArtifacts,
     SteadySearch,
 )
-from treewright.tree.repository import formatting, isolation
+from treewright.tree.repository import formatting
 from treewright.tree.repository.git import Root, require_clean
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.baseline import RootBaseline

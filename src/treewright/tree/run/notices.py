@@ -22,11 +22,11 @@ import msgspec
 from treewright.kernel.operating_system import shell
 from treewright.kernel.procs import proctree
 from treewright.tree.config import NoticeConfig
+from treewright.tree.guard.isolation import Isolation
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Evaluation, Manifest
-from treewright.tree.repository.isolation import Isolation
 
 PAYLOAD_VERSION = 1
 _MOST_WAITING = 100

@@ -20,16 +20,16 @@ from treewright.tree import config as configuration
 from treewright.tree.agents.base import Role
 from treewright.tree.agents.factory import probe_backend
 from treewright.tree.config import BackendConfig, Config, LlmIdeas, OpenaiBackend
-from treewright.tree.deciding.kept_files import DecidingFiles
+from treewright.tree.guard import isolation, shared_paths
+from treewright.tree.guard.baselines import DecidingFiles
+from treewright.tree.guard.isolation import Isolation
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, places, store
+from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.store import RunStore
 from treewright.tree.report import write_report
-from treewright.tree.repository import isolation
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import Root, find_repository
-from treewright.tree.repository.isolation import Isolation
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run import cleanup
 from treewright.tree.run.by_depth import DepthCoordinator
@@ -99,7 +99,7 @@ def open_run(
     if not store.exists(run_dir):
         new_run = _new_run(request, repo, run_dir, run_id)
     run_directory.prepare(run_dir)
-    places.unlock(run_dir)
+    shared_paths.unlock(run_dir)
     with contextlib.ExitStack() as stack:
         lease = Lease.acquire(
             run_dir / layout.LEASE,
@@ -108,7 +108,7 @@ def open_run(
             after=journal.last_epoch(run_dir / layout.EVENTS),
         )
         stack.callback(_quietly, lease.release)
-        places.take_back(run_dir)
+        shared_paths.take_back(run_dir)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
         cleanup.remove_temporaries(run_dir)

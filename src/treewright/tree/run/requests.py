@@ -14,8 +14,8 @@ from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.deciding.caps import Allowance
-from treewright.tree.deciding.kept_files import DecidingFiles, KeptFile
 from treewright.tree.evaluating.request import EvalRequest
+from treewright.tree.guard.baselines import DecidingFiles, KeptFile
 from treewright.tree.ideas.expansion import asks_in_words, describe_node
 from treewright.tree.ideas.history import Outcomes
 from treewright.tree.records import events as ev

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
 from treewright.kernel.executors.base import Done, Executor, Worker
 from treewright.tree.deciding.caps import CAP_REACHED
-from treewright.tree.deciding.kept_files import DECIDING_FILE_CHANGED
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
+from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome

@@ -21,11 +21,11 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
 from treewright.search.policies import Choice
 from treewright.tree.deciding import left_over
-from treewright.tree.deciding.kept_files import baselines
 from treewright.tree.deciding.promotion import new_node
 from treewright.tree.deciding.steady import Standing, count, number_of, rebuild, stop_reason
 from treewright.tree.deciding.steered import Turns, growth, next_idea
 from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.guard.baselines import baselines
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import (

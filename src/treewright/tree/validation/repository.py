@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from treewright.tree.guard import protected_files
 from treewright.tree.records import layout
 from treewright.tree.records.model import Node
-from treewright.tree.repository import formatting, protection, staging
+from treewright.tree.repository import formatting, staging
 from treewright.tree.repository import refs as git_refs
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.worktrees import Worktrees
@@ -54,7 +55,7 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
     changed = staging.differences(subject.repo, list(pairs.values()))
     for name, changes in zip(pairs, changed, strict=True):
         paths = [change.path for change in changes]
-        for path in protection.protected_changes(paths, subject.manifest.protected_paths):
+        for path in protected_files.protected_changes(paths, subject.manifest.protected_paths):
             yield Finding("protected_path_changed", name, f"its commit changes {path}")
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from treewright.tree.repository import objects, private_git, refs
+from treewright.tree.repository import objects, private_repository, refs
 from treewright.tree.repository.git import NO_FETCHING, GitError, git
 from treewright.tree.repository.listing import Listing, read_listing
 
@@ -66,7 +66,7 @@ def _listing(repo: Path, commit: str, env: Mapping[str, str]) -> Listing:
 def _stores(repo: Path, worktree: Path, place: Path) -> Iterator[Path]:
     """Where the objects of submodules may lie."""
     own, _ = refs.git_directories(worktree)
-    for modules in (refs.git_directories(repo)[1] / "modules", private_git.modules(own)):
+    for modules in (refs.git_directories(repo)[1] / "modules", private_repository.modules(own)):
         for directory, inside, _ in os.walk(modules):
             if "objects" in inside:
                 yield Path(directory).resolve() / "objects"

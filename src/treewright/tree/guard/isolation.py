@@ -24,7 +24,7 @@ from treewright.kernel.storage.user_directories import state_directory
 from treewright.llm.redaction import is_secret
 from treewright.tree.config import Config, Confined
 from treewright.tree.repository.git import GitError, try_git
-from treewright.tree.repository.private_git import places
+from treewright.tree.repository.private_repository import places
 
 _SETTING = 'isolation = "bubblewrap"'
 _WHOLE = ("/",)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.tree.repository import objects, refs, submodules
+from treewright.tree.guard import protected_submodules
+from treewright.tree.repository import objects, refs
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.listing import Listing, listing
 
@@ -58,7 +59,7 @@ def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) 
                 for path, expected in files.items()
             )
 
-        changed |= submodules.changed(repo, worktree, guarded.submodules, is_there)
+        changed |= protected_submodules.changed(repo, worktree, guarded.submodules, is_there)
     return sorted(changed)
 
 

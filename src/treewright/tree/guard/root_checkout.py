@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treewright.tree.evaluating.wording import some_of
-from treewright.tree.repository import protection
+from treewright.kernel.text.path_list import format_paths
+from treewright.tree.guard import protected_files
 
 if TYPE_CHECKING:
     from treewright.tree.evaluating.sweep import RootVersion
@@ -53,13 +53,13 @@ def problem(root: RootVersion, directory: Path, before: Standing) -> str:
     touched = [path for path, facts in before.items() if now.get(path) != facts]
     # Contents are compared: what was only touched is as it was.
     compared = [*root.protected, *touched]
-    changed = protection.tampered(root.repo, directory, root.commit, compared)
+    changed = protected_files.tampered(root.repo, directory, root.commit, compared)
     if changed:
-        return f"{some_of(changed)} of the sweep's own checkout changed while it ran"
+        return f"{format_paths(changed)} of the sweep's own checkout changed while it ran"
     new = now.keys() - before.keys()
     added = [os.fsencode(path) for path in new if _is_code(directory / path, now[path][0])]
     if added:
-        shown = some_of([path.decode("utf-8", "replace") for path in sorted(added)])
+        shown = format_paths([path.decode("utf-8", "replace") for path in sorted(added)])
         return f"{shown} was added to the sweep's own checkout while it ran, and is code"
     return ""
 
