@@ -1,4 +1,4 @@
-"""`treewright init --from openevolve`: tasks of that shape, from a directory to a better one."""
+"""`treewright init` of a task of OpenEvolve: from a directory to a better program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treewright.cli.init import init
 from treewright.tree import config as configuration
 from treewright.tree.records import store
 from treewright.tree.repository import blocks
-from treewright.tree.starter import openevolve, survey
+from treewright.tree.starter import SWEEP, openevolve, read_template, render_task, survey
 from treewright.tree.validation import validate
 
 CIRCLES = '''\
@@ -240,14 +240,17 @@ def test_a_directory_without_from_and_a_repo_with_it_are_errors(tmp_path: Path, 
     assert "--repo does not go with --from" in done.stderr
 
 
-def sweep(path: Path, evaluator: str, program: str = MODULES) -> subprocess.CompletedProcess[str]:
+def sweep(
+    path: Path, evaluator: str, program: str = MODULES, settings: str = ""
+) -> subprocess.CompletedProcess[str]:
     path.mkdir()
     (path / "initial_program.py").write_text(program)
     (path / "evaluator.py").write_text(evaluator)
     (path / "json.py").write_text("raise SystemExit('not the standard library')\n")
-    found = openevolve.Task("", "initial_program.py", "evaluator.py", [], 5.0, None, None)
-    script = path / openevolve.SWEEP
-    script.write_text(openevolve.sweep_script(found))
+    (path / "config.yaml").write_text(f"evaluator:\n  timeout: 5\n{settings}")
+    subprocess.run(["git", "init", "-q"], cwd=path, check=True)
+    script = path / SWEEP
+    script.write_text(openevolve.find_task(path, path).sweep)
     return subprocess.run(
         [sys.executable, "-I", script.name], cwd=path, capture_output=True, text=True, timeout=60,
         check=False, env={"TREEWRIGHT_RESULTS_CSV": str(path / "out.csv"), "PATH": "/usr/bin:/bin"},
@@ -317,7 +320,7 @@ def test_the_template_keeps_answers_out_of_reach(tmp_path: Path, treewright) -> 
     assert "treewright_sweep.py" in config.protected_paths
     assert (config.sweep.checkout, config.sweep.sealed) == ("root", True)
     script = (toy.path / "treewright_sweep.py").read_text()
-    assert script == openevolve.sweep_template()
+    assert script == read_template("sweep")
     toy.write("treewright_sweep.py", answering.filled_in())
     toy.write("guess.py", answering.GUESS)
     assert answering.swept(toy, 3)[1:] == ["0,ok,-1", "1,ok,-1", "2,ok,-1"]
@@ -342,7 +345,7 @@ def test_what_a_sweep_reads_is_protected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inside", ["", "task/"])
-def test_a_plain_init_beside_a_task_says_what_it_looks_like(tmp_path: Path, inside: str) -> None:
+def test_a_plain_init_recognises_a_task(tmp_path: Path, inside: str) -> None:
     repo = tmp_path / "r"
     (repo / inside).mkdir(parents=True)
     subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
@@ -350,20 +353,163 @@ def test_a_plain_init_beside_a_task_says_what_it_looks_like(tmp_path: Path, insi
     (repo / inside / "evaluator.py").write_text(CIRCLE_EVALUATOR)
     said = CliRunner().invoke(init, ["--repo", str(repo)])
     assert said.exit_code == 0, said.output
-    place = f" {inside}".rstrip("/")
-    assert f"treewright init --force --from openevolve{place}".rstrip() in said.output
+    assert f"{inside}initial_program.py is a task of OpenEvolve" in said.output
+    assert (repo / inside / SWEEP).exists()
+    config = configuration.load(repo / "treewright.toml")
+    assert config.editable_blocks == [f"{inside}initial_program.py"]
+    again = CliRunner().invoke(init, ["--repo", str(repo), "--force"])
+    assert "is a task of OpenEvolve" in again.output, "the sweep that init wrote is no obstacle"
     (repo / "treewright.toml").unlink()
+    (repo / inside / SWEEP).unlink()
     writes = CIRCLE_EVALUATOR + '# writes to os.environ["TREEWRIGHT_RESULTS_CSV"]\n'
     (repo / inside / "evaluator.py").write_text(writes)
     said = CliRunner().invoke(init, ["--repo", str(repo)])
-    assert "openevolve" not in said.output
+    assert "OpenEvolve" not in said.output
+
+
+def test_several_tasks_are_listed_and_none_is_taken(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "initial_program.py").write_text(CIRCLES)
+        (tmp_path / name / "evaluator.py").write_text(CIRCLE_EVALUATOR)
+    said = CliRunner().invoke(init, ["--repo", str(tmp_path)])
+    assert said.exit_code == 0, said.output
+    for name in ("a", "b"):
+        assert f"treewright init --force --from openevolve {name}" in said.output
+
+
+CASCADE = """\
+import importlib.util
+
+
+def size(program_path):
+    spec = importlib.util.spec_from_file_location("program", program_path)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program.pipeline()["format"]
+
+
+def evaluate_stage1(program_path):
+    return {"combined_score": size(program_path) / 10, "quick": 1.0}
+
+
+def evaluate_stage2(program_path):
+    print("stage 2 ran")
+    return {"combined_score": size(program_path) / 5}
+
+
+def evaluate(program_path):
+    raise SystemExit("a cascade does not call it")
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "row"),
+    [(8, "0,ok,1.6"), (6, "0,failed,"), (7, "0,ok,1.4")],
+    ids=["root", "worse", "threshold"],
+)
+def test_stages_of_a_cascade_stop_what_is_bad(tmp_path: Path, size: int, row: str) -> None:
+    root, code = tmp_path / "root", tmp_path / "code"
+    settings = "  cascade_thresholds: [0.65, 0.9]\n"
+    sweep(root, CASCADE, settings=settings)
+    code.mkdir()
+    (code / "initial_program.py").write_text(MODULES.replace('"format": 8', f'"format": {size}'))
+    done = subprocess.run(
+        [sys.executable, "-I", SWEEP], cwd=root, capture_output=True, text=True, timeout=60,
+        check=False, env={
+            "TREEWRIGHT_RESULTS_CSV": str(root / "out.csv"), "PATH": "/usr/bin:/bin",
+            "TREEWRIGHT_CANDIDATE": str(code),
+        },
+    )  # fmt: skip
+    assert (root / "out.csv").read_text().splitlines()[1] == row
+    assert ("stage 2 ran" in done.stderr) == (row != "0,failed,")
+    if row == "0,failed,":
+        assert "evaluate_stage1 gave 0.6: below its threshold 0.65" in done.stderr
+
+
+def test_a_root_below_a_threshold_is_the_measure_of_others(tmp_path: Path) -> None:
+    settings = "  cascade_thresholds: [1.3]\n"
+    done = sweep(tmp_path / "r", CASCADE, settings=settings)
+    assert (tmp_path / "r/out.csv").read_text().splitlines()[1] == "0,ok,1.6", done.stderr
+
+
+def test_without_a_cascade_evaluate_alone_is_called(tmp_path: Path) -> None:
+    whole = CASCADE.replace('raise SystemExit("a cascade does not call it")', "return {'s': 2.5}")
+    sweep(tmp_path / "r", whole, settings="  cascade_evaluation: false\n")
+    assert (tmp_path / "r/out.csv").read_text().splitlines()[1] == "0,ok,2.5"
+
+
+CONFIG_YAML = """\
+random_seed: 42
+llm:
+  models:
+    - name: "small/model"   # cheap
+      weight: 0.8
+    - name: large
+      weight: 0.2
+  api_base: "https://models.example/v1"
+  api_key: ${MODEL_KEY}
+prompt:
+  include_artifacts: false
+  system_message: |
+    Pack the circles.
+
+    Use "sum of radii" as the \\ measure.
+evaluator:
+  timeout: 20
+  cascade_evaluation: false
+"""
+
+
+def test_settings_are_carried_over(tmp_path: Path, treewright) -> None:
+    toy = task(tmp_path / "r", CIRCLES, CIRCLE_EVALUATOR)
+    toy.write("config.yaml", CONFIG_YAML)
+    config = started(toy, treewright)
+    assert config.seed == 42
+    assert config.task.strip() == 'Pack the circles.\n\nUse "sum of radii" as the \\ measure.'
+    assert "ARTIFACT_CHARS = 0\n" in (toy.path / SWEEP).read_text()
+    path = toy.path / "treewright.toml"
+    text = path.read_text()
+    start = text.index("# [[ideas]]")
+    mutate = text.index("# Single edits")
+    path.write_text(text[:mutate] + text[start:].replace("# ", ""))
+    models = configuration.load(path)
+    (source,) = models.ideas
+    assert isinstance(source, configuration.LlmIdeas)
+    assert source.model_weights == {"small/model": 0.8, "large": 0.2}
+    assert source.endpoint.model == "small/model"
+    assert source.endpoint.base_url == "https://models.example/v1"
+    assert source.endpoint.api_key_env == "MODEL_KEY"
+    assert isinstance(models.agents.coder, configuration.OpenaiBackend)
+
+
+@pytest.mark.parametrize("name", ["initial_program.r", "initial_program.rs"])
+def test_a_program_in_another_language_asks_a_model(tmp_path: Path, treewright, name: str) -> None:
+    toy = task(tmp_path / "r", CIRCLES, CIRCLE_EVALUATOR)
+    toy.git("mv", "initial_program.py", name)
+    config = started(toy, treewright)
+    assert config.editable_blocks == [name]
+    (source,) = config.ideas
+    assert isinstance(source, configuration.LlmIdeas)
+    assert source.endpoint.model == "a-model"
+    assert not isinstance(config.agents.coder, configuration.PatchBackend)
+    assert "path = " not in (toy.path / "treewright.toml").read_text()
+
+
+def test_an_unreadable_setting_is_named(tmp_path: Path, treewright) -> None:
+    toy = task(tmp_path / "r", CIRCLES, CIRCLE_EVALUATOR)
+    toy.write("config.yaml", "llm:\n  what is this\n")
+    done = treewright("init", "--from", "openevolve", str(toy.path))
+    assert done.returncode == 2
+    assert "config.yaml cannot be read at line 2: 'what is this'" in done.stderr
 
 
 def test_the_configuration_says_what_it_cannot_prevent_and_offers_limits(tmp_path: Path) -> None:
     (tmp_path / "initial_program.py").write_text(CIRCLES)
     (tmp_path / "evaluator.py").write_text(CIRCLE_EVALUATOR)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    text = openevolve.render(openevolve.find_task(tmp_path, tmp_path))
+    text = render_task(openevolve.find_task(tmp_path, tmp_path))
     assert "imports the program runs in one process with it" in text
     assert "docs/sweep-contract.md" in text
     limits = text.replace("# min =", "min =").replace("# max =", "max =")

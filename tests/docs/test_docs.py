@@ -21,11 +21,11 @@ import pytest
 from treewright.cli.main import cli
 from treewright.kernel.text.config_errors import all_keys
 from treewright.tree import config as configuration
+from treewright.tree import starter
 from treewright.tree.deciding import gate, results, scoring
 from treewright.tree.ideas.text import blocks, language
 from treewright.tree.records import model
 from treewright.tree.report import reasons
-from treewright.tree.starter import openevolve
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -179,7 +179,7 @@ def test_the_isolated_template_is_what_the_page_says(tmp_path: Path) -> None:
         for block in blocks(page("docs/sweep-contract.md"))
         if language(block) == "python" and "COLUMNS" in block.body
     ]
-    template = openevolve.sweep_template()
+    template = starter.read_template("sweep")
     begin, end = template.index("ALL_CONFIGS ="), template.index("# -- the rest need not")
     limits = "SECONDS_A_CONFIG = 60.0\nLONGEST_ANSWER = 16 << 20\n"
     head = template[:begin].replace("import os\n", "import os\nimport random\n", 1)

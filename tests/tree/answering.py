@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.toy import ToyRepository
-from treewright.tree.starter import openevolve
+from treewright.tree.starter import read_template
 
 GUESS = "def double(x):\n    return 2 * x + 1\n"
 CONFIG = """\
@@ -36,7 +36,7 @@ path = "ideas"
 
 def filled_in() -> str:
     """The template with its two functions."""
-    text = openevolve.sweep_template()
+    text = read_template("sweep")
     for name, body in (
         ("answer", "    import guess\n\n    return guess.double(asked['config'])\n"),
         ("judge", "    return {'score': -abs(answered - 2 * asked['config'])}\n"),

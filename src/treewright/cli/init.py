@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from treewright.cli.options import DIRECTORY, command, option
 from treewright.cli.output import echo
 from treewright.kernel.errors import UsageError
+
+if TYPE_CHECKING:
+    from treewright.tree.starter import Task
+
+_LAYOUTS = ("openevolve", "shinka", "autoresearch", "evo")
 
 
 @command()
@@ -23,8 +29,27 @@ from treewright.kernel.errors import UsageError
 @option(
     "--from",
     "origin",
-    type=click.Choice(["openevolve"]),
-    help="Convert a task for this program, in DIRECTORY.",
+    type=click.Choice(_LAYOUTS),
+    default_text="the one that is recognised",
+    help="Convert the task in DIRECTORY, which was written for this program.",
+)
+@option(
+    "--metric-command",
+    metavar="CMD",
+    default_text="none",
+    help="Measure candidates with a shell command that prints a number; needs --pattern.",
+)
+@option(
+    "--pattern",
+    metavar="REGEX",
+    default_text="none",
+    help="With --metric-command: find the number; the last match counts, its first group if any.",
+)
+@option(
+    "--direction",
+    type=click.Choice(["minimize", "maximize"]),
+    default_text="by the metric's name",
+    help="With --metric-command: which numbers are better.",
 )
 @option(
     "--sweep-template/--no-sweep-template",
@@ -37,58 +62,111 @@ def init(
     repo: Path | None,
     force: bool,
     origin: str | None,
+    metric_command: str | None,
+    pattern: str | None,
+    direction: Literal["minimize", "maximize"] | None,
     sweep_template: bool | None,
     directory: Path | None,
 ) -> None:
     """Write a commented treewright.toml for a repository.
 
-    Looks for tests, a sweep script, results and code to improve. Settings that it cannot find out
-    are marked FILL_IN in the file, and listed with their lines. If there is no sweep, it also
-    writes one to fill in, which candidates cannot manipulate.
+    A task of OpenEvolve, ShinkaEvolve, autoresearch or evo is recognised, and a sweep that calls
+    its evaluator is written with the configuration. With --from, the task in DIRECTORY is taken.
 
-    With --from openevolve, DIRECTORY has a program with an EVOLVE-BLOCK and an evaluator.py. The
-    command writes a sweep that calls the evaluator into the same directory.
+    With --metric-command CMD --pattern REGEX, a sweep is written that runs CMD and reads the number
+    that it prints.
+
+    In any other repository, init looks for tests, a sweep that writes results, and code to improve.
+    Settings that it cannot find out are marked FILL_IN in the file, and listed with their lines. If
+    there is no sweep, it also writes one to fill in, which candidates cannot manipulate.
     """
-    from treewright.tree import config
     from treewright.tree.repository.git import find_repository
-    from treewright.tree.starter import openevolve, render, survey
+    from treewright.tree.starter import LAYOUTS, survey, task_of_command
 
+    _check_options(repo, origin, metric_command, pattern, direction, sweep_template, directory)
+    place = directory or repo or Path(".")
+    root = find_repository(place)
+    if origin is not None:
+        _write_task(root, LAYOUTS[origin](root, place), force)
+    elif metric_command is not None and pattern is not None:
+        found = survey(root)
+        _write_task(root, task_of_command(root, found, metric_command, pattern, direction), force)
+    elif sweep_template is None and (task := _recognised(root)) is not None:
+        echo(f"{task.program} is a task of {task.layout}, measured by {task.measured_by}.")
+        _write_task(root, task, force)
+    else:
+        _write_survey(root, sweep_template, force)
+
+
+def _check_options(
+    repo: Path | None,
+    origin: str | None,
+    metric_command: str | None,
+    pattern: str | None,
+    direction: str | None,
+    sweep_template: bool | None,
+    directory: Path | None,
+) -> None:
     if origin is None and directory is not None:
         raise UsageError("DIRECTORY goes with --from; name a repository with --repo")
     if origin is not None and repo is not None:
         raise UsageError("--repo does not go with --from: DIRECTORY names the task")
     if origin is not None and sweep_template:
         raise UsageError("--sweep-template does not go with --from, which writes a sweep anyway")
-    start = directory or repo or Path(".")
-    root = find_repository(start)
+    if (metric_command is None) != (pattern is None):
+        raise UsageError("give --metric-command and --pattern together")
+    if metric_command is not None and (origin is not None or sweep_template):
+        other = "--from" if origin is not None else "--sweep-template"
+        raise UsageError(f"--metric-command does not go with {other}: both write the sweep")
+    if direction is not None and metric_command is None:
+        raise UsageError("--direction goes with --metric-command")
+
+
+def _recognised(root: Path) -> Task | None:
+    """Return the one task of another program, where the repository has no sweep of its own."""
+    from treewright.tree.starter import LAYOUTS, SWEEP, recognise, survey
+
+    script = survey(root).sweep_script
+    if script is not None and Path(script).name != SWEEP:
+        return None
+    tasks = recognise(root)
+    if tasks and (len(tasks) == 1 or tasks[0][1].resolve() == root.resolve()):
+        name, directory = tasks[0]
+        return LAYOUTS[name](root, directory)
+    if tasks:
+        echo("This repository has several tasks of other programs. To take one of them:")
+        for name, directory in tasks[:10]:
+            echo(f"  treewright init --force --from {name} {directory.relative_to(root)}")
+    return None
+
+
+def _write_task(root: Path, task: Task, force: bool) -> None:
+    from treewright.tree import config
+    from treewright.tree.starter import render_task
+
     path = root / config.DEFAULT_NAME
-    steps: list[str] = []
-    if origin is None:
-        _check_absent([path], force)
-        found = survey(root)
-        if sweep_template or (sweep_template is None and found.sweep_script is None):
-            _write({root / openevolve.SWEEP: openevolve.sweep_template()}, force)
-            steps = [f"{openevolve.SWEEP}: `question`, `answer` and `judge`"]
-            found = survey(root)
-        _write({path: render(found)}, force)
-        has_baseline = found.results_csv is not None
-        if found.sweep_script and (task := openevolve.task_behind(root, found.sweep_script)):
-            where = task.directory if task.directory != "." else ""
-            program = task.path(task.program)
-            echo(
-                f"\n{found.sweep_script} and {program} look like an OpenEvolve task, whose "
-                "evaluator returns its metrics and writes no CSV.\n"
-                f"  {f'treewright init --force --from openevolve {where}'.rstrip()}\n"
-                "writes a sweep that calls it, and a configuration for that."
-            )
-    else:
-        task = openevolve.find_task(root, start)
-        sweep = start.resolve() / openevolve.SWEEP
-        files = {path: openevolve.render(task), sweep: openevolve.sweep_script(task)}
-        _write(files, force)
-        has_baseline = False
+    _write({path: render_task(task), root / task.sweep_path: task.sweep}, force)
     config.load(path)
-    _print_next_steps(path, steps, has_baseline=has_baseline)
+    _print_next_steps(path, [], has_baseline=False)
+
+
+def _write_survey(root: Path, sweep_template: bool | None, force: bool) -> None:
+    from treewright.tree import config
+    from treewright.tree.starter import SWEEP, read_template, render, survey
+
+    path = root / config.DEFAULT_NAME
+    _check_absent([path], force)
+    found = survey(root)
+    steps: list[str] = []
+    for script in found.not_sweeps:
+        echo(f"{script} is not taken as the sweep: it writes no results to TREEWRIGHT_RESULTS_CSV.")
+    if sweep_template or (sweep_template is None and found.sweep_script is None):
+        _write({root / SWEEP: read_template("sweep")}, force)
+        steps = [f"{SWEEP}: `question`, `answer` and `judge`"]
+        found = survey(root)
+    _write({path: render(found)}, force)
+    config.load(path)
+    _print_next_steps(path, steps, has_baseline=found.results_csv is not None)
 
 
 def _check_absent(paths: Iterable[Path], force: bool) -> None:

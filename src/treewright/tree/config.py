@@ -147,10 +147,14 @@ class CommandIdeas(Table, Confined, frozen=True, tag_field="source", tag="comman
 
 
 class LlmIdeas(Table, frozen=True, tag_field="source", tag="llm"):
-    """An endpoint that is asked for ideas. `prompt` replaces the built-in prompt file;
-    `prompt_tokens` bounds the whole prompt."""
+    """An endpoint that is asked for ideas.
+
+    With `model_weights`, each request goes to one of these models, drawn by weight. `prompt`
+    replaces the built-in prompt file; `prompt_tokens` bounds the whole prompt.
+    """
 
     endpoint: EndpointConfig
+    model_weights: dict[Text, Positive] = {}
     prompt: str | None = None
     prompt_tokens: Count = PROMPT_TOKENS
 

@@ -218,6 +218,21 @@ def test_llm_seed_differs_between_nodes(llm_context, make_context):
     assert first == second != third
 
 
+def test_llm_models_are_drawn_by_weight(make_context):
+    subprocess.run(["git", "init", "-q"], cwd=make_context().checkout, check=True)
+    weights = {"small": 3.0, "large": 1.0}
+    with stand_in(Step(body=completion(REPLY))) as it:
+        origins = [
+            ask(make_context(node_id=f"n{number}"), it.url, model_weights=weights).ideas[0].origin
+            for number in range(12)
+        ]
+        again = ask(make_context(node_id="n0"), it.url, model_weights=weights).ideas[0].origin
+    models = [request["model"] for request in it.requests]
+    assert origins == [f"llm:{model}" for model in models[:12]]
+    assert models.count("small") > models.count("large") > 0
+    assert again == origins[0]
+
+
 def test_llm_taken_ideas_are_left_out(llm_context):
     with stand_in(Step(body=completion(REPLY))) as it:
         first = ask(llm_context, it.url).ideas[0]

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import random
 import re
 from collections.abc import Iterable
+
+import msgspec
 
 from treewright.kernel.http_client import once_set
 from treewright.kernel.procs.capped_log import with_log
@@ -20,7 +23,7 @@ from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
 from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.source_view import PromptTooLong, show_files
-from treewright.tree.config import LlmIdeas
+from treewright.tree.config import EndpointConfig, LlmIdeas
 from treewright.tree.ideas import node_context
 from treewright.tree.ideas.base import (
     ATTEMPTS,
@@ -58,7 +61,6 @@ _REMINDER = (
 class LlmSource:
     def __init__(self, config: LlmIdeas) -> None:
         self._config = config
-        self._client = ChatClient(config.endpoint)
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
         """Asks for ideas, and again with the reason where a reply cannot be read."""
@@ -66,9 +68,11 @@ class LlmSource:
         known = frozenset(taken)
         usage = Usage()
         new: list[str] = []
+        endpoint = self._endpoint(context)
+        client = ChatClient(endpoint)
         try:
             for attempt in range(1, ATTEMPTS + 1):
-                answer = self._ask(messages, context)
+                answer = self._ask(client, messages, context)
                 usage += answer.usage
                 name = usage_log.of_expansion(context.round)
                 usage_log.add(context.scratch.parent, answer.usage, name)
@@ -80,12 +84,12 @@ class LlmSource:
                 why = "every idea in it was tried before" if texts else self._why(answer)
                 if attempt == ATTEMPTS:
                     log = context.scratch / "llm.log"
-                    message = f"no ideas from {self._config.endpoint.model}: {why}"
+                    message = f"no ideas from {endpoint.model}: {why}"
                     raise GeneratorFailure(with_log(message, answer.text, log), usage)
                 messages.append(Message("user", _REMINDER.format(why=why)))
         finally:
             self._log(messages, context)
-        origin = f"llm:{self._config.endpoint.model}"
+        origin = f"llm:{endpoint.model}"
         return Proposals([Idea(text, origin) for text in new[: context.wanted]], usage)
 
     def _prompt(self, context: NodeContext) -> str:
@@ -121,12 +125,21 @@ class LlmSource:
         values["earlier_ideas"] = node_context.listed_ideas(earlier, min(room, PROMPT_CHARS))
         return prompts.substitute(template, values)
 
-    def _ask(self, messages: list[Message], context: NodeContext) -> Answer:
+    def _endpoint(self, context: NodeContext) -> EndpointConfig:
+        """Return the endpoint with one of the models, drawn by weight for this expansion."""
+        endpoint, weights = self._config.endpoint, self._config.model_weights
+        if not weights:
+            return endpoint
+        drawn = random.Random(f"{context.seed}:{context.node_id}:{context.round}:model")  # noqa: S311
+        (model,) = drawn.choices(list(weights), list(weights.values()))
+        return msgspec.structs.replace(endpoint, model=model)
+
+    def _ask(self, client: ChatClient, messages: list[Message], context: NodeContext) -> Answer:
         # Nodes of one run must not get the same ideas for the same reason: the seed.
         digest = hashlib.sha256(f"{context.seed}:{context.node_id}:{context.round}".encode())
         seed = int.from_bytes(digest.digest()[:4], "big") >> 1
         try:
-            return self._client.ask(Request(messages, seed=seed), unwanted=once_set(context.cancel))
+            return client.ask(Request(messages, seed=seed), unwanted=once_set(context.cancel))
         except ChatError as error:
             stop_if_cancelled(context)
             raise IdeaSourceError(f"no ideas: {error.message}") from None

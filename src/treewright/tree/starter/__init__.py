@@ -1,9 +1,32 @@
-"""`treewright init`: looks at a repository and writes a first treewright.toml for it; or makes
-one, with its sweep, of a task that another program was written for."""
+"""`treewright init`: a first treewright.toml for a repository, and a sweep where there is none.
+
+In: a repository, perhaps with a task that was written for OpenEvolve, ShinkaEvolve, autoresearch or
+evo, or a command that prints a number. Out: the text of `treewright.toml` and of
+`treewright_sweep.py`. Nothing here writes a file or runs anything but `git ls-files`.
+
+The package imports `tree.repository`, `tree.config` and what is below them. Read first `survey.py`
+(what a repository looks like), `task.py` (what was made for another program) and
+`task_file.py` (the configuration for it).
+"""
 
 from __future__ import annotations
 
-from treewright.tree.starter.survey import Survey, survey
+from treewright.tree.starter.layouts import LAYOUTS, recognise
+from treewright.tree.starter.printed_number import task_of_command
+from treewright.tree.starter.survey import SWEEP, Survey, survey
+from treewright.tree.starter.task import Task, read_template
+from treewright.tree.starter.task_file import render_task
 from treewright.tree.starter.template import render
 
-__all__ = ["Survey", "render", "survey"]
+__all__ = [
+    "LAYOUTS",
+    "SWEEP",
+    "Survey",
+    "Task",
+    "read_template",
+    "recognise",
+    "render",
+    "render_task",
+    "survey",
+    "task_of_command",
+]

@@ -1,4 +1,4 @@
-"""Which metrics a sweep writes, judged by a results CSV or by the sweep's own source."""
+"""The metrics that a sweep writes, read from a results CSV or from the sweep's source."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _MORE_IS_BETTER = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A metric; the direction is guessed from its name."""
+
     name: str
 
     @property
@@ -34,9 +36,11 @@ class Column:
 
 
 def columns_of_csv(path: Path) -> list[Column]:
-    """The columns that hold finite numbers. Whole numbers throughout are more often a
-    setting of the config (a size, a horizon) than a measurement, so those come only if
-    there is nothing else."""
+    """Return the columns that hold finite numbers.
+
+    A column of whole numbers is more often a setting of the config (a size, a horizon) than a
+    measurement, so such columns are returned only if there are no others.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
@@ -54,7 +58,7 @@ def columns_of_csv(path: Path) -> list[Column]:
 
 
 def columns_of_script(source: str) -> list[Column]:
-    """From a list of names, or a header line, that has `config_id` and `status` in it."""
+    """Return the columns of a list of names, or a header line, with `config_id` and `status`."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A survey as a commented treewright.toml that loads as written."""
+"""A survey of a repository as a commented treewright.toml, which loads as written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OWN_SWEEP = """\
 # It runs from a checkout of the root of its own, and only it can have written its results.
 checkout = "root"
 sealed = true"""
-"""For a sweep that was made by `init`."""
+"""The place of a sweep that `init` wrote."""
 
 
 _FROM_THE_ROOT = """\
@@ -26,24 +26,28 @@ _THEIR_SWEEP = """\
 
 
 def render(found: Survey) -> str:
-    """What could not be found out says `FILL_IN`; a run refuses to start until it is."""
+    """Return the text of treewright.toml.
+
+    `FILL_IN` stands where only the user knows; no run starts before it is replaced.
+    """
     sections = [
         _head(found),
         _sweep(found),
         _tests(found),
         _metrics(found),
         _ideas(found),
-        _agents(),
+        _agents(found),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def quote(text: str) -> str:
-    """A JSON string is a TOML basic string, but for DEL."""
+    """Return a TOML string. A JSON string is one, apart from DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def quoted_list(items: list[str]) -> str:
+    """Return a TOML list of strings, on several lines if it is long."""
     one_line = f"[{', '.join(map(quote, items))}]"
     if len(one_line) <= 80:
         return one_line
@@ -79,6 +83,8 @@ def _sweep(found: Survey) -> str:
         command = found.sweep_command
     else:
         note = f"# Replace {FILL_IN}. A template: docs/sweep-contract.md."
+        for script in found.not_sweeps:
+            note += f"\n# {script} is called like a sweep, but writes no results to this path."
         command = FILL_IN
     own = found.sweep_script is not None and PurePosixPath(found.sweep_script).name == SWEEP
     where = OWN_SWEEP if own else _FROM_THE_ROOT if found.finds_candidate else _THEIR_SWEEP
@@ -129,7 +135,22 @@ def _metrics(found: Survey) -> str:
 # A number that is the same whenever it is measured: deterministic = true. One that depends on
 # what else the machine does, such as a time: repeats = 3 sweeps candidate and parent in turns.
 {note}
-""" + "\n\n".join(tables)
+""" + "\n\n".join([*tables, *_clocks(found)])
+
+
+def _clocks(found: Survey) -> list[str]:
+    """A candidate that gives itself more time is better for no good reason."""
+    return [
+        f"""\
+# {path} has a time budget of {seconds:g} s, which a candidate can extend. Let the sweep write the
+# wall-clock time of a config as a column, and bound it a little above what the baseline needs:
+# [[metrics]]
+# name = "seconds"
+# direction = "minimize"
+# constraint = true
+# max = {1.2 * seconds + 30 if seconds >= 60 else 1.5 * seconds + 1:g}"""
+        for path, seconds in found.clocks.items()
+    ]
 
 
 def _ideas(found: Survey) -> str:
@@ -144,8 +165,10 @@ def _ideas(found: Survey) -> str:
         )
     if not tables:
         tables.append(
-            "# Make this directory and put an idea per .md file into it.\n"
-            '[[ideas]]\nsource = "directory"\npath = "ideas"'
+            f"# Replace {FILL_IN}. Or make a directory with an idea in each .md file:\n"
+            '# source = "directory"\n# path = "ideas"\n'
+            '[[ideas]]\nsource = "llm"\n'
+            f"endpoint = {{ base_url = {quote(FILL_IN)}, model = {quote(FILL_IN)} }}"
         )
     return """\
 # Where ideas come from, asked in this order: `directory` (.md files), `mutate`, `command`
@@ -153,7 +176,13 @@ def _ideas(found: Survey) -> str:
 """ + "\n\n".join(tables)
 
 
-def _agents() -> str:
+def _agents(found: Survey) -> str:
+    if not found.tunable and found.idea_directory is None:
+        return f"""\
+# Who implements them: a model, since its ideas are words. Others: docs/agents.md.
+[agents.coder]
+backend = "openai"
+endpoint = {{ base_url = {quote(FILL_IN)}, model = {quote(FILL_IN)} }}"""
     return """\
 # Who implements them. `patch` applies the diff that an idea carries and needs no model.
 # For ideas in plain words use a command-line agent or an endpoint: docs/agents.md.

@@ -10,6 +10,8 @@ from pathlib import Path
 HERE = CODE = Path()
 PROGRAM = ""
 EVALUATOR = ""
+STAGES: list[tuple[str, float | None]] = []
+ARTIFACT_CHARS = 1000
 
 # -- the task -----------------------------------------------------------------------------
 
@@ -37,18 +39,57 @@ def answer(asked: object) -> object:
     evaluator = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules["evaluator"] = evaluator
     spec.loader.exec_module(evaluator)  # type: ignore[union-attr]
-    result = evaluator.evaluate(str(paths[1]))
-    if inspect.isawaitable(result):
-        result = asyncio.run(result)  # type: ignore[arg-type]
-    metrics = getattr(result, "metrics", result)
-    # What is printed is shown to models: the end of the sweep's log is part of their prompts.
-    print(f"evaluate returned {metrics}"[:1000])
-    for name, text in (getattr(result, "artifacts", None) or {}).items():
-        print(f"artifact {name}: {text}"[:1000])
+
+    def call(function: str, program: Path) -> object:
+        """The metrics of one function of the evaluator."""
+        result = getattr(evaluator, function)(str(program))
+        if inspect.isawaitable(result):
+            result = asyncio.run(result)  # type: ignore[arg-type]
+        returned = getattr(result, "metrics", result)
+        # What is printed is shown to models: the end of the sweep's log is part of their prompts.
+        print(f"{function} returned {returned}"[:1000])
+        artifacts = getattr(result, "artifacts", None) if ARTIFACT_CHARS else None
+        for name, text in (artifacts or {}).items():
+            print(f"artifact {name}: {text}"[:ARTIFACT_CHARS])
+        return returned
+
+    metrics = call("evaluate", paths[1]) if not STAGES else {}
+    for function, threshold in STAGES:
+        found = call(function, paths[1])
+        if not isinstance(found, dict):
+            raise TypeError(f"{function} did not return a dictionary of metrics")
+        metrics = {**metrics, **found}  # type: ignore[dict-item]
+        score = mean_score(found)
+        if threshold is None or score >= threshold:
+            continue
+        if (HERE / PROGRAM).read_bytes() != paths[1].read_bytes():
+            # The program that the search started from may fall short, and others of its kind.
+            root = mean_score(call(function, HERE / PROGRAM))
+            if score < root:
+                raise SystemExit(
+                    f"{function} gave {score:g}: below its threshold {threshold:g}, and below the "
+                    f"{root:g} of the program that the search started from"
+                )
+    if not isinstance(metrics, dict):
+        return metrics
     return {
         name: value if isinstance(value, (bool, int, str)) else _number(value)
         for name, value in metrics.items()
     }
+
+
+def mean_score(metrics: object) -> float:
+    """The score of a stage: `combined_score`, or else the mean of all numbers."""
+    if not isinstance(metrics, dict):
+        return 0.0
+    if "combined_score" in metrics:
+        return float(metrics["combined_score"])
+    numbers = [
+        float(value)
+        for name, value in metrics.items()
+        if name != "error" and hasattr(value, "__float__") and not isinstance(value, str)
+    ]
+    return sum(numbers) / len(numbers) if numbers else 0.0
 
 
 def _number(value: object) -> object:

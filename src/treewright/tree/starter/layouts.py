@@ -1,0 +1,38 @@
+"""The layouts of other programs that `init` knows, and how it recognises them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from treewright.kernel.errors import UsageError
+from treewright.tree.repository.git import git
+from treewright.tree.starter import openevolve, printed_number, shinka
+from treewright.tree.starter.task import Task
+
+LAYOUTS: dict[str, Callable[[Path, Path], Task]] = {
+    "openevolve": openevolve.find_task,
+    "shinka": shinka.find_task,
+    "autoresearch": printed_number.find_autoresearch,
+    "evo": printed_number.find_evo,
+}
+"""How the task of a layout is found in a directory of a repository, by the name for `--from`."""
+_SIGNS = frozenset({"evaluator.py", "evaluate.py", "program.md"})
+"""A directory without one of these files has no task; `.evo` is looked for in the root."""
+
+
+def recognise(repo: Path) -> list[tuple[str, Path]]:
+    """Return the layout and the directory of each task in a repository, the root's first."""
+    listed = git(repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    paths = [PurePosixPath(path) for path in listed.split("\0") if path]
+    directories = {str(path.parent) for path in paths if path.name in _SIGNS} | {"."}
+    found: list[tuple[str, Path]] = []
+    for directory in sorted(directories, key=lambda each: (each != ".", each)):
+        for name, find in LAYOUTS.items():
+            try:
+                find(repo, repo / directory)
+            except UsageError:
+                continue
+            found.append((name, repo / directory))
+            break
+    return found
