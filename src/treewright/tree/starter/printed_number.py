@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.tree.evaluating.wording import some_of
+from treewright.kernel.text.path_list import format_paths
 from treewright.tree.starter.columns import Column
 from treewright.tree.starter.survey import Survey, python_name, time_budget
 from treewright.tree.starter.task import (
@@ -159,7 +159,7 @@ def task_of_command(
     return Task(
         layout="a command that prints a number",
         directory=".",
-        program=some_of(programs) if programs else "the code",
+        program=format_paths(programs) if programs else "the code",
         tunable=programs,
         measured_by=f"`{command}`",
         sweep=fill_in("printed_number", constants, [metric, CLOCK], seconds),
