@@ -22,17 +22,17 @@ from statistics import median
 
 from benchmarks.measure import Row, Table, medians, render, seconds, take_turns
 from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.orchestrator.bank_run import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank, read_bank
-from treewright.orchestrator.ledger.attempts import Attempt
-from treewright.orchestrator.ledger.file import open_ledger
+from treewright.orchestrator.ledger.records import Attempt
+from treewright.orchestrator.ledger.schema import open_ledger
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.running.bench import run_bank
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers.base import Hole, LeanWorker
+from treewright.orchestrator.workers.factory import StubWorker
 from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.stub import StubWorker
 
 BANK = Path(__file__).parents[1] / "bench" / "bank.jsonl"
 MICRO, SEARCH = StrategyType.MICRO, StrategyType.SEARCH

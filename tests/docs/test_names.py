@@ -15,8 +15,8 @@ import pytest
 from tests.docs.test_docs import COMMANDS, SOURCES, flags
 from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.kernel.text.config_errors import all_keys
-from treewright.orchestrator.ledger import file as ledger_file
-from treewright.orchestrator.ledger.tables import TABLES
+from treewright.orchestrator.ledger import schema as ledger_file
+from treewright.orchestrator.ledger.schema import TABLES
 from treewright.proving import layout as proof_layout
 from treewright.tree import config
 from treewright.tree.records import events, layout, model

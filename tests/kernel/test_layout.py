@@ -8,7 +8,7 @@ from pathlib import Path
 
 import treewright
 from treewright.kernel.storage import run_directory
-from treewright.orchestrator.ledger.file import LEDGER
+from treewright.orchestrator.ledger.schema import LEDGER
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 
@@ -18,7 +18,7 @@ HOMES = {
     "tree/records/layout.py",
     "proving/layout.py",
     "cellview/experiment/layout.py",
-    "orchestrator/running/background.py",  # a directory of its own, and the only one to know it
+    "orchestrator/background.py",  # a directory of its own, and the only one to know it
 }
 SHARED = {"report", "artifacts", "proved", "cluster", "preflight", "lease", "cand", "eval"}
 """Words that also mean something else; in paths they are looked for with what stands around."""

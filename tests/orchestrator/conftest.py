@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from treewright.orchestrator import scheduler
-from treewright.orchestrator.running import background
+from treewright.orchestrator import background, scheduler
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from treewright.kernel.errors import StorageError
 from treewright.orchestrator import api
-from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.records import Attempt
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import StrategyType
@@ -154,7 +154,7 @@ def test_reading_beside_a_writer_changes_nothing(ledger: Path) -> None:
 
 
 def test_the_connection_cannot_write(ledger: Path) -> None:
-    with pytest.raises(StorageError, match="readonly"), api.reading(ledger) as connection:
+    with pytest.raises(StorageError, match="readonly"), api.open_for_reading(ledger) as connection:
         connection.execute("DELETE FROM attempts")
     assert api.stats(ledger)["attempts"] == 4
 

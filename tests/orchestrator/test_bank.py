@@ -15,12 +15,12 @@ import pytest
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.cli.bank import bank as bank_command
 from treewright.kernel.errors import UsageError
+from treewright.orchestrator.bank_run import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
-from treewright.orchestrator.goals.difficulty import estimate
-from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.goals.project import estimate_difficulty
+from treewright.orchestrator.ledger.records import Attempt
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.running.bench import run_bank
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -82,9 +82,9 @@ def test_a_bank_without_goals_is_an_error(tmp_path: Path, text: str) -> None:
 
 def test_difficulty_grows_with_the_goal_and_stays_within_its_bounds() -> None:
     trivial, hard = "1 + 1 = 2", "∀ xs : List Nat, ∃ ys, ys.reverse = xs ∧ ∃ n, n ∣ ys.length"
-    assert 0 <= estimate(trivial) < 0.3 < 0.6 < estimate(hard) <= 1
-    assert estimate("p ∧ " * 4000 + "p") <= 1
-    assert estimate("p", ["h : " + hard]) > estimate("p")
+    assert 0 <= estimate_difficulty(trivial) < 0.3 < 0.6 < estimate_difficulty(hard) <= 1
+    assert estimate_difficulty("p ∧ " * 4000 + "p") <= 1
+    assert estimate_difficulty("p", ["h : " + hard]) > estimate_difficulty("p")
 
 
 def test_a_hundred_thousand_lines_with_stub_workers(tmp_path: Path, treewright: Program) -> None:

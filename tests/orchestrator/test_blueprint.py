@@ -10,13 +10,20 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.orchestrator.test_ledger import attempt
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.blueprint import latex, sync
-from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
+from treewright.orchestrator.blueprint.sync import (
+    inspect_declarations,
+    proved_in_ledger,
+    with_ledger_proofs,
+)
+from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.marketplace.market import Marketplace
+from treewright.orchestrator.types import PROJECT_CLASS
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -76,7 +83,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def read(project: Path) -> latex.Blueprint:
-    return latex.read(sync.find_entry(project))
+    return latex.read(sync.find_entry_file(project))
 
 
 def test_what_is_read(project: Path) -> None:
@@ -106,14 +113,14 @@ def test_proofs_elsewhere_custom_environments_and_loops(tmp_path: Path) -> None:
     assert second.proof is None
     assert len(blueprint.problems) == 2
     with pytest.raises(UsageError, match="no blueprint"):
-        sync.find_entry(tmp_path / "nowhere")
+        sync.find_entry_file(tmp_path / "nowhere")
 
 
 def test_lean_s_word_on_every_declaration(
     lean: HostSession, replayer: Replayer, project: Path
 ) -> None:
-    wanted = sync.declarations(read(project)) | {"Nat.add_comm"}
-    states, problems = inspect(lean, replayer, project, wanted)
+    wanted = sync.declared_names(read(project)) | {"Nat.add_comm"}
+    states, problems = inspect_declarations(lean, replayer, project, wanted)
     assert problems == []
     assert states == {
         "Demo.double": "verified",
@@ -128,7 +135,9 @@ def test_lean_s_word_on_every_declaration(
     )
     (project / "Heavy.lean").write_text("import Mathlib\n")
     (project / "Broken.lean").write_text("theorem Demo.broken : 1 = 1 := by nonsense\n")
-    states, problems = inspect(lean, replayer, project, {"Demo.cheat", "Demo.gone", "Demo.broken"})
+    states, problems = inspect_declarations(
+        lean, replayer, project, {"Demo.cheat", "Demo.gone", "Demo.broken"}
+    )
     assert states == {"Demo.cheat": "axiom", "Demo.gone": "unknown", "Demo.broken": "sorry"}
     assert len(problems) == 2
 
@@ -140,7 +149,9 @@ def test_what_only_the_judge_refuses_is_not_verified(
     (project / "Trust.lean").write_text(
         "theorem Demo.trust : Lean.reduceBool System.Platform.isEmscripten = true := rfl\n"
     )
-    states, problems = inspect(lean, replayer, project, {"Demo.trust", "Demo.sum_zero"})
+    states, problems = inspect_declarations(
+        lean, replayer, project, {"Demo.trust", "Demo.sum_zero"}
+    )
     assert states == {"Demo.trust": "axiom", "Demo.sum_zero": "verified"}
     (problem,) = problems
     assert "Demo.trust is not proved: it rests on Lean.reduceBool" in problem
@@ -150,7 +161,7 @@ def test_drift_and_marks_that_become_true(
     lean: HostSession, replayer: Replayer, project: Path
 ) -> None:
     blueprint = read(project)
-    states, _ = inspect(lean, replayer, project, sync.declarations(blueprint))
+    states, _ = inspect_declarations(lean, replayer, project, sync.declared_names(blueprint))
     held = sync.assess(blueprint, states, {"Demo.open_end"}, project)
     (entry,) = [entry for entry in held.entries if entry.label == "lem:open"]
     assert entry.drift == ("proved_in_ledger:Demo.open_end",), "its mark stays"
@@ -163,7 +174,7 @@ def test_drift_and_marks_that_become_true(
         "lem:open": ("proof_marked_but_open",),
         "corollary": ("absent:Demo.gone", "statement_marked_but_absent"),
     }
-    assert len(sync.write(blueprint, assessment)) == 2
+    assert len(sync.write_edits(blueprint, assessment)) == 2
     source = project / "blueprint" / "src"
     expected = (
         CONTENT.replace("    Demo.sum_zero}\n", "    Demo.sum_zero}\n    \\leanok\n")
@@ -179,9 +190,42 @@ def test_drift_and_marks_that_become_true(
     assert again.edits == ()
 
 
+@pytest.mark.parametrize(("script", "accepted"), [("rfl", True), ("omega +nonsense", False)])
+def test_a_proof_of_the_ledger_marks_what_it_proves_if_it_replays(
+    lean: HostSession, replayer: Replayer, project: Path, script: str, accepted: bool
+) -> None:
+    """The ledger is a file that anyone may have changed: its proof is replayed first."""
+    path = project / ".treewright" / "ledger.db"
+    with Ledger(path) as ledger:
+        ledger.record(
+            [
+                attempt(
+                    "k", "proved", goal_id="Demo.lean:Demo.open_end", goal_class=PROJECT_CLASS,
+                    tactics=(script,),
+                )
+            ]
+        )  # fmt: skip
+    (project / "blueprint" / "src" / "content.tex").write_text(
+        "\\begin{lemma}\\label{l}\\lean{Demo.open_end}\nNot done.\n\\end{lemma}\n"
+        "\\begin{proof}\n  By ledger.\n\\end{proof}\n"
+    )
+    blueprint = read(project)
+    wanted = sync.declared_names(blueprint)
+    states, _ = inspect_declarations(lean, replayer, project, wanted)
+    states = with_ledger_proofs(states, lean, replayer, project, path)
+    assert states == {"Demo.open_end": "in_ledger" if accepted else "sorry"}
+    assessment = sync.assess(blueprint, states, proved_in_ledger(path, wanted), project)
+    (entry,) = assessment.entries
+    marks = ("statement_not_marked", "proof_not_marked") if accepted else ()
+    assert entry.drift == (*marks, "proved_in_ledger:Demo.open_end")
+    sync.write_edits(blueprint, assessment)
+    text = (project / "blueprint" / "src" / "content.tex").read_text()
+    assert text.count("\\leanok") == (2 if accepted else 0)
+
+
 def test_what_lean_could_not_see_is_left_alone(project: Path) -> None:
     blueprint = read(project)
-    unknown: dict[str, sync.State] = dict.fromkeys(sync.declarations(blueprint), "unknown")
+    unknown: dict[str, sync.State] = dict.fromkeys(sync.declared_names(blueprint), "unknown")
     assessment = sync.assess(blueprint, unknown, (), project)
     assert assessment.edits == ()
     assert all(entry.drift for entry in assessment.entries)
@@ -193,9 +237,9 @@ def test_what_lean_could_not_see_is_left_alone(project: Path) -> None:
 )
 def test_a_mark_that_is_added_and_removed_leaves_no_trace(text: str) -> None:
     at = text.index("}") + 1
-    added = sync.edited(text, [sync.Edit(Path(), at, at)])
+    added = sync.apply_edits(text, [sync.Edit(Path(), at, at)])
     start = added.index("\\leanok")
-    removed = sync.edited(added, [sync.Edit(Path(), start, start + len("\\leanok"))])
+    removed = sync.apply_edits(added, [sync.Edit(Path(), start, start + len("\\leanok"))])
     assert removed.replace("\n", "").replace(" ", "") == text.replace("\n", "").replace(" ", "")
     assert added.replace("\\leanok", "").split() == text[:at].split() + text[at:].split()
 

@@ -19,14 +19,13 @@ from tests.parallel.cluster import Cluster, Isolation, cluster
 from tests.waiting import gone, until
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.executors import dask
+from treewright.orchestrator.background import Background, Proved
+from treewright.orchestrator.bank_run import BankResults, run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.running.background import Background, Proved
-from treewright.orchestrator.running.bench import BankResults, run_bank
-from treewright.orchestrator.running.placing import attempting
 from treewright.orchestrator.scheduler import Scheduler, StrategyType
-from treewright.orchestrator.scheduling.dispatch import Attempting
+from treewright.orchestrator.scheduling.dispatch import AttemptBackend, open_backend
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 MICRO = StrategyType.MICRO
@@ -46,7 +45,7 @@ FROM attempts WHERE status != 'unavailable' ORDER BY goal_id
 
 
 def run(
-    directory: Path, name: str, lean: LeanAccess, where: Attempting | None
+    directory: Path, name: str, lean: LeanAccess, backend: AttemptBackend | None
 ) -> tuple[BankResults, list[tuple[Any, ...]], list[dict[str, Any]], int]:
     """The results, the trials, what the attempts' metadata say, and the bandit's trials."""
     bank = directory / "bank.jsonl"
@@ -59,7 +58,7 @@ def run(
                 ledger,
                 timeout=900,
                 make_scheduler=lambda config, db, run_id: Scheduler(
-                    config, ledger=db, run_id=run_id, lean=lean, attempting=where
+                    config, ledger=db, run_id=run_id, lean=lean, backend=backend
                 ),
             )
         )
@@ -72,11 +71,11 @@ def run(
         return done.results, trials, found, ledger.arms()["", MICRO].trials
 
 
-def work_through(project: Path, where: Attempting) -> list[tuple[str, str]]:
+def work_through(project: Path, backend: AttemptBackend) -> list[tuple[str, str]]:
     """What `bg --once` proves of a project there."""
 
     async def main(ledger: Ledger) -> list[Proved]:
-        background = Background(project, ledger, CONFIG, attempting=where)
+        background = Background(project, ledger, CONFIG, backend=backend)
         await background.run(once=True)
         return background.proved
 
@@ -114,14 +113,14 @@ def test_a_bank_on_a_cluster_is_as_here_and_a_killed_worker_teaches_nothing(
     with cluster(0, Isolation(tmp_path)) as machines:
         machines.start_worker("w1", HOME=os.environ["HOME"])
         machines.wait_for_workers()
-        with attempting(None, machines.address, CONFIG) as where:
-            assert where.elsewhere
+        with open_backend(None, machines.address, CONFIG) as backend:
+            assert backend.is_remote
             killer = threading.Thread(target=_kill_and_replace, args=(machines, killed))
             killer.start()
-            results, trials, attempts, learned = run(tmp_path, "far.db", shared_lean, where)
+            results, trials, attempts, learned = run(tmp_path, "far.db", shared_lean, backend)
             killer.join()
             second = machines.workers["w2"].pid
-            proved = work_through(project, where)
+            proved = work_through(project, backend)
             warm = leans(second)
             opened = [str(path.readlink()) for path in Path(f"/proc/{second}/fd").iterdir()]
         machines.end("w2", signal.SIGTERM)
@@ -164,10 +163,10 @@ def test_where_attempts_cannot_run_is_said_in_one_line(
         ("ray", None, "no executor 'ray' for a parallel-backend; there are inline, threads"),
         ("threadpool", "tcp://127.0.0.1:9", "'threadpool' takes no cluster's address; dask does"),
     ):
-        with pytest.raises(UsageError, match=line), attempting(name, cluster_, CONFIG):
+        with pytest.raises(UsageError, match=line), open_backend(name, cluster_, CONFIG):
             pass
     monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
-    nobody = attempting(None, "tcp://127.0.0.1:9", CONFIG)
+    nobody = open_backend(None, "tcp://127.0.0.1:9", CONFIG)
     with pytest.raises(TreewrightError, match="no dask scheduler answers"), nobody:
         pass
     done = treewright("bg", "--parallel-backend", "ray")

@@ -17,8 +17,8 @@ from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots
 from treewright.orchestrator import api
 from treewright.orchestrator.config import from_profile
-from treewright.orchestrator.ledger import stats as ledger_stats
-from treewright.orchestrator.ledger.counting import STUB_TOOLCHAIN
+from treewright.orchestrator.ledger import statistics as ledger_stats
+from treewright.orchestrator.ledger.statistics import STUB_TOOLCHAIN
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
@@ -36,7 +36,7 @@ def test_everybody_counts_alike(tmp_path: Path) -> None:
             attempt(str(i), status, time_seconds=float(i + 1), cpu_seconds=2.0**i)
             for i, status in enumerate(ENDS)
         )
-        collected = ledger_stats.collect(ledger)
+        collected = ledger_stats.collect_statistics(ledger)
         arm = ledger.arms()["", MICRO]
     expected = {
         "attempts": 8,
@@ -87,7 +87,7 @@ def test_what_stubs_wrote_into_a_real_ledger_is_ignored(tmp_path: Path) -> None:
         assert ledger.arms() == {}
         assert not ledger.check_duplicate(GOAL, MICRO)
         assert ledger.frontier() == []
-        assert ledger_stats.collect(ledger)["strategies"] == {}
+        assert ledger_stats.collect_statistics(ledger)["strategies"] == {}
         assert ledger.query("SELECT 1 FROM attempts WHERE toolchain = ?", [STUB_TOOLCHAIN])
 
         async def really() -> bool:

@@ -16,11 +16,10 @@ from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.running.placing import attempting
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
-from treewright.orchestrator.scheduling.dispatch import Attempting
+from treewright.orchestrator.scheduling.dispatch import AttemptBackend, open_backend
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.workers.trying import AttemptRequest, Tried
+from treewright.orchestrator.workers.attempt import AttemptReport, AttemptRequest
 
 MICRO, SEARCH = StrategyType.MICRO, StrategyType.SEARCH
 ONE_BY_ONE = OrchestratorConfig(speculation=1, exploration=0.0, reuse=False)
@@ -59,15 +58,15 @@ class Scripted:
     def cancel(self, request: AttemptRequest) -> None:
         self.cancelled.append(request)
         failed = Result(False, request.strategy, error="cancelled")
-        self.put(request, Tried(failed, 2.0, 0.0, 1.5, cancelled=True))
+        self.put(request, AttemptReport(failed, 2.0, 0.0, 1.5, cancelled=True))
 
     def close(self) -> None:
         self.closed = True
 
 
-def tried(request: AttemptRequest, success: bool, cpu: float = 0.25) -> Tried:
+def tried(request: AttemptRequest, success: bool, cpu: float = 0.25) -> AttemptReport:
     result = Result(success, request.strategy, ("x",) if success else (), 0.1, error="no")
-    return Tried(result, 0.1, 0.0, cpu)
+    return AttemptReport(result, 0.1, 0.0, cpu)
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ def process(
             workers=[FakeWorker(MICRO), FakeWorker(SEARCH)],
             verify=more.get("verify", accept),
             throttle=Throttle(1.0, read_load=lambda: 0.0),
-            attempting=Attempting(lambda work: executor, elsewhere=True),
+            backend=AttemptBackend(lambda work: executor, is_remote=True),
         ) as scheduler:
             return await asyncio.wait_for(scheduler.process_queue(waiting), 120)
 
@@ -187,7 +186,7 @@ def test_one_attempt_at_a_time_is_an_executor_too(ledger: Ledger) -> None:
             workers=[worker],
             verify=accept,
             throttle=Throttle(1.0, read_load=lambda: 0.0),
-            attempting=Attempting(InlineExecutor),
+            backend=AttemptBackend(InlineExecutor),
         ) as scheduler:
             done = [scheduler.run_goal(goal) for goal in goals(5)]
             return [str(result.strategy) for result in await asyncio.gather(*done)]
@@ -200,9 +199,9 @@ def test_one_attempt_at_a_time_is_an_executor_too(ledger: Ledger) -> None:
 def test_how_many_attempts_an_executor_has_room_for() -> None:
     config = OrchestratorConfig(max_light=3, max_heavy=1, speculation=2, lean_sessions=2)
     for name, room in ((None, 8), ("threads", 8), ("inline", 1)):
-        with attempting(name, None, config) as where:
-            executor = where.make(lambda request: tried(request, True))
-            assert (executor.capacity, where.elsewhere) == (room, False)
-            assert where.lean_sessions(config) == 2
+        with open_backend(name, None, config) as backend:
+            executor = backend.make(lambda request: tried(request, True))
+            assert (executor.capacity, backend.is_remote) == (room, False)
+            assert backend.lean_sessions(config) == 2
             executor.close()
-    assert Attempting(where.make, elsewhere=True).lean_sessions(config) == 1
+    assert AttemptBackend(backend.make, is_remote=True).lean_sessions(config) == 1

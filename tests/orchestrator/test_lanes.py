@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.orchestrator.scheduling.lanes import LONGEST_DELAY_SECONDS, Lanes, Ticket, backoff
+from treewright.orchestrator.scheduling.lanes import MAX_DELAY_SECONDS, Lanes, Ticket, backoff
 
 
 def test_a_full_lane_does_not_keep_the_other_waiting() -> None:
@@ -43,7 +43,7 @@ def test_a_goal_that_comes_back_waits_longer_each_time_and_blocks_nobody() -> No
     assert again is ticket
     assert again.retries == 1
     assert [backoff(n) for n in (1, 2, 3)] == [0.5, 1.0, 2.0]
-    assert backoff(1000) == LONGEST_DELAY_SECONDS
+    assert backoff(1000) == MAX_DELAY_SECONDS
 
 
 @given(
@@ -91,7 +91,7 @@ def test_every_goal_gets_its_turn_in_order_of_arrival(
         assert lanes.running == len(running)
         now += 1.0
         # All work, one after another, with every possible delay: nobody waits longer.
-        bound = sum((r + 1) * s + r * LONGEST_DELAY_SECONDS for _, s, r in arrivals)
+        bound = sum((r + 1) * s + r * MAX_DELAY_SECONDS for _, s, r in arrivals)
         assert now < 10 + bound + number
     for order in first_starts.values():
         assert order == sorted(order)

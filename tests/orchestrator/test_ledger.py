@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from treewright.kernel.errors import LockActive, StorageError
-from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.records import Attempt
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.bandit import Arm
 from treewright.orchestrator.types import Goal, Place, StrategyType

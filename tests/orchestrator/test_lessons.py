@@ -13,10 +13,10 @@ from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.attempt import AttemptRequest, LocalStrategies
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import current_meter
 from treewright.orchestrator.workers.search import SearchWorker
-from treewright.orchestrator.workers.trying import AttemptRequest, Strategies
 from treewright.proving.learning import Lesson
 
 LESSON = Lesson("eq", "rfl", 4, 2, 0.5, 0.8)
@@ -106,7 +106,7 @@ def test_the_search_worker_learns_and_uses_it(home: LeanHome) -> None:
     async def go() -> tuple[Lesson, ...]:
         lean = LeanAccess(1, lambda: home)
         try:
-            strategies = Strategies({"search": SearchWorker(lean)}, asyncio.get_running_loop())
+            strategies = LocalStrategies({"search": SearchWorker(lean)}, asyncio.get_running_loop())
             request = AttemptRequest(Goal("two", "1 + 1 = 2"), "search", 60.0, given)
             tried = await asyncio.to_thread(strategies.attempt, request)
         finally:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from treewright.lean.session.answers import CheckResult
-from treewright.orchestrator.goals.normalise import hash_goal, hash_text, is_plain, normal_form
+from treewright.orchestrator.goals.normal_form import hash_goal, hash_text, is_plain, normal_form
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.lean_access import LeanAccess
 

@@ -21,9 +21,9 @@ from tests.waiting import gone, until
 from treewright.cli.sorries import sorries
 from treewright.lean import choice
 from treewright.lean.session.host_session import HostSession
+from treewright.orchestrator.background import Background
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.running.background import Background
 from treewright.orchestrator.types import StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -136,7 +136,7 @@ def test_background_proves_what_it_can_and_touches_nothing(
     background, said = work_once(project)
     assert [p.declaration for p in background.proved] == ["a", "b", "rests", "later"]
     assert (project / "A.lean").read_text() == SOURCE
-    assert any("only what has a name can be proved" in text for text in said)
+    assert any("has no name to prove it under" in text for text in said)
     assert any("Nowhere" in text for text in said)
     directory = background.directory
     result = (directory / "files" / "A.lean").read_text()

@@ -320,6 +320,31 @@ def test_the_throttle_is_asked_before_each_start(ledger: Ledger) -> None:
     assert Counting.pauses == 7
 
 
+def test_a_start_that_waits_delays_no_other_goal(ledger: Ledger) -> None:
+    """On a busy machine every goal of a bank gets its turn, also while others wait."""
+    waiting: list[asyncio.Event] = []
+
+    async def sleep(seconds: float) -> None:
+        assert seconds == 1.0
+        waiting.append(asyncio.Event())
+        if len(waiting) == 6:  # all goals wait at the same time
+            for each in waiting:
+                each.set()
+        await waiting[-1].wait()
+
+    async def main() -> dict[str, Result]:
+        async with Scheduler(
+            ledger=ledger,
+            workers=[FakeWorker(MICRO)],
+            verify=accept,
+            throttle=Throttle(0.5, read_load=lambda: 50.0, sleep=sleep),
+        ) as scheduler:
+            goals = queue_of(*(Goal(id=f"{i}", text=f"{i} = 1") for i in range(6)))
+            return await asyncio.wait_for(scheduler.process_queue(goals), 120)
+
+    assert len(asyncio.run(main())) == 6
+
+
 def test_what_was_proved_while_the_throttle_held_the_rest_back_counts(ledger: Ledger) -> None:
     class OnlyTheFirst(Throttle):
         started = 0

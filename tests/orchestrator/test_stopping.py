@@ -12,12 +12,12 @@ from tests.signals import as_from_a_terminal
 
 SCRIPT = """
 import asyncio, os, signal
-from treewright.orchestrator.scheduling.stopping import stopping_on_signals
+from treewright.orchestrator.scheduling.goal_queue import stop_on_signals
 
 
 async def work():
     stop = asyncio.Event()
-    with stopping_on_signals(stop.set) as came:
+    with stop_on_signals(stop.set) as came:
         os.kill(os.getpid(), signal.SIGHUP)
         try:
             await asyncio.wait_for(stop.wait(), PATIENCE)

@@ -21,10 +21,14 @@ from treewright.orchestrator import checkup, strategies
 from treewright.orchestrator.config import OrchestratorConfig, parse_timeouts
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler
+from treewright.orchestrator.workers.attempt import (
+    AttemptReport,
+    AttemptRequest,
+    RemoteAttempt,
+    run_remote_attempt,
+)
 from treewright.orchestrator.workers.base import Availability
 from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.remote import RemoteAttempt, attempt_there
-from treewright.orchestrator.workers.trying import AttemptRequest, Tried
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 
@@ -58,17 +62,17 @@ def install(
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-strategy\nVersion: 1\n")
         (info / "entry_points.txt").write_text(f"[treewright.strategies]\n{entries}\n")
         monkeypatch.syspath_prepend(place)
-        strategies.known.cache_clear()
+        strategies.registered.cache_clear()
 
         def remove() -> None:
             (info / "entry_points.txt").unlink()
             importlib.invalidate_caches()
-            strategies.known.cache_clear()
+            strategies.registered.cache_clear()
 
         return remove
 
     yield install
-    strategies.known.cache_clear()
+    strategies.registered.cache_clear()
 
 
 @pytest.mark.usefixtures("shared_lean")
@@ -148,7 +152,7 @@ def test_a_plug_in_cannot_take_our_names(install: Callable[[str], None], name: s
 def test_a_worker_process_without_the_plug_in_did_not_try() -> None:
     request = AttemptRequest(Goal(id="a", text="True"), "reflexivity", 1.0)
     tried = msgspec.msgpack.decode(
-        attempt_there(msgspec.msgpack.encode(RemoteAttempt(request))), type=Tried
+        run_remote_attempt(msgspec.msgpack.encode(RemoteAttempt(request))), type=AttemptReport
     )
     assert tried.result.metadata == {"kind": "unavailable"}
     assert tried.result.error is not None

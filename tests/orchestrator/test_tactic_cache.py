@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from treewright.orchestrator.ledger.records import LedgerTacticCache
 from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.basic_sources import CachedTactics
 
@@ -17,7 +17,7 @@ def test_a_remembered_script_is_proposed_for_an_equal_goal(tmp_path: Path) -> No
     ledger.update_tactic_cache(
         "∀ x y : Nat, x + y = y + x", tactics=["intro x y", "omega"], success_rate=0.9, avg_time=1.0
     )
-    source = CachedTactics(LedgerTactics(ledger))
+    source = CachedTactics(LedgerTacticCache(ledger))
     answer = source.suggest([HYPOTHESIS_FREE], 0)
     assert [(c.tactic, c.prior) for c in answer.candidates] == [("intro x y\nomega", 0.9)]
     other = GoalView("∀ (a b : Nat), a + b = b")
@@ -30,5 +30,5 @@ def test_what_succeeds_rarely_is_not_proposed(tmp_path: Path) -> None:
     ledger.update_tactic_cache(
         HYPOTHESIS_FREE.target, tactics=["omega"], success_rate=0.7, avg_time=1.0
     )
-    assert CachedTactics(LedgerTactics(ledger)).suggest([HYPOTHESIS_FREE], 0).candidates == ()
+    assert CachedTactics(LedgerTacticCache(ledger)).suggest([HYPOTHESIS_FREE], 0).candidates == ()
     ledger.close()

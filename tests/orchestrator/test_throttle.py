@@ -1,4 +1,4 @@
-"""The throttle: the documented sleep, holding a target, and a real competing load."""
+"""The throttle: the documented pause, a busy machine, and a real competing load."""
 
 from __future__ import annotations
 
@@ -11,28 +11,6 @@ import pytest
 
 from tests.waiting import until
 from treewright.orchestrator.scheduling.throttle import Throttle
-
-
-class Machine:
-    """A simulated machine: others' load, ours while we work, and a clock that sleeping moves."""
-
-    def __init__(self, others: float) -> None:
-        self.others = others
-        self.working = 0.0
-        self.load = others
-        self.now = 0.0
-        self.sleeps: list[float] = []
-
-    def spend(self, seconds: float, own: float) -> None:
-        """The 1-minute load average follows what runs."""
-        for _ in range(max(1, round(seconds * 10))):
-            self.load += (self.others + own - self.load) * (0.1 / 60)
-        self.now += seconds
-        self.working += seconds * own
-
-    async def sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
-        self.spend(seconds, 0.0)
 
 
 def test_the_sleep_is_the_documented_one() -> None:
@@ -53,40 +31,19 @@ def test_no_waiting_on_an_idle_machine() -> None:
     assert asyncio.run(throttle.pause()) == 0.0
 
 
-def test_the_target_is_held_beside_a_competing_load() -> None:
-    """Others use 0.3 per core, we would use 1.0 more: the average stays at the target."""
-    machine = Machine(others=0.3)
-    throttle = Throttle(0.5, read_load=lambda: machine.load, sleep=machine.sleep)
+def test_a_start_on_a_machine_that_is_always_busy_waits_one_second() -> None:
+    sleeps: list[float] = []
 
-    async def work() -> list[float]:
-        seen = []
-        while machine.now < 4000:
-            await throttle.pause()
-            machine.spend(2.0, 1.0)
-            if machine.now > 1000:
-                seen.append(machine.load)
-        return seen
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
 
-    seen = asyncio.run(work())
-    average = sum(seen) / len(seen)
-    assert average < 0.56
-    assert machine.working > 0.1 * machine.now, "what is left of the target is used"
+    throttle = Throttle(0.5, read_load=lambda: 4.0, sleep=sleep)
 
+    async def start_three() -> list[float]:
+        return [await throttle() for _ in range(3)]
 
-def test_on_a_machine_that_is_always_busy_work_goes_on_slowly() -> None:
-    machine = Machine(others=4.0)
-    throttle = Throttle(0.5, patience=30.0, read_load=lambda: machine.load, sleep=machine.sleep)
-
-    async def work() -> int:
-        done = 0
-        while machine.now < 3200:
-            await throttle.pause()
-            machine.spend(2.0, 1.0)
-            done += 1
-        return done
-
-    assert asyncio.run(work()) == 100
-    assert throttle.slept_seconds == pytest.approx(3000.0)
+    assert asyncio.run(start_three()) == sleeps == [1.0, 1.0, 1.0]
+    assert throttle.slept_seconds == 3.0
 
 
 def test_a_real_competing_process_is_noticed() -> None:
@@ -94,8 +51,8 @@ def test_a_real_competing_process_is_noticed() -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         until(lambda: os.getloadavg()[0] > 0.05, 120, "the load average to rise")
-        throttle = Throttle(0.0, patience=0.05)
-        assert 0.05 <= asyncio.run(throttle.pause()) < 0.07
+        throttle = Throttle(0.0)
+        assert 0 < asyncio.run(throttle.pause()) <= 1.0
         assert throttle.ema > 0
     finally:
         busy.kill()
@@ -116,4 +73,7 @@ def test_the_first_wait_is_said_once() -> None:
         await throttle.pause()
 
     asyncio.run(twice())
-    assert said == ["the load is 2.0 a core, above --cpu-target 0.5: starts are held back"]
+    assert said == [
+        "the load of this machine is 2.0 per core, above --cpu-target 0.5: "
+        "each start waits up to 1 s"
+    ]

@@ -16,7 +16,7 @@ from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.workers import trying
+from treewright.orchestrator.workers import attempt as attempt_module
 from treewright.orchestrator.workers.base import UNAVAILABLE, Availability, ThreadWorker, Worker
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import waiting
@@ -62,8 +62,8 @@ class Patient(FakeWorker):
 def test_an_attempt_that_waited_for_longer_than_its_limit_is_not_over(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trying, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(trying, "_SHORTEST_NAP", 0.01)
+    monkeypatch.setattr(attempt_module, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(attempt_module, "_MIN_POLL_SECONDS", 0.01)
     result = asyncio.run(attempt(ledger, Patient(MICRO)))
     assert result.success, result
     ((status, data),) = metadata(ledger)
@@ -75,8 +75,8 @@ def test_an_attempt_that_waited_for_longer_than_its_limit_is_not_over(
 def test_an_attempt_that_waits_for_ever_has_tried_nothing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trying, "LONGEST_WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(trying, "_SHORTEST_NAP", 0.01)
+    monkeypatch.setattr(attempt_module, "MAX_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(attempt_module, "_MIN_POLL_SECONDS", 0.01)
     ended: list[str] = []
 
     class Endless(FakeWorker):
@@ -99,7 +99,7 @@ def test_an_attempt_that_waits_for_ever_has_tried_nothing(
 def test_an_attempt_that_works_for_longer_than_its_limit_is_over(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trying, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(attempt_module, "GRACE_SECONDS", 0.0)
     worker = FakeWorker(MICRO, lambda _: True, wait=lambda: asyncio.Event().wait())
     result = asyncio.run(attempt(ledger, worker))
     assert result.error == "timeout"

@@ -29,12 +29,12 @@ from treewright.llm.endpoint import ChatError, Endpoint
 from treewright.orchestrator import checkup, strategies
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.marketplace.market import Marketplace
-from treewright.orchestrator.scheduling.dispatch import beside
+from treewright.orchestrator.scheduling.dispatch import local_backend
 from treewright.orchestrator.strategies import Tools
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers import copilot, dojo, search, sketch
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Hopeless
-from treewright.orchestrator.workers.factory import Tickets
+from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, NoProof
+from treewright.orchestrator.workers.factory import TicketRequests
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
@@ -86,7 +86,9 @@ def model() -> Iterator[Model]:
     made.server.server_close()
 
 
-def sketched(lean: LeanAccess, model: Model, goal: Goal, tickets: Tickets | None = None) -> Result:
+def sketched(
+    lean: LeanAccess, model: Model, goal: Goal, tickets: TicketRequests | None = None
+) -> Result:
     worker = SketchWorker(lean, model.endpoint, tickets)
     return asyncio.run(worker.run(goal, 120.0))
 
@@ -137,7 +139,7 @@ def test_steps_that_stay_open_become_subgoals_and_tickets(
     )
     path = tmp_path / "ledger.db"
     goal = Goal(id="my goal", text="∀ n : Nat, n = 0", estimated_difficulty=0.9)
-    result = sketched(lean_access, model, goal, Tickets(path))
+    result = sketched(lean_access, model, goal, TicketRequests(path))
     assert not result.success
     assert result.subgoals == ("n : Nat\n⊢ ∀ (f : Nat → Nat), f n = f 0",)
     with Marketplace(path) as marketplace:
@@ -158,13 +160,13 @@ def test_a_lemma_that_somebody_supplied_closes_its_step(
     # With a witness that `micro` does not guess.
     goal = Goal(id="g", text="∀ p : Prop, p → ∃ n : Nat, n * n = 1369 ∧ p")
     path = tmp_path / "ledger.db"
-    first = sketched(lean_access, model, goal, Tickets(path))
+    first = sketched(lean_access, model, goal, TicketRequests(path))
     assert not first.success, first.tactics
     (ticket_id,) = first.metadata["tickets"]
     with Marketplace(path, checker=SharedReplayer(lean_access)) as marketplace:
         proof = "refine ⟨37, ?_, h⟩\nrfl"
         asyncio.run(marketplace.complete_ticket(ticket_id, proof, "somebody"))
-    second = sketched(lean_access, model, goal, Tickets(path))
+    second = sketched(lean_access, model, goal, TicketRequests(path))
     assert second.success, second.error
     assert "37" in "\n".join(second.tactics)
     assert verified(lean_access, goal, second)
@@ -332,7 +334,7 @@ def test_search_finds_a_proof_that_one_tactic_does_not(
     result = asyncio.run(worker.run(goal, 300.0))
     assert result.success, result.error
     assert verified(lean_access, goal, result)
-    monkeypatch.setattr(search, "MOST_SIMULATIONS", 30)  # of which there is no end otherwise
+    monkeypatch.setattr(search, "MAX_SIMULATIONS", 30)  # of which there is no end otherwise
     hopeless = asyncio.run(worker.run(Goal(id="h", text="1 = 2"), 300.0))
     assert not hopeless.success
 
@@ -426,12 +428,12 @@ def test_the_lean_that_was_asked_for_reaches_strategies_of_a_toolchain(
     monkeypatch.setattr(copilot, "native_host", refused)
     for name in ("copilot", "dojo"):
         for sandbox in (None, True):
-            access = opened_access("native", sandbox, beside(config), config, project)
+            access = opened_access("native", sandbox, local_backend(config), config, project)
             worker = strategies.find(name).make(Tools(access))
             assert worker.probe().available
-            with pytest.raises(Hopeless, match="not opened here"):
+            with pytest.raises(NoProof, match="not opened here"):
                 worker.prove(Goal(id="g", text="True"), 0.0)  # pyright: ignore
-        access = opened_access("wasm", None, beside(config), config, project)
+        access = opened_access("wasm", None, local_backend(config), config, project)
         said = strategies.find(name).make(Tools(access)).probe()
         assert not said.available
         assert "wasm (asked for)" in said.detail
@@ -441,8 +443,8 @@ def test_the_lean_that_was_asked_for_reaches_strategies_of_a_toolchain(
     first, second = project / "X" / "Zero.lean", project / "X" / "A.lean"
     first.write_text("theorem a : True := trivial\n")
     second.write_text("import X.Zero\n")
-    access = opened_access("native", None, beside(config), config, project)
-    assert asyncio.run(access.ordered([second, first])) == [first, second]
+    access = opened_access("native", None, local_backend(config), config, project)
+    assert asyncio.run(access.sort_by_imports([second, first])) == [first, second]
 
 
 @pytest.mark.parametrize("takes_arguments", [True, False])
@@ -488,9 +490,9 @@ def test_how_dojo_tries_tactics(lean: HostSession, tmp_path: Path) -> None:
     assert dojo.attempt(lean, Goal(id="g", text="", place=place), later) == ("omega",)
     with pytest.raises(TimeoutError):
         dojo.attempt(lean, goal, 0.0)
-    with pytest.raises(Hopeless, match="no tactic closes"):
+    with pytest.raises(NoProof, match="no tactic closes"):
         dojo.attempt(lean, Goal(id="g", text="1 = 2"), later)
-    with pytest.raises(Hopeless, match="not inside a Lake project"):
+    with pytest.raises(NoProof, match="not inside a Lake project"):
         dojo.DojoWorker(tmp_path).prove(goal, 0.0)
 
 

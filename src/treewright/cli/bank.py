@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ import click
 from treewright.cli.lean_choice import lean_options
 from treewright.cli.options import (
     DIRECTORY,
-    FILE,
     SECONDS,
     command,
     is_verbose,
@@ -40,7 +40,7 @@ _GOALS_PER_LINE = 1000
     "bank_file",
     metavar="[BANK]",
     default=Path("bench/bank.jsonl"),
-    type=FILE,
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
 )
 @option("--timeout", type=SECONDS, default=120.0, help="Most seconds for the whole run.")
 @portfolio_options
@@ -71,32 +71,36 @@ def bank(
     as_json: bool,
     **portfolio: Any,
 ) -> None:
-    """Try to prove every goal of a bank (JSON Lines); write the results.
+    """Try to prove every goal of a bank; write the results.
 
+    BANK is a file of JSON Lines, or - for stdin: `treewright sorries --json | treewright bank -`.
     The same command continues an interrupted run. Exit codes: 0 every goal was tried or the time
     is over, 130 interrupted.
     """
     import asyncio
 
-    from treewright.orchestrator.goals.bank import read_bank
-    from treewright.orchestrator.ledger.counting import stub_ledger
+    from treewright.orchestrator import bank_run
+    from treewright.orchestrator.goals.bank import parse_bank, read_bank
+    from treewright.orchestrator.ledger.statistics import stub_ledger_path
     from treewright.orchestrator.ledger.store import Ledger
-    from treewright.orchestrator.running import bank_report, bench
-    from treewright.orchestrator.running.placing import attempting
+    from treewright.orchestrator.scheduling.dispatch import open_backend
 
     config = make_config(reuse=reuse, **portfolio)
     if config.profile == 0:
-        ledger_path = stub_ledger(ledger_path)
-    goals = read_bank(bank_file)
+        ledger_path = stub_ledger_path(ledger_path)
+    if str(bank_file) == "-":
+        goals = parse_bank(sys.stdin.buffer.read(), Path("-"), Path.cwd())
+    else:
+        goals = read_bank(bank_file)
     for problem in goals.problems[:10]:
         echo(f"{bank_file}:{problem.line}: left out: {problem.reason}", err=True)
     with (
-        attempting(parallel_backend, cluster, config, bank_file) as where,
+        open_backend(parallel_backend, cluster, config, goals.root) as backend,
         Ledger(ledger_path) as ledger,
     ):
-        lean = open_lean_access(requested, sandbox, where, config, bank_file)
+        lean = open_lean_access(requested, sandbox, backend, config, goals.root)
         run = asyncio.run(
-            bench.run_bank(
+            bank_run.run_bank(
                 goals,
                 config,
                 ledger,
@@ -104,15 +108,15 @@ def bank(
                 fresh=fresh,
                 on_result=_Progress(len(goals.goals)),
                 announce=lambda text: echo(text, err=True),
-                attempting=where,
+                backend=backend,
                 lean=lean,
             )
         )
-        path = bank_report.publish(run.results, ledger, results)
+        path = bank_run.write_results(run.results, ledger, results)
     if as_json:
         print_json(run.results)
     else:
-        echo(bank_report.table(run.results))
+        echo(bank_run.format_table(run.results))
     echo(f"results: {path}", err=True)
     if run.interrupted:
         echo("interrupted; run the same command again to continue", err=True)

@@ -56,44 +56,49 @@ def bg(
     """Prove the `sorry`s of a project in the background, until Ctrl-C or SIGTERM.
 
     Verified proofs go into PROJECT/.treewright/bg/<run>, as changed files and patches. Your own
-    files change only with --in-place. A second signal stops at once.
+    files change only with --in-place. A second signal stops at once. Progress goes to stderr, with
+    the counts of `treewright ledger stats`.
     """
     import asyncio
 
     from treewright.kernel.errors import UsageError
-    from treewright.orchestrator.ledger.counting import stub_ledger
-    from treewright.orchestrator.ledger.file import DEFAULT_PATH
+    from treewright.orchestrator.background import Background
+    from treewright.orchestrator.ledger.schema import DEFAULT_PATH
+    from treewright.orchestrator.ledger.statistics import (
+        collect_statistics,
+        describe_goals,
+        stub_ledger_path,
+    )
     from treewright.orchestrator.ledger.store import Ledger
-    from treewright.orchestrator.running.background import Background
-    from treewright.orchestrator.running.placing import attempting
-    from treewright.orchestrator.scheduling.dispatch import Attempting
+    from treewright.orchestrator.scheduling.dispatch import AttemptBackend, open_backend
 
     if not project.exists():
         raise UsageError(f"there is no {project}")
     base = project if project.is_dir() else project.parent
     config = make_config(reuse=True, **portfolio)
 
-    async def work(ledger: Ledger, where: Attempting) -> Background:
+    async def work(ledger: Ledger, backend: AttemptBackend) -> Background:
         background = Background(
             project,
             ledger,
             config,
             in_place,
             lambda text: echo(text, err=True),
-            attempting=where,
-            lean=open_lean_access(requested, sandbox, where, config, project),
+            backend=backend,
+            lean=open_lean_access(requested, sandbox, backend, config, project),
         )
         await background.run_until_signalled(once=once)
         return background
 
     path = ledger_path or base / DEFAULT_PATH
     with (
-        attempting(parallel_backend, cluster, config, project) as where,
-        Ledger(stub_ledger(path) if config.profile == 0 else path) as ledger,
+        open_backend(parallel_backend, cluster, config, project) as backend,
+        Ledger(stub_ledger_path(path) if config.profile == 0 else path) as ledger,
     ):
-        done = asyncio.run(work(ledger, where))
+        done = asyncio.run(work(ledger, backend))
+        goals = describe_goals(collect_statistics(ledger)["goals"])
     if as_json:
         print_json({"run_id": done.run_id, "proved": done.proved})
-    echo(f"{len(done.proved)} declarations proved", err=True)
+    echo(f"{len(done.proved)} declarations proved; the ledger has {goals}", err=True)
     if done.proved:
         echo(f"proofs: {done.directory}", err=True)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @option(
     "--write",
     is_flag=True,
-    help="Correct \\leanok by the state of each declaration in Lean. Statements with a proof in "
-    "the ledger keep their mark.",
+    help="Correct \\leanok by the state of each declaration in Lean, and mark declarations whose "
+    "proof in the ledger replays.",
 )
 @timeout_option
 @ledger_option
@@ -63,12 +63,16 @@ def blueprint(
     from treewright.lean.session.host_session import HostSession
     from treewright.lean.verify.replayer import Replayer
     from treewright.orchestrator.blueprint import latex, sync
-    from treewright.orchestrator.blueprint.lean import inspect, proved_in_ledger
+    from treewright.orchestrator.blueprint.sync import (
+        inspect_declarations,
+        proved_in_ledger,
+        with_ledger_proofs,
+    )
 
-    entry = sync.find_entry(path)
+    entry = sync.find_entry_file(path)
     root = project or find_project(entry.parent) or (path if path.is_dir() else path.parent)
     read = latex.read(entry)
-    wanted = sync.declarations(read)
+    wanted = sync.declared_names(read)
     echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
     host = open_lean(requested, sandbox, root)
     lake = project_for(host, root)
@@ -76,9 +80,10 @@ def blueprint(
         HostSession(host, project=lake) as session,
         Replayer(host, project=lake) as replayer,
     ):
-        states, problems = inspect(session, replayer, root, wanted, timeout=timeout)
+        states, problems = inspect_declarations(session, replayer, root, wanted, timeout=timeout)
+        states = with_ledger_proofs(states, session, replayer, root, ledger_path, timeout=timeout)
     assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)
-    changed = sync.write(read, assessment) if write else []
+    changed = sync.write_edits(read, assessment) if write else []
     for problem in (*assessment.problems, *problems):
         announce(problem)
     if as_json:
@@ -104,4 +109,9 @@ def blueprint(
 def _only_marks(assessment: Assessment) -> bool:
     """Return whether --write has corrected all differences."""
     settled = ("_not_marked", "_but_open", "_but_absent")
-    return all(code.endswith(settled) for entry in assessment.entries for code in entry.drift)
+    return all(
+        code.endswith(settled)
+        or entry.lean.get(code.removeprefix("proved_in_ledger:")) == "in_ledger"
+        for entry in assessment.entries
+        for code in entry.drift
+    )

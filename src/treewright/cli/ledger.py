@@ -19,11 +19,17 @@ def ledger() -> None:
 
 
 def _open(path: Path):
+    """Open the ledger to show, or that of stubs (see `shown_ledger_path`)."""
+    from treewright.orchestrator.ledger.statistics import STUB_NOTICE, shown_ledger_path
     from treewright.orchestrator.ledger.store import Ledger
 
-    if not path.is_file():
+    shown = shown_ledger_path(path)
+    if not shown.is_file():
         raise UsageError(f"there is no ledger {path}; `treewright bank` or `bg` makes one")
-    return Ledger(path)
+    ledger = Ledger(shown)
+    if ledger.counts.stubs:
+        echo(f"{shown}: {STUB_NOTICE}", err=True)
+    return ledger
 
 
 @ledger.command()
@@ -31,15 +37,20 @@ def _open(path: Path):
 @json_option
 def stats(ledger_path: Path, as_json: bool) -> None:
     """Show attempts, successes and times of each strategy, and the numbers of proved goals."""
-    from treewright.orchestrator.ledger.stats import collect
+    from treewright.orchestrator.ledger.statistics import (
+        STUB_NOTICE,
+        collect_statistics,
+        describe_goals,
+    )
 
     with _open(ledger_path) as opened:
-        found = collect(opened)
+        found = collect_statistics(opened)
     if as_json:
         echo(json.dumps(found, ensure_ascii=False, indent=2))
         return
-    goals = found["goals"]
-    echo(f"{goals['total']} goals: {goals['proved']} proved, {goals['open']} open")
+    if found["stubs"]:
+        echo(STUB_NOTICE)
+    echo(describe_goals(found["goals"]))
     echo(f"{'strategy':<10} {'attempts':>9} {'proved':>7} {'cancelled':>10} {'avg s':>8}")
     for name, row in found["strategies"].items():
         echo(
@@ -65,7 +76,7 @@ def attempts(
     limit: int, goal: str, strategy: str, status: str, ledger_path: Path, as_json: bool
 ) -> None:
     """List the latest attempts, the newest first."""
-    from treewright.orchestrator.ledger.stats import find_attempts
+    from treewright.orchestrator.ledger.statistics import find_attempts
 
     with _open(ledger_path) as opened:
         rows = find_attempts(opened, limit=limit, goal=goal, strategy=strategy, status=status)
@@ -93,7 +104,7 @@ def attempts(
 @ledger_option
 def export(kind: str, output: Path | None, ledger_path: Path) -> None:
     """Export every attempt, the oldest first, one line for each."""
-    from treewright.orchestrator.ledger.stats import export_attempts
+    from treewright.orchestrator.ledger.statistics import export_attempts
 
     with _open(ledger_path) as opened:
         if output is None:

@@ -258,7 +258,7 @@ def read_user_file(path: Path) -> str:
 
 
 def _default_ledger() -> Path:
-    from treewright.orchestrator.ledger.file import DEFAULT_PATH
+    from treewright.orchestrator.ledger.schema import DEFAULT_PATH
 
     return DEFAULT_PATH
 

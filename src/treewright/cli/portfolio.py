@@ -15,7 +15,7 @@ from treewright.orchestrator import strategies as strategy_registry
 from treewright.orchestrator.config import OrchestratorConfig, from_profile, parse_timeouts
 
 if TYPE_CHECKING:
-    from treewright.orchestrator.scheduling.dispatch import Attempting
+    from treewright.orchestrator.scheduling.dispatch import AttemptBackend
     from treewright.orchestrator.workers.lean_access import LeanAccess
 
 _STRATEGIES = "Strategies"
@@ -29,7 +29,7 @@ portfolio_options = combined(
         metavar="NAME",
         heading=_STRATEGIES,
         help_from=lambda: (
-            f"Use only this strategy. Repeatable. {', '.join(strategy_registry.known())}."
+            f"Use only this strategy. Repeatable. {', '.join(strategy_registry.registered())}."
         ),
         default_text="all that are available",
     ),
@@ -96,7 +96,7 @@ def make_config(
         value = settings.get(name)
         if value is not None and value < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
-    strategy_registry.check(strategies)
+    strategy_registry.require_known(strategies)
     return msgspec.structs.replace(
         from_profile(profile),
         reuse=reuse,
@@ -109,7 +109,7 @@ def make_config(
 def open_lean_access(
     requested: str | None,
     sandbox: bool | None,
-    where: Attempting,
+    backend: AttemptBackend,
     config: OrchestratorConfig,
     start: Path,
 ) -> LeanAccess:
@@ -120,10 +120,10 @@ def open_lean_access(
     from treewright.lean.hosts.native.toolchain import require_toolchain
     from treewright.orchestrator.workers.lean_access import LeanAccess
 
-    sessions = where.lean_sessions(config)
+    sessions = backend.lean_sessions(config)
     if config.profile == 0:
         return LeanAccess(sessions)
-    if where.elsewhere:
+    if backend.is_remote:
         if requested == "native":
             raise UsageError("--lean native works on this machine; a cluster has the bundled Lean")
         requested = "wasm"

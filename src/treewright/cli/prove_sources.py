@@ -23,12 +23,12 @@ def opened_source(record: RunRecord, spend: Spend = lambda usage: None) -> Itera
     with contextlib.ExitStack() as stack:
         cache: TacticCache | None = None
         if record.settings.sources.cache is not None:
+            from treewright.orchestrator.ledger.records import LedgerTacticCache
             from treewright.orchestrator.ledger.store import Ledger
-            from treewright.orchestrator.ledger.tactic_cache import LedgerTactics
 
             ledger = Ledger(factory.existing(record.settings.sources.cache))
             stack.callback(ledger.close)
-            cache = LedgerTactics(ledger)
+            cache = LedgerTacticCache(ledger)
         yield stack.enter_context(
             factory.opened_source(
                 record, spend, cache, lambda text: announce(f"no tactics from the model: {text}")

@@ -25,10 +25,11 @@ def sorries(
     """List every `sorry` of a project or file: position, goal, context, imports, difficulty.
 
     Exit code 1 if Lean could not read a file; the goals of the other files are listed.
+    With --json the output is a bank: `treewright sorries --json | treewright bank -`.
     """
     from treewright.lean.session.host_session import HostSession
     from treewright.lean.sorries import extract_files, lean_files
-    from treewright.orchestrator.goals.project import records
+    from treewright.orchestrator.goals.project import sorry_records
 
     files = lean_files(project)
     choice = choose_lean(requested, sandbox, project)
@@ -43,9 +44,17 @@ def sorries(
             echo(f"{result.path}: {result.error}", err=True)
         for error in errors:
             echo(error.format(str(result.path)), err=True)
-        found += records(result, project)
+        found += sorry_records(result, project)
     if as_json:
-        print_json({"backend": choice.backend, "sorries": found, "problems": problems})
+        base = project if project.is_dir() else project.parent
+        print_json(
+            {
+                "backend": choice.backend,
+                "project": str(base.resolve()),
+                "sorries": found,
+                "problems": problems,
+            }
+        )
     else:
         for record in found:
             context = "".join(f"    {line}\n" for line in record.context)

@@ -20,7 +20,7 @@ from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.text import jsontext
 from treewright.orchestrator import api
-from treewright.orchestrator.ledger.counting import Counting, has_stubs
+from treewright.orchestrator.ledger.statistics import STUB_NOTICE, AttemptCounts, is_stub_ledger
 from treewright.orchestrator.scheduling.throttle import machine_load
 
 Document = dict[str, Any]
@@ -86,7 +86,7 @@ class _Ledger:
     @property
     def counted(self) -> str:
         """The condition for attempts that count here."""
-        return Counting(lambda *_: (), self._stubs).counted
+        return AttemptCounts(lambda *_: (), self._stubs).condition
 
     def rows(self, sql: str, *values: object) -> list[Document]:
         return [dict(row) for row in self._connection.execute(sql, values)]
@@ -94,8 +94,8 @@ class _Ledger:
 
 @contextlib.contextmanager
 def _reading(run: RunRef) -> Iterator[_Ledger | None]:
-    with api.reading(run.path) as connection:
-        yield None if connection is None else _Ledger(connection, has_stubs(run.path))
+    with api.open_for_reading(run.path) as connection:
+        yield None if connection is None else _Ledger(connection, is_stub_ledger(run.path))
 
 
 def _beyond(ledger: _Ledger, strategies: Document) -> Document:
@@ -125,6 +125,8 @@ def _summary(run: RunRef, found: Document) -> Document:
     last = found["recent"][0]["timestamp"] if found["recent"] else None
     unfinished = sum(1 for one in found["runs"] if one.get("finished_at") is None)
     detail = f"runs not finished: {unfinished}" if unfinished else "every attempt of every run"
+    if found["stubs"]:
+        detail = f"{STUB_NOTICE}; {detail}"
     problem = found["problem"]
     tried = list(found["strategies"].values())
     return {

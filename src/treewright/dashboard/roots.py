@@ -17,7 +17,8 @@ from treewright.cellview.experiment import layout as experiment_layout
 from treewright.dashboard import numbers
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR, validate_run_id
-from treewright.orchestrator.ledger.file import LEDGER
+from treewright.orchestrator.ledger.schema import LEDGER
+from treewright.orchestrator.ledger.statistics import shown_ledger_path
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 
@@ -163,8 +164,10 @@ class _Root:
         return RunRef("proof", self.index, name, path, self.project, experiment.run_id)
 
     def _ledger(self) -> RunRef | None:
-        path = self._state / LEDGER if self._state is not None else None
-        if path is None or not _is_file(path) or not self._confines(path):
+        if self._state is None:
+            return None
+        path = shown_ledger_path(self._state / LEDGER)
+        if not _is_file(path) or not self._confines(path):
             return None
         return RunRef("bank", self.index, "ledger", path, self.project)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from treewright.orchestrator.ledger.counting import TRIALS
+from treewright.orchestrator.ledger.statistics import TRIALS
 from treewright.orchestrator.scheduling.bandit import Arm, Bandit
 from treewright.orchestrator.types import StrategyType
 

@@ -13,7 +13,7 @@ from treewright.mcp_server.check_tools import Seconds
 from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import Fault
 from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
-from treewright.orchestrator.goals.project import records
+from treewright.orchestrator.goals.project import sorry_records
 
 
 class SorriesArguments(Arguments, frozen=True):
@@ -76,7 +76,7 @@ def sorries(desk: Desk, given: SorriesArguments, call: Call) -> Sorries:
                 name, each.line, each.column, clipped(each.declaration, 200),
                 clipped(each.goal, 1000), round(each.difficulty, 2),
             )
-            for each in records(one, start)
+            for each in sorry_records(one, start)
         ]  # fmt: skip
     call.go_on()
     if problems and not found and len(problems) == len(files):

@@ -20,8 +20,8 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.storage import database
 from treewright.kernel.text import jsontext
-from treewright.orchestrator.ledger.counting import Counting, has_stubs, total
-from treewright.orchestrator.ledger.file import SCHEMA, errors_for_people
+from treewright.orchestrator.ledger.schema import SCHEMA, errors_for_people
+from treewright.orchestrator.ledger.statistics import AttemptCounts, is_stub_ledger, total
 from treewright.orchestrator.marketplace.tickets import STATES, Ticket, TicketStatus, all_tickets
 
 Document = dict[str, Any]
@@ -35,7 +35,7 @@ _WAIT_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+def open_for_reading(path: Path) -> Iterator[sqlite3.Connection | None]:
     """A connection that cannot write, with rows by name; None where there is no ledger yet."""
     if not path.is_file():
         yield None
@@ -50,13 +50,13 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 def stats(path: Path) -> Document:
     """`GET /api/stats`."""
-    with reading(path) as connection:
-        return _stats_of(connection, stubs=has_stubs(path))
+    with open_for_reading(path) as connection:
+        return _stats_of(connection, stubs=is_stub_ledger(path))
 
 
 def marketplace(path: Path, now: float | None = None) -> Document:
     """`GET /api/marketplace`."""
-    with reading(path) as connection:
+    with open_for_reading(path) as connection:
         tickets = all_tickets(connection) if connection is not None else []
     return marketplace_of(tickets, time.time() if now is None else now)
 
@@ -75,7 +75,7 @@ def health(path: Path) -> Document:
         "time": timestamp(),
     }
     try:
-        with reading(path) as connection:
+        with open_for_reading(path) as connection:
             if connection is None:
                 return document
     except TreewrightError as error:
@@ -85,6 +85,7 @@ def health(path: Path) -> Document:
 
 def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> Document:
     document: Document = {
+        "stubs": stubs,
         "attempts": 0,
         "successes": 0,
         "goals": {"tried": 0, "solved": 0},
@@ -95,7 +96,7 @@ def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> 
     }
     if connection is None:
         return document
-    counting = Counting(lambda sql, values: connection.execute(sql, values).fetchall(), stubs)
+    counting = AttemptCounts(lambda sql, values: connection.execute(sql, values).fetchall(), stubs)
     document["strategies"] = _strategies(connection, counting)
     for what in ("attempts", "successes"):
         document[what] = total(document["strategies"], what)
@@ -106,7 +107,7 @@ def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> 
     return document
 
 
-def _strategies(connection: sqlite3.Connection, counting: Counting) -> Document:
+def _strategies(connection: sqlite3.Connection, counting: AttemptCounts) -> Document:
     """By strategy, with what the bandit has learned of it."""
     arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
     return {

@@ -1,8 +1,9 @@
-"""What can be chosen about the scheduler, and the profiles that choose it together."""
+"""The settings of the scheduler, and the profiles that set them together."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -12,19 +13,19 @@ from treewright.kernel.errors import UsageError
 from treewright.orchestrator import strategies
 from treewright.orchestrator.scheduling.bandit import DEFAULT_EXPLORATION
 from treewright.orchestrator.scheduling.throttle import DEFAULT_ALPHA
-from treewright.orchestrator.types import StrategyType
+from treewright.orchestrator.types import PROFILE_VARIABLE, StrategyType
 
-PROFILE_VARIABLE = "ORCH_PROFILE"
 DEFAULT_PROFILE = 1
+_COUNTS = ("max_light", "max_heavy", "speculation", "lean_sessions")
 
 
 class OrchestratorConfig(msgspec.Struct, frozen=True):
-    """The settings of a portfolio run. The descriptions are also help texts of `treewright bank`.
+    """The settings of a scheduler; their descriptions are also help texts of `treewright bank`.
 
-    `profile` 0 has stub workers and no Lean; 1 shares the machine; 2 takes all of it.
-
-    `strategies` limits the portfolio (empty: every available one). `reuse` takes earlier
-    attempts of the ledger and its tactic cache into account; `lessons` what its searches taught.
+    `profile` 0 has stub workers and no Lean, 1 shares the machine, 2 uses all of it.
+    `strategies` limits the portfolio; an empty one means every available strategy. With `reuse`
+    earlier attempts of the ledger and its tactic cache count; with `lessons` searches are given
+    the lessons of earlier searches.
     """
 
     profile: int = DEFAULT_PROFILE
@@ -35,7 +36,8 @@ class OrchestratorConfig(msgspec.Struct, frozen=True):
         int, Meta(description="Goals of difficulty 0.6 and more, at the same time.")
     ] = 2
     cpu_target: Annotated[
-        float, Meta(ge=0, description="Load per core above which no goal is started.")
+        float,
+        Meta(ge=0, description="Load per core above which each start waits, up to a second."),
     ] = 0.5
     cpu_alpha: Annotated[
         float,
@@ -53,20 +55,26 @@ class OrchestratorConfig(msgspec.Struct, frozen=True):
     reuse: bool = True
     lessons: bool = False
 
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            if (value := getattr(self, name)) < 1:
+                raise UsageError(f"{name} must be at least 1, not {value}")
+
     def timeout(self, strategy: str) -> float:
-        given = self.timeouts.get(strategy)
-        return strategies.seconds(strategy) if given is None else given
+        """Return the seconds that a strategy has for one goal."""
+        configured = self.timeouts.get(strategy)
+        return strategies.default_timeout(strategy) if configured is None else configured
 
     @property
-    def attempts_at_once(self) -> int:
-        """No more are ever under way: so many goals, each with a race."""
+    def max_parallel_attempts(self) -> int:
+        """The largest number of attempts under way: each goal in a lane may have a race."""
         return (self.max_light + self.max_heavy) * self.speculation
 
     @property
     def portfolio(self) -> tuple[str, ...]:
-        """Names that are registered; anything else is refused."""
-        strategies.check(self.strategies)
-        return self.strategies or tuple(strategies.known())
+        """The names of the strategies to use; a name that is not registered is an error."""
+        strategies.require_known(self.strategies)
+        return self.strategies or tuple(strategies.registered())
 
 
 _PROFILES = {
@@ -76,29 +84,52 @@ _PROFILES = {
 }
 
 
+def profile_number() -> int:
+    """Return the profile that `ORCH_PROFILE` names, or 1."""
+    text = os.environ.get(PROFILE_VARIABLE, "").strip()
+    if text and not text.isdigit():
+        raise UsageError(f"{PROFILE_VARIABLE} is {text!r}; it has to be 0, 1 or 2")
+    return int(text) if text else DEFAULT_PROFILE
+
+
 def from_profile(number: int | None = None) -> OrchestratorConfig:
-    """The settings of a profile: the given one, that of `ORCH_PROFILE`, or 1."""
+    """Return the settings of a profile; without a number, of the one that `ORCH_PROFILE` names."""
     if number is None:
-        text = os.environ.get(PROFILE_VARIABLE, "").strip()
-        if text and not text.isdigit():
-            raise UsageError(f"{PROFILE_VARIABLE} is {text!r}; it has to be 0, 1 or 2")
-        number = int(text) if text else DEFAULT_PROFILE
+        number = profile_number()
     if number not in _PROFILES:
         raise UsageError(f"there is no profile {number}; there are 0, 1 and 2")
     return _PROFILES[number]
 
 
+def with_settings(config: OrchestratorConfig, settings: Mapping[str, object]) -> OrchestratorConfig:
+    """Return the configuration with some settings replaced.
+
+    Raises:
+        UsageError: A setting does not exist, or its value is of the wrong type.
+    """
+    if not settings:
+        return config
+    names = OrchestratorConfig.__struct_fields__
+    for name in settings:
+        if name not in names:
+            raise UsageError(f"there is no setting {name!r}; the settings are {', '.join(names)}")
+    try:
+        return msgspec.convert(msgspec.structs.asdict(config) | dict(settings), OrchestratorConfig)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"a setting of the scheduler is wrong: {error}") from None
+
+
 def parse_timeouts(pairs: tuple[str, ...]) -> dict[str, float]:
-    """`micro=8` and the like."""
+    """Read `NAME=SECONDS` pairs, such as `micro=8`."""
     found: dict[str, float] = {}
     for pair in pairs:
         name, _, seconds = pair.partition("=")
         try:
             value = float(seconds)
-            if name not in (*strategies.known(), StrategyType.CACHE):
+            if name not in (*strategies.registered(), StrategyType.CACHE):
                 raise ValueError
         except ValueError:
-            names = ", ".join(strategies.known())
+            names = ", ".join(strategies.registered())
             raise UsageError(
                 f"a strategy's time limit is NAME=SECONDS with a name of {names}; not {pair!r}"
             ) from None

@@ -55,7 +55,7 @@ class Strategy:
 
 
 @lru_cache(maxsize=1)
-def known() -> dict[str, EntryPoint]:
+def registered() -> dict[str, EntryPoint]:
     """By name, those in the box first. A plug-in cannot take a name that is in use."""
     found = {name: EntryPoint(name, value, GROUP) for name, value in _BUILT_IN.items()}
     for entry in entry_points(group=GROUP):
@@ -79,27 +79,27 @@ def _loaded(entry: EntryPoint) -> Strategy:
 
 def find(name: str) -> Strategy:
     """The strategy of that name, as `--strategy` gives it."""
-    check([name])
-    return _loaded(known()[name])
+    require_known([name])
+    return _loaded(registered()[name])
 
 
-def check(names: Iterable[str]) -> None:
+def require_known(names: Iterable[str]) -> None:
     """Refuses a name that nobody has registered."""
     require_several(strategies=names)
     for name in names:
-        if name not in known():
-            raise UsageError(f"there is no strategy {name!r}; there are {', '.join(known())}")
+        if name not in registered():
+            raise UsageError(f"there is no strategy {name!r}; there are {', '.join(registered())}")
 
 
-def seconds(name: str) -> float:
+def default_timeout(name: str) -> float:
     """The time of a strategy for one goal, unless it is configured."""
     if name == StrategyType.CACHE:
         return _CACHE_SECONDS
-    return find(name).seconds if name in known() else DEFAULT_SECONDS
+    return find(name).seconds if name in registered() else DEFAULT_SECONDS
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def sort_names(names: Iterable[str]) -> list[str]:
     """Those that are registered in their order, then the others as they came."""
     require_several(strategies=names)
-    order = {name: number for number, name in enumerate(known())}
+    order = {name: number for number, name in enumerate(registered())}
     return sorted(names, key=lambda name: order.get(name, len(order)))

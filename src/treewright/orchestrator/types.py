@@ -1,4 +1,4 @@
-"""The vocabulary of the orchestrator: goals, strategies, results. Plain immutable data."""
+"""Goals, strategies and results: the plain immutable data of the orchestrator."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import msgspec
 
 from treewright.kernel.errors import require_several
 
+PROFILE_VARIABLE = "ORCH_PROFILE"
 HEAVY_DIFFICULTY = 0.6
 DEFAULT_IMPORTS = ("Init",)
+PROJECT_CLASS = "project"
+"""The class of goals that are declarations of a project's files."""
 
 
 class StrategyType(StrEnum):
-    """Names of strategies in the box; those of plug-ins are plain texts (`strategies.py`).
+    """Names of the built-in strategies; the names of plug-ins are plain texts.
 
-    `CACHE` replays what closed an equal goal before; it is no arm.
+    `CACHE` replays the tactics that closed an equal goal before; the bandit does not rank it.
     """
 
     MICRO = "micro"
@@ -29,9 +32,10 @@ class StrategyType(StrEnum):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A declaration of a file whose `sorry`s are the goal; `holes` are their byte ranges.
+    """A declaration of a file, whose `sorry`s are the goal.
 
-    `tactic_holes` are those that stand among tactics; the others are terms.
+    `holes` are the byte ranges of the `sorry`s. `tactic_holes` are those among tactics; the
+    others are terms.
     """
 
     file: str
@@ -42,11 +46,17 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """Something to prove.
+    """A proposition to prove.
 
-    `text` is a Lean term of type `Prop`, read with `context` in scope: hypotheses in order, each
-    as `name : type` or as a binder in brackets. `preamble` are commands in front of it. With a
-    `place`, that is what gets proved, and `text` and `context` only show it.
+    Args:
+        id: The name of the goal in results and in the ledger.
+        text: A Lean term of type `Prop`.
+        context: Hypotheses in order, each `name : type` or a binder in brackets.
+        estimated_difficulty: From 0 to 1; from 0.6 on the goal is heavy.
+        imports: The modules that the goal needs.
+        goal_class: The class of goals for which the bandit learns.
+        preamble: Commands in front of the goal.
+        place: The declaration of a file to prove. `text` and `context` then only display it.
     """
 
     id: str
@@ -67,16 +77,16 @@ class Goal(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The goal as Lean shows goals, in one text."""
+        """The goal as one text, in the form in which Lean displays goals."""
         return "\n".join([*self.context, f"⊢ {self.text}"]) if self.context else self.text
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came of one attempt.
+    """The result of one attempt.
 
-    A worker's `success` is a claim; the scheduler lets it stand only after the replay check.
-    `tactics` are the steps of one script, or one script for each hole of a place. Whose result it
-    is a worker may leave out: the scheduler knows.
+    A worker's `success` is a claim; the scheduler turns it into a failure unless the replay check
+    accepts it. `tactics` are the steps of one script, or one script for each hole of a place.
+    Workers may leave `strategy` out; the scheduler fills it in.
     """
 
     success: bool

@@ -19,7 +19,7 @@ _STATEMENTS: tuple[str, ...] = (
 _VERBATIM = frozenset({"verbatim", "verbatim*", "lstlisting", "minted", "comment"})
 _TOKEN = re.compile(r"\\([A-Za-z@]+\*?|.)|%[^\n]*", re.DOTALL)
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*\n?")
-_MOST_NESTING = 50
+_MAX_DEPTH = 50
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class _Reader:
 
     def read(self, path: Path) -> None:
         path = path.resolve()
-        if path in self._reading or len(self._reading) > _MOST_NESTING:
+        if path in self._reading or len(self._reading) > _MAX_DEPTH:
             self._blueprint.problems.append(f"{path.name} inputs itself")
             return
         try:

@@ -1,34 +1,53 @@
-"""Blueprint sync: does a leanblueprint say of its declarations what Lean says of them?
+"""Comparing a leanblueprint with Lean and the ledger, and correcting its `\\leanok` marks.
 
-`assess` compares what was read with what Lean and the ledger know; `marked` gives the new text
-of a file. `\\leanok` is added only where every declaration is verified, and taken away only
-where Lean knows better. What Lean could not look at, and what the ledger has a proof of, is left as
-it is.
+`inspect_declarations` asks Lean for the state of each declaration that the blueprint names, and
+`with_ledger_proofs` adds the proofs that the ledger has. `assess` compares the blueprint with
+these states; `write_edits` applies the corrections. A mark is added only where every declaration
+is verified or has a proof in the ledger that the replay check accepts now; a mark is removed only
+where Lean knows that it is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from treewright.kernel.errors import UsageError
+from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.storage import atomic
+from treewright.lean.session.answers import AuditReport, CheckResult, TacticError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
+from treewright.lean.sorries import FileSorries, from_check, lean_files
+from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import DEFAULT_AXIOMS
+from treewright.orchestrator.api import open_for_reading
 from treewright.orchestrator.blueprint import latex
 from treewright.orchestrator.blueprint.latex import Blueprint, Marked, Statement
+from treewright.orchestrator.goals import project as project_module
+from treewright.orchestrator.goals import statements
+from treewright.orchestrator.types import PROJECT_CLASS, Goal, Place
 
-State = Literal["verified", "sorry", "axiom", "absent", "unknown"]
-"""What Lean says of a declaration; `unknown`: its file could not be elaborated here."""
+State = Literal["verified", "in_ledger", "sorry", "axiom", "absent", "unknown"]
+"""The state of a declaration.
 
-_TO_BE_FILLED = ("sorry", "absent")
-_ENTRIES = ("blueprint/src/content.tex", "src/content.tex", "content.tex", "blueprint/src/web.tex",
-            "src/web.tex", "web.tex")  # fmt: skip
+`in_ledger`: the project has it open, and the replay check accepts the ledger's proof of it.
+`unknown`: its file could not be elaborated here.
+"""
+
+_OPEN = ("sorry", "absent")
+_PROVED = {"verified", "in_ledger"}
+_ENTRY_FILES = (
+    "blueprint/src/content.tex", "src/content.tex", "content.tex", "blueprint/src/web.tex",
+    "src/web.tex", "web.tex",
+)  # fmt: skip
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One statement of the blueprint beside what is known of it."""
+    """One statement of the blueprint and the states of its declarations."""
 
     file: str
     line: int
@@ -41,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """Add `\\leanok` at `start`, or remove what stands between `start` and `end`."""
+    """Add `\\leanok` at `start`, or remove the text between `start` and `end`."""
 
     file: Path
     start: int
@@ -49,6 +68,8 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class Assessment(msgspec.Struct, frozen=True):
+    """The comparison of a whole blueprint, and the edits that correct its marks."""
+
     entries: tuple[Entry, ...]
     edits: tuple[Edit, ...]
     problems: tuple[str, ...]
@@ -58,34 +79,230 @@ class Assessment(msgspec.Struct, frozen=True):
         return tuple(entry for entry in self.entries if entry.drift)
 
 
-def find_entry(path: Path) -> Path:
-    """The LaTeX file to begin with: the given one, or that of a leanblueprint's directory."""
+def find_entry_file(path: Path) -> Path:
+    """Return the LaTeX file to begin with: `path`, or the one in a leanblueprint's directory."""
     if path.is_file():
         return path
-    for name in _ENTRIES:
+    for name in _ENTRY_FILES:
         if (path / name).is_file():
             return path / name
     raise UsageError(f"there is no blueprint at {path}; name its content.tex or its directory")
 
 
-def declarations(blueprint: Blueprint) -> set[str]:
+def declared_names(blueprint: Blueprint) -> set[str]:
+    """Return every declaration that the blueprint names."""
     return {name for statement in blueprint.statements for name in statement.lean}
+
+
+# -- the states of declarations ---------------------------------------------------------------
+
+
+def inspect_declarations(
+    session: HostSession,
+    replayer: Replayer,
+    project: Path,
+    wanted: set[str],
+    *,
+    timeout: float = DEFAULT_CHECK_SECONDS,
+) -> tuple[dict[str, State], list[str]]:
+    """Return the state of each declaration, and the files that Lean could not elaborate here.
+
+    The session finds the declarations; the replay check alone decides which are verified.
+    """
+    states: dict[str, State] = {}
+    problems: list[str] = []
+    for path in lean_files(project):
+        missing = wanted - states.keys()
+        problem = _inspect_file(session, replayer, path, missing, states, timeout)
+        if problem:
+            problems.append(f"{path.relative_to(project).as_posix()}: {problem}")
+    for name in sorted(wanted - states.keys()):
+        found = _state(session.audit(name))
+        states[name] = found or ("unknown" if problems else "absent")
+    return states, problems
+
+
+def _inspect_file(
+    session: HostSession,
+    replayer: Replayer,
+    path: Path,
+    wanted: set[str],
+    states: dict[str, State],
+    timeout: float,
+) -> str:
+    """Add the declarations of a file to `states`; return the file's first problem, or ''."""
+    try:
+        source = path.read_bytes().decode("utf-8")
+        result = session.check_file(source, keep=True, timeout=timeout)
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except TreewrightError as error:
+        return str(error)
+    if not isinstance(result, CheckResult):
+        return f"not elaborated: {result}"
+    if result.env is None or result.stopped:
+        return result.stopped or "not elaborated"
+    refused: list[str] = []
+    for name in sorted(wanted):
+        report = session.audit(name, result.env)
+        state = _state(report)
+        # A declaration that the file only imports is looked up once, after all files.
+        if state is None or not isinstance(report, AuditReport) or report.name not in report.local:
+            continue
+        states[name] = state
+    verified = [name for name in sorted(wanted) if states.get(name) == "verified"]
+    for name, verdict in replayer.declarations(source, verified, timeout=timeout).items():
+        if not verdict.proved:
+            states[name] = "unknown" if verdict.is_fault else "axiom"
+            refused.append(f"{name} is not proved: {verdict.detail}")
+    session.free_environment(result.env)
+    errors = [f"line {d.line}: {d.text.splitlines()[0]}" for d in result.errors]
+    return next(iter([*errors, *refused]), "")
+
+
+def _state(report: AuditReport | TacticError) -> State | None:
+    if isinstance(report, TacticError):
+        return None
+    if "sorryAx" in report.axioms:
+        return "sorry"
+    if report.outside(DEFAULT_AXIOMS) or report.unsafe or report.missing:
+        return "axiom"
+    return "verified"
+
+
+# -- the proofs of the ledger -----------------------------------------------------------------
+
+
+def proved_in_ledger(ledger: Path, wanted: set[str]) -> set[str]:
+    """Return the declarations of which the ledger records a proof or a completed ticket."""
+    with open_for_reading(ledger) as connection:
+        if connection is None:
+            return set()
+        goals = connection.execute("SELECT DISTINCT goal_id FROM attempts WHERE success = 1")
+        found = {row["goal_id"].rpartition(":")[2] for row in goals}
+        tickets = connection.execute(
+            "SELECT suggested_name FROM tickets WHERE status = 'completed'"
+        )
+        found |= {row["suggested_name"] for row in tickets}
+    return found & wanted
+
+
+def with_ledger_proofs(
+    states: Mapping[str, State],
+    session: HostSession,
+    replayer: Replayer,
+    project: Path,
+    ledger: Path,
+    *,
+    timeout: float = DEFAULT_CHECK_SECONDS,
+) -> dict[str, State]:
+    """Return the states with `in_ledger` for open declarations that the ledger has a proof of.
+
+    Anyone may have changed the ledger or the project since the proof was found. Each proof is
+    therefore filled into the project's file and replayed; only an accepted proof counts.
+    """
+    found = dict(states)
+    open_names = {name for name, state in states.items() if state == "sorry"}
+    scripts = _recorded_scripts(ledger)
+    wanted = {goal_id for goal_id in scripts if goal_id.rpartition(":")[2] in open_names}
+    for path in lean_files(project):
+        prefix = f"{project_module.relative_name(path, project)}:"
+        if not any(goal_id.startswith(prefix) for goal_id in wanted):
+            continue
+        goals = [
+            goal
+            for goal in _open_goals(session, path, project, timeout)
+            if goal.id in wanted
+            and goal.place is not None
+            and len(goal.place.holes) == len(scripts[goal.id])
+        ]
+        for name in _accepted(replayer, goals, scripts, timeout) & open_names:
+            found[name] = "in_ledger"
+    return found
+
+
+def _recorded_scripts(ledger: Path) -> dict[str, tuple[str, ...]]:
+    """Return the latest recorded proof of each declaration: a script for each of its holes."""
+    with open_for_reading(ledger) as connection:
+        if connection is None:
+            return {}
+        rows = connection.execute(
+            "SELECT goal_id, tactics FROM attempts WHERE success = 1 AND goal_class = ? "
+            "ORDER BY id",
+            [PROJECT_CLASS],
+        )
+        return {row["goal_id"]: tuple(json.loads(row["tactics"])) for row in rows}
+
+
+def _open_goals(session: HostSession, path: Path, project: Path, timeout: float) -> list[Goal]:
+    try:
+        source = path.read_bytes().decode("utf-8")
+        result = session.check(source, sorries=True, timeout=timeout)
+    except (OSError, UnicodeDecodeError, TreewrightError):
+        return []  # `inspect_declarations` has reported it
+    if not isinstance(result, CheckResult):
+        return []
+    found = FileSorries(path, source, from_check(source, result))
+    return project_module.project_goals(found, project)
+
+
+def _accepted(
+    replayer: Replayer,
+    goals: Sequence[Goal],
+    scripts: Mapping[str, tuple[str, ...]],
+    timeout: float,
+) -> set[str]:
+    """Return the declarations of one file whose recorded proofs the replay check accepts.
+
+    All proofs are filled in together, since one may rest on another. If they do not fit, each is
+    replayed alone.
+    """
+    places = [goal.place for goal in goals if goal.place is not None]
+    if not places:
+        return set()
+    together = Place(
+        file=places[0].file,
+        source=places[0].source,
+        declaration="",
+        holes=tuple(hole for place in places for hole in place.holes),
+        tactic_holes=frozenset().union(*(place.tactic_holes for place in places)),
+    )
+    original, candidate = statements.fill_holes(
+        together, [script for goal in goals for script in scripts[goal.id]]
+    )
+    names = [place.declaration for place in places]
+    if replayer.text(original, candidate, names, timeout=timeout).proved:
+        return set(names)
+    if len(goals) == 1:
+        return set()
+    return set().union(*(_accepted(replayer, [goal], scripts, timeout) for goal in goals))
+
+
+# -- comparing --------------------------------------------------------------------------------
 
 
 def assess(
     blueprint: Blueprint, states: Mapping[str, State], proved_in_ledger: Iterable[str], base: Path
 ) -> Assessment:
-    """Compares; `states` has an entry for every declaration that the blueprint names."""
-    in_ledger = frozenset(proved_in_ledger)
+    """Compare a blueprint with the states of its declarations.
+
+    Args:
+        blueprint: The statements that were read.
+        states: The state of every declaration that the blueprint names.
+        proved_in_ledger: Declarations of which the ledger records a proof or a completed ticket.
+        base: The directory that paths are shown relative to.
+    """
+    recorded = frozenset(proved_in_ledger)
     labels = {statement.label for statement in blueprint.statements}
     entries, edits = [], []
     for statement in blueprint.statements:
         known: dict[str, State] = {name: states[name] for name in statement.lean}
-        drift, changes = _compare(statement, known, in_ledger)
+        kept = {n for n, state in known.items() if state in _OPEN and n in recorded}
+        drift, changes = _compare(statement, known, kept)
         drift += [
             f"proved_in_ledger:{name}"
             for name, state in known.items()
-            if state in _TO_BE_FILLED and name in in_ledger
+            if state == "in_ledger" or name in kept
         ]
         uses = [*statement.uses, *(statement.proof.uses if statement.proof else [])]
         drift += [f"uses_undefined:{label}" for label in dict.fromkeys(uses) if label not in labels]
@@ -106,20 +323,20 @@ def assess(
 
 
 def _compare(
-    statement: Statement, known: Mapping[str, State], in_ledger: frozenset[str]
+    statement: Statement, known: Mapping[str, State], kept: set[str]
 ) -> tuple[list[str], list[Edit]]:
-    """What is not as Lean says, and the edits that make it so."""
+    """Return the codes of a statement's wrong marks, and the edits that correct them.
+
+    For the declarations in `kept` the ledger records a proof: no mark is removed because of them.
+    """
     drift: list[str] = []
     edits: list[Edit] = []
-    states = set(known.values())
-    # The proof of what the ledger has is found already: it only has to be put into the project.
-    held = {name for name, state in known.items() if state in _TO_BE_FILLED and name in in_ledger}
-    against = {state for name, state in known.items() if name not in held}
+    against = {state for name, state in known.items() if name not in kept}
     if not known:
         claimed = bool(statement.leanok or (statement.proof and statement.proof.leanok))
         return (["leanok_without_lean"] if claimed else []), []
     drift += [f"{state}:{name}" for name, state in known.items() if state in ("absent", "unknown")]
-    if states == {"verified"}:
+    if set(known.values()) <= _PROVED:
         for part, code in ((statement, "statement"), (statement.proof, "proof")):
             if part is not None and not part.leanok:
                 drift.append(f"{code}_not_marked")
@@ -145,33 +362,36 @@ def _relative(path: Path, base: Path) -> str:
     return path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text with the edits, which are all of it, and every other character as it was."""
+# -- writing ----------------------------------------------------------------------------------
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return the text with all edits applied and every other character unchanged."""
     newline = "\r\n" if "\r\n" in text else "\n"
     for edit in sorted(edits, key=lambda e: e.start, reverse=True):
         if edit.start == edit.end:
-            text = _inserted(text, edit.start, newline)
+            text = _insert_mark(text, edit.start, newline)
         else:
-            text = _removed(text, edit.start, edit.end)
+            text = _remove(text, edit.start, edit.end)
     return text
 
 
-def _inserted(text: str, at: int, newline: str) -> str:
-    """On a line of its own behind `at`, indented as the line that follows or that it ends."""
-    line_start = text.rfind("\n", 0, at) + 1
-    indent = _indent(text[line_start:])
-    if text[line_start:].lstrip(" \t").startswith("\\begin"):
+def _insert_mark(text: str, at: int, newline: str) -> str:
+    """Insert the mark on a new line after `at`, indented like the text around it."""
+    line = text[text.rfind("\n", 0, at) + 1 :]
+    indent = _indent(line)
+    if line.lstrip(" \t").startswith("\\begin"):
         indent = _indent(text[text.find("\n", at) + 1 :]) if "\n" in text[at:] else indent
-    follows = " " if text[at : at + 1].isalpha() else ""
-    return f"{text[:at]}{newline}{indent}\\leanok{follows}{text[at:]}"
+    space = " " if text[at : at + 1].isalpha() else ""
+    return f"{text[:at]}{newline}{indent}\\leanok{space}{text[at:]}"
 
 
 def _indent(text: str) -> str:
     return text[: len(text) - len(text.lstrip(" \t"))]
 
 
-def _removed(text: str, start: int, end: int) -> str:
-    """With its whole line, if there is nothing else on it."""
+def _remove(text: str, start: int, end: int) -> str:
+    """Remove a mark, and its whole line if the line is otherwise empty."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", end)
     line_end = len(text) if line_end < 0 else line_end + 1
@@ -180,12 +400,12 @@ def _removed(text: str, start: int, end: int) -> str:
     return text[:start] + text[end:]
 
 
-def write(blueprint: Blueprint, assessment: Assessment) -> list[Path]:
-    """Applies the edits; the files that changed."""
+def write_edits(blueprint: Blueprint, assessment: Assessment) -> list[Path]:
+    """Apply the edits and return the files that changed."""
     changed = []
     for file, text in blueprint.texts.items():
         edits = [edit for edit in assessment.edits if edit.file == file]
         if edits:
-            atomic.write_bytes(file, latex.encode(edited(text, edits)))
+            atomic.write_bytes(file, latex.encode(apply_edits(text, edits)))
             changed.append(file)
     return changed

@@ -1,14 +1,16 @@
-"""Reading a bank of goals: JSON Lines, tolerant of what is wrong with single lines.
+"""Reading a bank of goals: JSON Lines, or the document that `treewright sorries --json` prints.
 
 A line is an object with `id`, `text` (or `statement`), and optionally `context`, `imports`,
 `preamble`, `estimated_difficulty` (or `difficulty`) and `class`; other keys are ignored. A line
-that cannot be used, or that repeats an id, is left out and reported by number.
+with `project` and `sorries` gives a goal for each named declaration. A line that cannot be used, or
+that repeats an id, is left out and reported by number.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -16,14 +18,14 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.lean.session.inputs import header_of
-from treewright.orchestrator.goals import difficulty
+from treewright.orchestrator.goals.project import SorryRecord, estimate_difficulty, goals_of_file
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 
-_LONGEST_ID = 500
+_MAX_ID_LENGTH = 500
 
 
 class _Line(msgspec.Struct):
-    id: str | int
+    id: str | int | None = None
     text: str | None = None
     statement: str | None = None
     context: list[str] | str = []
@@ -32,11 +34,13 @@ class _Line(msgspec.Struct):
     estimated_difficulty: float | None = None
     difficulty: float | None = None
     goal_class: str = msgspec.field(default="", name="class")
+    project: str = ""
+    sorries: list[SorryRecord] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line that was left out, and why."""
+    """A line, or a part of it, that was left out, and the reason."""
 
     line: int
     reason: str
@@ -44,47 +48,99 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
+    """The goals of a bank. `root` is the file or directory whose Lake project they may import."""
+
     path: Path
+    root: Path
     digest: str
     goals: tuple[Goal, ...]
     problems: tuple[Problem, ...]
 
 
 def read_bank(path: Path) -> Bank:
-    """All goals of a file, in order. A file without a usable goal is an error."""
+    """Return the goals of a file, in order.
+
+    Raises:
+        UsageError: The file cannot be read, or has no goal that could be used.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read the bank {path}: {error.strerror}") from error
+    return parse_bank(data, path, path)
+
+
+@dataclass(slots=True)
+class _Reader:
+    goals: dict[str, Goal] = field(default_factory=dict[str, Goal])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    root: Path | None = None
+
+    def read(self, number: int, line: _Line) -> None:
+        if line.sorries is None:
+            self._add(number, _goal(line))
+            return
+        self.root = Path(line.project)
+        for goal in self._goals_of_project(number, self.root, line.sorries):
+            self._add(number, goal)
+
+    def _add(self, number: int, goal: Goal) -> None:
+        if goal.id in self.goals:
+            reason = f"the id {goal.id!r} is taken by an earlier line"
+            self.problems.append(Problem(number, reason))
+        else:
+            self.goals[goal.id] = goal
+
+    def _goals_of_project(
+        self, number: int, root: Path, records: list[SorryRecord]
+    ) -> Iterator[Goal]:
+        by_file: dict[str, list[SorryRecord]] = {}
+        for record in records:
+            by_file.setdefault(record.file, []).append(record)
+            if not record.is_named:
+                reason = f"{record.file}:{record.line}: an `example` has no name to prove it under"
+                self.problems.append(Problem(number, reason))
+        for name, found in by_file.items():
+            try:
+                source = (root / name).read_bytes().decode("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                self.problems.append(Problem(number, f"{name} cannot be read: {error}"))
+                continue
+            yield from goals_of_file(source, found)
+
+
+def parse_bank(data: bytes, path: Path, root: Path) -> Bank:
+    """Return the goals of a bank's text; `path` is its name in messages.
+
+    Raises:
+        UsageError: The text has no goal that could be used.
+    """
     decode = jsontext.decoder(_Line)
-    goals: dict[str, Goal] = {}
-    problems: list[Problem] = []
+    reader = _Reader()
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            goal = _goal(decode(line))
+            reader.read(number, decode(line))
         except (ValueError, UsageError) as error:
-            problems.append(Problem(number, str(error)))
-            continue
-        if goal.id in goals:
-            problems.append(Problem(number, f"the id {goal.id!r} is taken by an earlier line"))
-        else:
-            goals[goal.id] = goal
-    if not goals:
+            reader.problems.append(Problem(number, str(error)))
+    problems = reader.problems
+    if not reader.goals:
         first = f"; line {problems[0].line}: {problems[0].reason}" if problems else ""
         raise UsageError(f"the bank {path} has no goals{first}")
     digest = hashlib.sha256(data).hexdigest()
-    return Bank(path, digest, tuple(goals.values()), tuple(problems))
+    return Bank(path, reader.root or root, digest, tuple(reader.goals.values()), tuple(problems))
 
 
 def _goal(line: _Line) -> Goal:
+    if line.id is None:
+        raise ValueError("there is no `id`")
     text = line.text if line.text is not None else line.statement
     if text is None or not text.strip():
         raise ValueError("there is no `text` (or `statement`)")
     identity = str(line.id)
-    if not identity.strip() or not identity.isprintable() or len(identity) > _LONGEST_ID:
-        raise ValueError(f"the id is not one line of 1 to {_LONGEST_ID} printable characters")
+    if not identity.strip() or not identity.isprintable() or len(identity) > _MAX_ID_LENGTH:
+        raise ValueError(f"the id is not one line of 1 to {_MAX_ID_LENGTH} printable characters")
     header_of(line.imports)
     context = (line.context,) if isinstance(line.context, str) else tuple(line.context)
     context = tuple(part for part in context if part.strip())
@@ -95,7 +151,7 @@ def _goal(line: _Line) -> Goal:
         id=identity,
         text=text,
         context=context,
-        estimated_difficulty=difficulty.estimate(text, context) if given is None else given,
+        estimated_difficulty=estimate_difficulty(text, context) if given is None else given,
         imports=tuple(line.imports) or DEFAULT_IMPORTS,
         goal_class=line.goal_class,
         preamble=line.preamble,

@@ -6,9 +6,11 @@ threads may share it. The tables are described in docs/ledger.md; other programs
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,23 +20,22 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import require_several
 from treewright.kernel.storage import database
 from treewright.kernel.text import jsontext
-from treewright.orchestrator.goals import normalise
-from treewright.orchestrator.ledger import attempts as table
-from treewright.orchestrator.ledger import lessons, tactic_cache
-from treewright.orchestrator.ledger.attempts import Attempt, StoredProof
-from treewright.orchestrator.ledger.counting import (
-    IS_TRIAL,
-    STUB_TOOLCHAIN,
-    TRIALS,
-    Counting,
-    has_stubs,
-)
-from treewright.orchestrator.ledger.file import (
+from treewright.orchestrator.goals import normal_form
+from treewright.orchestrator.ledger import records
+from treewright.orchestrator.ledger.records import Attempt, StoredProof
+from treewright.orchestrator.ledger.schema import (
     DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
     SCHEMA,
     errors_for_people,
     open_ledger,
+)
+from treewright.orchestrator.ledger.statistics import (
+    IS_TRIAL,
+    STUB_TOOLCHAIN,
+    TRIALS,
+    AttemptCounts,
+    is_stub_ledger,
 )
 from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.types import Goal, StrategyType
@@ -61,7 +62,7 @@ class Ledger:
         self._wait = wait_seconds
         self._lock = threading.RLock()
         self._connection = open_ledger(self.path, wait_seconds)
-        self.counting = Counting(self.query, stubs=has_stubs(self.path))
+        self.counts = AttemptCounts(self.query, stubs=is_stub_ledger(self.path))
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +79,9 @@ class Ledger:
     @staticmethod
     def hash_goal(goal: Goal | str) -> str:
         """The hash of a goal's normal form; a text stands for a goal with nothing around it."""
-        return normalise.hash_goal(goal) if isinstance(goal, Goal) else normalise.hash_text(goal)
+        return (
+            normal_form.hash_goal(goal) if isinstance(goal, Goal) else normal_form.hash_text(goal)
+        )
 
     def check_duplicate(
         self,
@@ -99,7 +102,7 @@ class Ledger:
         """
         require_several(imports=imports)
         which = "goal_hash" if isinstance(goal, Goal) else "target_hash"
-        conditions = [f"{which} = ?", "strategy = ?", IS_TRIAL, self.counting.counted]
+        conditions = [f"{which} = ?", "strategy = ?", IS_TRIAL, self.counts.condition]
         values: list[object] = [self.hash_goal(goal), str(strategy)]
         if toolchain is not None:
             conditions.append("toolchain = ?")
@@ -117,7 +120,7 @@ class Ledger:
         """(hash, text) of every goal that was tried and not proved."""
         rows = self.query(
             "SELECT DISTINCT goal_hash, goal_text FROM attempts WHERE success = 0 "  # noqa: S608
-            f"AND {self.counting.counted} "
+            f"AND {self.counts.condition} "
             "AND goal_hash NOT IN (SELECT goal_hash FROM attempts WHERE success = 1)"
         )
         return [(row["goal_hash"], row["goal_text"]) for row in rows]
@@ -132,13 +135,13 @@ class Ledger:
         errors = errors_for_people(self.path, self._wait)
         with self._lock, errors, database.transaction(self._connection):
             for attempt in attempts:
-                if table.add(self._connection, attempt):
+                if records.add_attempt(self._connection, attempt):
                     self._learn(attempt)
-                    lessons.add(self._connection, attempt.lessons)
+                    records.add_lessons(self._connection, attempt.lessons)
                     self._remember(attempt)
 
     def _learn(self, attempt: Attempt) -> None:
-        stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counting.stubs
+        stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counts.stubs
         if attempt.status not in TRIALS or attempt.strategy == StrategyType.CACHE or stub:
             return
         for goal_class in {"", attempt.goal_class}:
@@ -150,7 +153,7 @@ class Ledger:
     def _remember(self, attempt: Attempt) -> None:
         if not attempt.success or not attempt.tactics or attempt.strategy == StrategyType.CACHE:
             return
-        kept = tactic_cache.keeping(
+        kept = records.store_tactics(
             attempt.goal_hash,
             attempt.target_hash or attempt.goal_hash,
             attempt.goal_text,
@@ -174,7 +177,7 @@ class Ledger:
 
     def lessons(self) -> tuple[Lesson, ...]:
         """What the searches so far teach the next."""
-        return lessons.known(self.query)
+        return records.read_lessons(self.query)
 
     def lessons_of_run(self, run_id: str) -> tuple[Lesson, ...]:
         """What a run was given when it began; now, if that was not written down yet."""
@@ -203,7 +206,7 @@ class Ledger:
         require_several(tactics=tactics)
         text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
         hashes = self.hash_goal(goal), self.hash_goal(target)
-        self._write(*tactic_cache.keeping(*hashes, text, tactics, success_rate, avg_time))
+        self._write(*records.store_tactics(*hashes, text, tactics, success_rate, avg_time))
 
     def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
         """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal.
@@ -212,12 +215,14 @@ class Ledger:
         context, the most reliable first.
         """
         wanted, by_text = self.hash_goal(goal), not isinstance(goal, Goal)
-        found = tactic_cache.find(self.query, wanted, in_any_context=by_text)
+        found = records.find_tactics(self.query, wanted, in_any_context=by_text)
         return None if found is None else {**dict(found), "tactics": self._tactics(found)}
 
     def note_cache_use(self, goal: Goal | str, *, success: bool, seconds: float) -> None:
         """The cached tactics were tried."""
-        self._write(*tactic_cache.using(self.hash_goal(goal), success=success, seconds=seconds))
+        self._write(
+            *records.count_tactics_use(self.hash_goal(goal), success=success, seconds=seconds)
+        )
 
     # -- proofs of an earlier process ----------------------------------------------------
 
@@ -288,3 +293,71 @@ class Ledger:
     def _write(self, sql: str, values: Sequence[object]) -> None:
         with self._lock, errors_for_people(self.path, self._wait):
             self._connection.execute(sql, values)
+
+
+_MAX_BATCH = 512
+_Entry = tuple[Attempt, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+
+
+class LedgerWriter:
+    """One thread that writes; `close` waits until everything given to it is written."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._entries: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
+        self._thread.start()
+
+    async def record(self, attempt: Attempt) -> None:
+        """Returns when the attempt is on disk. It gets there even if the caller is cancelled."""
+        loop = asyncio.get_running_loop()
+        written: asyncio.Future[None] = loop.create_future()
+        self._entries.put((attempt, loop, written))
+        await asyncio.shield(written)
+
+    def close(self) -> None:
+        self._entries.put(None)
+        self._thread.join()
+
+    def _write(self) -> None:
+        open_ = True
+        while open_:
+            batch: list[_Entry] = []
+            entry = self._entries.get()
+            while entry is not None:
+                batch.append(entry)
+                if len(batch) == _MAX_BATCH:
+                    break
+                try:
+                    entry = self._entries.get_nowait()
+                except queue.Empty:
+                    break
+            open_ = entry is not None
+            if batch:
+                self._commit(batch)
+
+    def _commit(self, batch: list[_Entry]) -> None:
+        failure: Exception | None = None
+        try:
+            self._ledger.record([attempt for attempt, _, _ in batch])
+        except Exception as error:
+            failure = error
+        by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        for _, loop, written in batch:
+            by_loop.setdefault(loop, []).append(written)
+        for loop, futures in by_loop.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle(futures, failure))
+
+
+def _settle(futures: list[asyncio.Future[None]], failure: Exception | None) -> Callable[[], None]:
+    def settle() -> None:
+        for future in futures:
+            if future.done():
+                continue
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failure)
+
+    return settle

@@ -26,7 +26,7 @@ from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import header_of
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
-from treewright.orchestrator.ledger.file import DEFAULT_PATH
+from treewright.orchestrator.ledger.schema import DEFAULT_PATH
 from treewright.orchestrator.marketplace.tickets import (
     NewTicket,
     Ticket,

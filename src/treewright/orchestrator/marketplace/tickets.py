@@ -19,8 +19,8 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.lean.session.inputs import Theorem
-from treewright.orchestrator.goals import normalise
-from treewright.orchestrator.ledger.file import errors_for_people, open_ledger
+from treewright.orchestrator.goals import normal_form
+from treewright.orchestrator.ledger.schema import errors_for_people, open_ledger
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 
 _COLUMNS = (
@@ -117,7 +117,7 @@ def _meaning(
 ) -> tuple[str, ...]:
     """Equal only for statements that say the same."""
     asked = Goal("", goal, hypotheses_of(context), imports=tuple(imports), preamble=preamble)
-    return (normalise.hash_goal(asked), *sorted(set(imports)))
+    return (normal_form.hash_goal(asked), *sorted(set(imports)))
 
 
 class NewTicket(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
-"""Attempts on an executor, awaited one by one by the process that decides.
+"""Running attempts on an executor, in this process or on a cluster, and awaiting their reports.
 
-A thread collects what the executor has done and hands it to the event loop. A worker that was
-lost is a fault: the attempt is `unavailable`, nothing is learned, and the goal comes back. When
-the executor itself is lost, every attempt under way raises what it said.
+A thread collects the reports of the executor and hands them to the event loop. A lost worker is a
+fault: the attempt is `unavailable`, nothing is learned from it, and the goal comes back. When the
+executor itself is lost, every attempt under way raises the executor's error.
 """
 
 from __future__ import annotations
@@ -12,51 +12,97 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
+from treewright.kernel.executors import registry
 from treewright.kernel.executors.base import Done, Executor, NotBegun, WorkerLost
 from treewright.kernel.executors.registry import Make
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.types import Result
-from treewright.orchestrator.workers import trying
+from treewright.orchestrator.workers import attempt
+from treewright.orchestrator.workers.attempt import (
+    AttemptReport,
+    AttemptRequest,
+    RemoteAttempt,
+    run_remote_attempt,
+)
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, failed
 from treewright.orchestrator.workers.meter import Meter
-from treewright.orchestrator.workers.trying import AttemptRequest, Tried
 
-AttemptExecutor: TypeAlias = Executor[AttemptRequest, Tried]
-_Done: TypeAlias = Done[AttemptRequest, Tried]
+AttemptExecutor: TypeAlias = Executor[AttemptRequest, AttemptReport]
+_Done: TypeAlias = Done[AttemptRequest, AttemptReport]
 
-LONGEST_GOODBYE_SECONDS = 30.0
-"""How long a cancelled attempt is waited for; after that what it used is not known."""
-_NOTICEABLE_SECONDS = 0.05
-"""A queue that is left sooner was none."""
+CANCEL_WAIT_SECONDS = 30.0
+"""The longest wait for the report of a cancelled attempt; after it, its usage is unknown."""
+_MIN_QUEUE_SECONDS = 0.05
+"""A shorter time in the executor's queue does not count as waiting."""
 _TICK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Attempting:
-    """What makes a scheduler's executor, and whether attempts then run in other processes."""
+class AttemptBackend:
+    """Makes a scheduler's executor; `is_remote` says that attempts run in other processes."""
 
-    make: Make[AttemptRequest, Tried]
-    elsewhere: bool = False
+    make: Make[AttemptRequest, AttemptReport]
+    is_remote: bool = False
 
     def lean_sessions(self, config: OrchestratorConfig) -> int:
-        """Sessions of this process. To read goals for the replay check one is enough."""
-        return 1 if self.elsewhere else config.lean_sessions
+        """Return the number of Lean sessions in this process.
+
+        With a remote backend this process only parses goals for the replay check, in one session.
+        """
+        return 1 if self.is_remote else config.lean_sessions
 
 
-def beside(config: OrchestratorConfig) -> Attempting:
-    """Attempts in threads of this process."""
-    return Attempting(lambda work: ThreadExecutor(work, config.attempts_at_once))
+def local_backend(config: OrchestratorConfig) -> AttemptBackend:
+    """Return the backend that runs attempts in threads of this process."""
+    return AttemptBackend(lambda work: ThreadExecutor(work, config.max_parallel_attempts))
+
+
+@contextlib.contextmanager
+def open_backend(
+    backend: str | None,
+    cluster: str | None,
+    config: OrchestratorConfig,
+    project: Path | None = None,
+) -> Iterator[AttemptBackend]:
+    """Open the backend that `--parallel-backend` and `--cluster` name.
+
+    A cluster stays connected for all schedulers that use the backend; it runs `lean_sessions`
+    attempts at once, one for each Lean session.
+
+    Args:
+        backend: The name of an executor, or None for the default one.
+        cluster: The address of a running dask scheduler, or None.
+        config: The settings of the schedulers.
+        project: The file or directory whose Lake project goals may import.
+    """
+    chosen = registry.choose(backend, cluster)
+    if chosen.travels:
+        stub = config.profile == 0
+        with chosen.open(registry.Place(config.lean_sessions, cluster)) as make:
+            start = str(project.resolve()) if project is not None else ""
+            yield AttemptBackend(
+                lambda _work: _PackingExecutor(make(run_remote_attempt), stub, start),
+                is_remote=True,
+            )
+    else:
+        capacity = 1 if chosen.single else config.max_parallel_attempts
+        with chosen.open(registry.Place(capacity)) as make:
+            yield AttemptBackend(make)
 
 
 class Dispatch:
-    """Belongs to the event loop that it is made in; `close` ends the executor too."""
+    """Runs attempts on an executor for the event loop that it is created in.
+
+    `close` also closes the executor.
+    """
 
     def __init__(self, executor: AttemptExecutor) -> None:
         self._executor = executor
@@ -65,34 +111,37 @@ class Dispatch:
         self._open: dict[int, tuple[AttemptRequest, asyncio.Future[_Done]]] = {}
         self._submitted = threading.Semaphore(0)
         self._closing = False
-        self._broken: BaseException | None = None
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._collect, name="attempts", daemon=True)
         self._thread.start()
 
     async def run(self, request: AttemptRequest, meter: Meter) -> Result:
-        """What came of an attempt; what it used goes to the meter, also when it is cancelled."""
+        """Run an attempt and return its result.
+
+        The meter is charged with the attempt's usage, also if the attempt is cancelled.
+        """
         started = time.monotonic()
         try:
             with meter.waiting():
-                async with asyncio.timeout(trying.LONGEST_WAIT_SECONDS):
+                async with asyncio.timeout(attempt.MAX_WAIT_SECONDS):
                     await self._slots.acquire()
         except TimeoutError:
-            return trying.no_turn(request.strategy, started)
+            return attempt.wait_expired(request.strategy, started)
         submitted = time.monotonic()
         future = self._submit(request)
         try:
             done = await asyncio.shield(future)
         except asyncio.CancelledError:
             self._executor.cancel(request)
-            await asyncio.wait({future}, timeout=LONGEST_GOODBYE_SECONDS)
+            await asyncio.wait({future}, timeout=CANCEL_WAIT_SECONDS)
             if future.done() and future.exception() is None:
-                _account(future.result(), submitted, meter)
+                _charge(future.result(), submitted, meter)
             raise
-        _account(done, submitted, meter)
+        _charge(done, submitted, meter)
         return _result_of(done, submitted)
 
     def close(self) -> None:
-        """Not for the loop's own thread: waits for what is under way."""
+        """Wait for the attempts under way and close the executor. Not for the loop's thread."""
         self._closing = True
         self._submitted.release()
         self._thread.join()
@@ -102,8 +151,8 @@ class Dispatch:
         future: asyncio.Future[_Done] = self._loop.create_future()
         future.add_done_callback(lambda _: self._slots.release())
         try:
-            if self._broken is not None:
-                raise self._broken
+            if self._error is not None:
+                raise self._error
             self._open[id(request)] = request, future
             self._executor.submit(request)
         except BaseException:
@@ -122,49 +171,89 @@ class Dispatch:
                 while done is None and not self._closing:
                     done = self._executor.next_done(_TICK_SECONDS)
             except BaseException as error:
-                self._tell(self._fail, error)
+                self._call_in_loop(self._fail, error)
                 return
             if done is not None:
-                self._tell(self._settle, done)
+                self._call_in_loop(self._settle, done)
 
-    def _tell(self, callback: Callable[[Any], None], what: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was ended, and nobody waits
-            self._loop.call_soon_threadsafe(callback, what)
+    def _call_in_loop(self, callback: Callable[[Any], None], argument: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and no attempt is awaited
+            self._loop.call_soon_threadsafe(callback, argument)
 
     def _settle(self, done: _Done) -> None:
         _, future = self._open.pop(id(done.request))
         future.set_result(done)
 
     def _fail(self, error: BaseException) -> None:
-        self._broken = error
+        self._error = error
         for _, future in self._open.values():
             future.set_exception(error)
-            future.exception()  # some are waited for by nobody any more
+            future.exception()  # marks it as retrieved: some attempts are not awaited any more
         self._open.clear()
 
 
-def _account(done: _Done, submitted: float, meter: Meter) -> None:
-    tried = done.outcome
-    if tried is None:
+def _charge(done: _Done, submitted: float, meter: Meter) -> None:
+    """Add the usage of an attempt to the meter."""
+    report = done.outcome
+    if report is None:
         return
-    meter.cpu_seconds += tried.cpu_seconds
-    meter.lessons += tried.lessons
-    meter.spend(tried.usage)
-    queued = time.monotonic() - submitted - tried.seconds
-    meter.add_wait(tried.waited_seconds + (queued if queued >= _NOTICEABLE_SECONDS else 0.0))
+    meter.cpu_seconds += report.cpu_seconds
+    meter.lessons += report.lessons
+    meter.add_usage(report.usage)
+    queued = time.monotonic() - submitted - report.seconds
+    meter.add_wait(report.waited_seconds + (queued if queued >= _MIN_QUEUE_SECONDS else 0.0))
 
 
 def _result_of(done: _Done, submitted: float) -> Result:
-    strategy, tried = done.request.strategy, done.outcome
+    strategy, report = done.request.strategy, done.outcome
     if isinstance(done.error, WorkerLost | NotBegun):
         return failed(strategy, str(done.error), submitted, UNAVAILABLE)
-    if tried is None:
+    if report is None:
         error = f"{type(done.error).__name__}: {done.error}"
         return failed(strategy, error, submitted, EXCEPTION)
-    if tried.cancelled:
+    if report.cancelled:
         return failed(strategy, "the worker was told to stop", submitted, UNAVAILABLE)
     worker = done.worker
     if worker is None or worker.pid == os.getpid():
-        return tried.result
-    metadata = {**tried.result.metadata, "worker": worker.name}
-    return msgspec.structs.replace(tried.result, metadata=metadata)
+        return report.result
+    metadata = {**report.result.metadata, "worker": worker.name}
+    return msgspec.structs.replace(report.result, metadata=metadata)
+
+
+class _PackingExecutor:
+    """An executor of attempts on top of an executor of encoded requests."""
+
+    def __init__(self, engine: Executor[bytes, bytes], stub: bool, project: str) -> None:
+        self.capacity = engine.capacity
+        self._engine = engine
+        self._stub = stub
+        self._project = project
+        self._payloads: dict[int, bytes] = {}
+        self._requests: dict[int, AttemptRequest] = {}
+
+    def submit(self, request: AttemptRequest) -> None:
+        payload = msgspec.msgpack.encode(RemoteAttempt(request, self._stub, self._project))
+        self._payloads[id(request)] = payload
+        self._requests[id(payload)] = request
+        self._engine.submit(payload)
+
+    def next_done(self, timeout: float | None = None) -> _Done | None:
+        done = self._engine.next_done(timeout)
+        if done is None:
+            return None
+        request = self._requests.pop(id(done.request))
+        del self._payloads[id(request)]
+        if done.outcome is None:
+            return Done(request, None, done.error, done.worker)
+        try:
+            report = msgspec.msgpack.decode(done.outcome, type=AttemptReport)
+        except msgspec.MsgspecError as error:
+            return Done(request, None, error, done.worker)
+        return Done(request, report, worker=done.worker)
+
+    def cancel(self, request: AttemptRequest) -> None:
+        if (payload := self._payloads.get(id(request))) is not None:
+            self._engine.cancel(payload)
+
+    def close(self) -> None:
+        self._engine.close()

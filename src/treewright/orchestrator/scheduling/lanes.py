@@ -16,12 +16,12 @@ T = TypeVar("T")
 LaneName = Literal["light", "heavy"]
 
 FIRST_DELAY_SECONDS = 0.5
-LONGEST_DELAY_SECONDS = 30.0
+MAX_DELAY_SECONDS = 30.0
 
 
 def backoff(retries: int) -> float:
     """Seconds until the `retries`-th new try: doubling, bounded."""
-    return min(FIRST_DELAY_SECONDS * 2.0 ** min(retries - 1, 16), LONGEST_DELAY_SECONDS)
+    return min(FIRST_DELAY_SECONDS * 2.0 ** min(retries - 1, 16), MAX_DELAY_SECONDS)
 
 
 @dataclass(order=True, slots=True)

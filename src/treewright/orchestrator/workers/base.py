@@ -1,17 +1,18 @@
-"""What a worker is, and what the workers that use Lean share.
+"""The interface of a worker, and the base classes of workers that use Lean or a thread.
 
-`run` never raises for what went wrong with a goal: that is a failed `Result` with its error.
-Only a cancellation passes through, at once, and leaves the Lean session warm.
+`run` reports every failure on a goal as a failed `Result` with its error. Only a cancellation is
+raised; it ends the attempt at once and keeps the Lean session running.
 """
 
 from __future__ import annotations
 
 import abc
 import asyncio
+import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import (
@@ -27,14 +28,14 @@ from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError
 from treewright.lean.sorries import from_check
 from treewright.orchestrator.goals import statements
-from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result
+from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether a strategy can run here, why, and what would make it."""
+    """Whether a strategy can run here, the reason, and a hint how to make it available."""
 
     available: bool
     detail: str
@@ -43,18 +44,18 @@ class Availability:
 
 EXCEPTION = "exception"
 UNAVAILABLE = "unavailable"
-"""Kinds of failure (`Result.metadata["kind"]`) that say nothing about the goal."""
+"""Kinds of failure (`Result.metadata["kind"]`) that are no verdict on the goal."""
 
 
 def failed(strategy: str, error: str, started: float, kind: str = "") -> Result:
-    """A failed attempt that began at `started` (of `time.monotonic`)."""
+    """Return the result of a failed attempt that began at `started` (of `time.monotonic`)."""
     metadata = {"kind": kind} if kind else {}
     seconds = time.monotonic() - started
     return Result(False, strategy, (), seconds, error=error, metadata=metadata)
 
 
 class Worker(Protocol):
-    """One strategy. `run` claims; the scheduler has every claim checked."""
+    """One strategy. The success that `run` reports is a claim, which the scheduler has checked."""
 
     @property
     def strategy(self) -> str: ...
@@ -64,22 +65,98 @@ class Worker(Protocol):
     async def run(self, goal: Goal, timeout: float) -> Result: ...
 
 
-class Hopeless(Exception):
-    """This goal cannot be opened or worked on; the text says why."""
+@runtime_checkable
+class SimpleWorker(Protocol):
+    """The least that an object needs to be a worker."""
+
+    @property
+    def strategy(self) -> str: ...
+
+    async def run(self, goal: Goal, timeout: float) -> Result: ...
+
+
+RunFunction: TypeAlias = Callable[[Goal, float], Awaitable[Result]]
+WorkerLike: TypeAlias = Worker | SimpleWorker | RunFunction
+"""A worker as a caller of the scheduler may give it."""
+
+_PREFIX = "run_"
+_FORMS = "give `async def run_<strategy>(goal, timeout)` or an object with `strategy` and `run`"
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenWorker:
+    """A worker made of a function, or of an object without a probe."""
+
+    strategy: str
+    run: RunFunction
+
+    def probe(self) -> Availability:
+        return Availability(True, "given by the caller")
+
+
+def as_workers(given: Iterable[WorkerLike]) -> list[Worker]:
+    """Return the workers that a caller gives as functions or objects.
+
+    Raises:
+        UsageError: A worker is of neither form, or two workers have the same strategy.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError("workers takes a list of workers: write [...] around the worker")
+    workers: dict[str, Worker] = {}
+    for each in given:
+        worker = _as_worker(each)
+        if worker.strategy in workers:
+            raise UsageError(
+                f"two workers have the strategy {str(worker.strategy)!r}; give one of them"
+            )
+        workers[worker.strategy] = worker
+    return list(workers.values())
+
+
+def _as_worker(given: Any) -> Worker:
+    if inspect.isclass(given):
+        raise UsageError(f"{given.__name__} is a class, not a worker: give an instance of it")
+    if inspect.isroutine(given):
+        name = given.__name__
+        strategy, run = name.removeprefix(_PREFIX), given
+        if strategy == name or not strategy:
+            raise UsageError(f"the function {name} is no worker: {_FORMS}")
+    elif hasattr(given, "strategy") and hasattr(given, "run"):
+        strategy, run = given.strategy, given.run
+        name = f"{type(given).__name__}.run"
+    else:
+        raise UsageError(f"an object of type {type(given).__name__} is no worker: {_FORMS}")
+    if not isinstance(strategy, str) or strategy in ("", StrategyType.CACHE):
+        raise UsageError(
+            f"the strategy of {name} cannot be {str(strategy)!r}: give it another name"
+        )
+    if inspect.isroutine(run) and not inspect.iscoroutinefunction(run):
+        raise UsageError(f"{name} must be an `async def`")
+    try:
+        inspect.signature(run).bind(None, 0.0)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} must take a goal and a timeout") from None
+    if hasattr(given, "probe"):
+        return cast("Worker", given)
+    return cast("Worker", _GivenWorker(strategy, run))
+
+
+class NoProof(Exception):
+    """The strategy has no proof of this goal, or cannot work on it; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """States that one script has to close, and the steps already done to reach them."""
+    """The proof states that one script has to close, and the steps that led to them."""
 
     states: tuple[ProofState, ...]
     steps: tuple[str, ...] = ()
 
 
 class LeanWorker(abc.ABC):
-    """Borrows a session, opens the goal, and lets `close_hole` work on each hole in turn.
+    """A strategy that borrows a Lean session, opens the goal, and closes its holes in turn.
 
-    The time limit begins when the session is there: waiting for one is not the strategy's.
+    The time limit begins when the session is borrowed; waiting for a session does not count.
     """
 
     strategy: str
@@ -94,11 +171,11 @@ class LeanWorker(abc.ABC):
     async def close_hole(
         self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
     ) -> tuple[str, ...] | None:
-        """The steps that close the hole, or None. `deadline` is of `time.monotonic`."""
+        """Return the steps that close the hole, or None. `deadline` is of `time.monotonic`."""
 
     async def run(self, goal: Goal, timeout: float) -> Result:
         started = time.monotonic()
-        kind = UNAVAILABLE  # until there is a session
+        kind = UNAVAILABLE  # until a session is borrowed
         try:
             async with self._lean.session() as session:
                 started, kind = time.monotonic(), EXCEPTION
@@ -106,7 +183,7 @@ class LeanWorker(abc.ABC):
                     tactics = await self._solve(session, goal, started + timeout)
         except TimeoutError:
             return failed(self.strategy, "timeout", started)
-        except Hopeless as reason:
+        except NoProof as reason:
             return failed(self.strategy, str(reason), started)
         except Exception as error:
             return failed(self.strategy, f"{type(error).__name__}: {error}", started, kind)
@@ -130,15 +207,15 @@ class LeanWorker(abc.ABC):
 
 
 async def check_goal(lean: LeanAccess, session: AsyncLeanSession, goal: Goal) -> None:
-    """`Hopeless` if the goal's text and context are not a statement and hypotheses."""
+    """Raise `NoProof` if the goal's text and context are not a statement and hypotheses."""
     try:
         await lean.check_goal(goal, session)
     except UsageError as error:
-        raise Hopeless(str(error)) from None
+        raise NoProof(str(error)) from None
 
 
 async def open_goal(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
-    """The goal's holes, ready for tactics; `Hopeless` if Lean does not take the statement."""
+    """Return the goal's holes, ready for tactics; raise `NoProof` if Lean refuses the goal."""
     if goal.place is not None:
         return await _holes_of_file(session, goal)
     steps = statements.introductions(goal)
@@ -152,7 +229,7 @@ async def open_goal(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
 
 
 class ThreadWorker(abc.ABC):
-    """A strategy on a library that blocks: it runs in a thread of its own."""
+    """A strategy on a library that blocks; it runs in a separate thread."""
 
     strategy: str
 
@@ -167,14 +244,14 @@ class ThreadWorker(abc.ABC):
 
         task = asyncio.create_task(asyncio.to_thread(work))
         try:
-            with waiting():  # there are only so many threads
+            with waiting():  # for a free thread
                 await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
             started = time.monotonic()
             async with asyncio.timeout(timeout):
                 tactics = await task
         except TimeoutError:
             return failed(self.strategy, "timeout", started)
-        except Hopeless as reason:
+        except NoProof as reason:
             return failed(self.strategy, str(reason), started)
         except Exception as error:
             return failed(self.strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
@@ -184,19 +261,19 @@ class ThreadWorker(abc.ABC):
 
     @abc.abstractmethod
     def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
-        """The tactics that close the goal; raises Hopeless if there are none."""
+        """Return the tactics that close the goal; raise `NoProof` if there are none."""
 
 
 def _state(result: StepResult) -> ProofState:
     if isinstance(result, ProofState):
         return result
     if isinstance(result, TacticError):
-        raise Hopeless(f"Lean does not take the goal: {result.message.splitlines()[0]}")
-    raise unfinished(result)
+        raise NoProof(f"Lean does not take the goal: {result.message.splitlines()[0]}")
+    raise interruption(result)
 
 
-def unfinished(result: Timeout | Cancelled | SessionLost) -> Exception:
-    """What to raise where Lean did not come to an end; unlike `Hopeless`, no word on the goal."""
+def interruption(result: Timeout | Cancelled | SessionLost) -> Exception:
+    """Return the exception for an interrupted Lean; unlike `NoProof`, it is no verdict."""
     if isinstance(result, SessionLost):
         return LeanError(f"Lean ended: {result.reason}")
     return TimeoutError()
@@ -221,23 +298,23 @@ async def _holes_of_file(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
         timeout=DEFAULT_CHECK_SECONDS,
     )
     if not isinstance(result, CheckResult):
-        raise unfinished(result)
+        raise interruption(result)
     found = {(s.start, s.end): s for s in from_check(goal.place.source, result)}
     try:
         return [Hole(found[hole].states) for hole in goal.place.holes]
     except KeyError:
-        raise Hopeless("the file has no `sorry` there any more") from None
+        raise NoProof("the file has no `sorry` there any more") from None
 
 
 async def run_on_all(
     session: AsyncLeanSession, states: Sequence[ProofState], tactic: str, timeout: float
 ) -> tuple[ProofState, ...] | None:
-    """What a tactic leaves of each state; None as soon as one of them refuses it."""
+    """Return each state after a tactic, or None if the tactic fails on one of them."""
     after: list[ProofState] = []
     for state in states:
         result = await session.run_tactic(state, tactic, timeout)
         if isinstance(result, SessionLost):
-            raise unfinished(result)
+            raise interruption(result)
         if not isinstance(result, ProofState):
             return None
         after.append(result)

@@ -21,7 +21,7 @@ from treewright.lean.session.interface import LeanSession
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
-from treewright.orchestrator.workers.base import Availability, Hopeless, ThreadWorker
+from treewright.orchestrator.workers.base import Availability, NoProof, ThreadWorker
 
 PACKAGE = "LeanCopilot"
 PREMISES = ("select_premises (num := 12)", "select_premises")
@@ -50,14 +50,14 @@ class CopilotWorker(ThreadWorker):
     def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
         project = native_project(self._start, self._choice)
         if isinstance(project, Availability):
-            raise Hopeless(project.detail)
+            raise NoProof(project.detail)
         if goal.place is not None:
-            raise Hopeless("copilot works on statements")
+            raise NoProof("copilot works on statements")
         try:
             host = own_lean(project, self._choice)
             session = HostSession(host, imports_for(goal), goal.preamble)
         except TreewrightError as error:
-            raise Hopeless(str(error)) from error
+            raise NoProof(str(error)) from error
         with session:
             return search(session, goal, deadline - time.monotonic())
 
@@ -76,10 +76,10 @@ def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
     _call(session, state, PREMISES, timeout)
     result = _call(session, state, SEARCH, timeout)
     if not isinstance(result, ProofState) or not result.closed:
-        raise Hopeless("search_proof did not close the goal")
+        raise NoProof("search_proof did not close the goal")
     script = advice(result.messages)
     if not script:
-        raise Hopeless("search_proof closed the goal without saying how")
+        raise NoProof("search_proof closed the goal without saying how")
     return (*steps, *script)
 
 
@@ -106,7 +106,7 @@ def _state(result: StepResult) -> ProofState:
     if isinstance(result, ProofState):
         return result
     detail = result.message if isinstance(result, TacticError) else str(result)
-    raise Hopeless(f"Lean does not take the goal: {detail.splitlines()[0]}")
+    raise NoProof(f"Lean does not take the goal: {detail.splitlines()[0]}")
 
 
 def native_project(start: Path, choice: Choice | None = None) -> Path | Availability:

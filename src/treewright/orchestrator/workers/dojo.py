@@ -17,7 +17,7 @@ from treewright.lean.session.interface import LeanSession
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
-from treewright.orchestrator.workers.base import Availability, Hopeless, ThreadWorker
+from treewright.orchestrator.workers.base import Availability, NoProof, ThreadWorker
 from treewright.orchestrator.workers.copilot import native_project, own_lean
 
 TACTICS = ("rfl", "simp", "simp_all", "omega", "aesop", "norm_num", "ring", "linarith")
@@ -39,13 +39,13 @@ class DojoWorker(ThreadWorker):
     def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
         project = native_project(self._start, self._choice)
         if isinstance(project, Availability):
-            raise Hopeless(project.detail)
+            raise NoProof(project.detail)
         try:
             host = own_lean(project, self._choice)
             with HostSession(host, goal.imports, goal.preamble) as session:
                 return attempt(session, goal, deadline)
         except TreewrightError as error:
-            raise Hopeless(str(error)) from error
+            raise NoProof(str(error)) from error
 
 
 def attempt(session: LeanSession, goal: Goal, deadline: float) -> tuple[str, ...]:
@@ -68,24 +68,24 @@ def first_closing(session: LeanSession, state: ProofState, deadline: float) -> s
         result = session.run_tactic(state, tactic, left)
         if isinstance(result, ProofState) and result.complete:
             return tactic
-    raise Hopeless("no tactic closes the goal")
+    raise NoProof("no tactic closes the goal")
 
 
 def _state_in_file(session: LeanSession, place: Place, deadline: float) -> ProofState:
     if len(place.holes) != 1:
-        raise Hopeless("dojo works on declarations with one hole")
+        raise NoProof("dojo works on declarations with one hole")
     left = max(1.0, deadline - time.monotonic())
     result = session.check(place.source, sorries=True, until=place.declaration, timeout=left)
     if isinstance(result, CheckResult):
         for sorry in result.sorries:
             if (sorry.start, sorry.end) == place.holes[0] and sorry.states:
                 return sorry.states[0]
-    raise Hopeless("Lean does not find the hole")
+    raise NoProof("Lean does not find the hole")
 
 
 def _opened(result: StepResult) -> ProofState:
     if not isinstance(result, ProofState):
-        raise Hopeless("Lean does not take the goal")
+        raise NoProof("Lean does not take the goal")
     return result
 
 

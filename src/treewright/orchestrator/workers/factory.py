@@ -1,4 +1,4 @@
-"""All strategies, ready or not: who cannot run says so by its probe."""
+"""Making the workers of strategies: real ones, stubs, and placeholders for unavailable ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,41 @@ from treewright.orchestrator.strategies import Tools
 from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import UNAVAILABLE, Availability, Worker, failed
 from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.stub import StubWorker
 
 
-class Tickets:
-    """The marketplace in a ledger's file, opened for each call: requests are rare."""
+class StubWorker:
+    """A stub strategy of profile 0: it proves nothing, says so, and needs no Lean."""
+
+    def __init__(self, strategy: str) -> None:
+        self._strategy = strategy
+
+    @property
+    def strategy(self) -> str:
+        return self._strategy
+
+    def probe(self) -> Availability:
+        return Availability(True, "a stub that never proves anything (profile 0)")
+
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        return Result(False, self._strategy, error="stub worker: nothing was tried")
+
+
+class UnavailableWorker:
+    """Stands for a strategy whose worker cannot be made; its probe gives the reason."""
+
+    def __init__(self, strategy: str, why: str) -> None:
+        self.strategy = strategy
+        self._why = why
+
+    def probe(self) -> Availability:
+        return Availability(False, self._why, "repair or uninstall the package it comes from")
+
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        return failed(self.strategy, self._why, time.monotonic(), UNAVAILABLE)
+
+
+class TicketRequests:
+    """The marketplace in a ledger's file, opened for each call because requests are rare."""
 
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
@@ -36,41 +66,29 @@ class Tickets:
             return await marketplace.get_ticket(ticket_id)
 
 
-class Missing:
-    """In the place of a strategy whose worker cannot be made: it says why, and runs nothing."""
-
-    def __init__(self, strategy: str, why: str) -> None:
-        self.strategy = strategy
-        self._why = why
-
-    def probe(self) -> Availability:
-        return Availability(False, self._why, "repair or uninstall the package it comes from")
-
-    async def run(self, goal: Goal, timeout: float) -> Result:
-        return failed(self.strategy, self._why, time.monotonic(), UNAVAILABLE)
-
-
 def make_workers(config: OrchestratorConfig, lean: LeanAccess, ledger: Path) -> list[Worker]:
-    """The workers of the configured portfolio, in the order of the registry."""
-    chosen = strategies.in_order(config.portfolio)
+    """Return the workers of the configured portfolio, in the order of the registry."""
+    chosen = strategies.sort_names(config.portfolio)
     if config.profile == 0:
         return [StubWorker(strategy) for strategy in chosen]
-    tools = Tools(lean, Tickets(ledger))
-    return [_worker(name, tools) for name in chosen]
+    tools = Tools(lean, TicketRequests(ledger))
+    return [_make_worker(name, tools) for name in chosen]
 
 
 def all_workers(lean: LeanAccess) -> list[Worker]:
-    """Of every strategy that is registered; lemma tickets are written by none of them."""
-    return [_worker(name, Tools(lean)) for name in strategies.known()]
+    """Return the workers of every registered strategy; they request no lemmas."""
+    return [_make_worker(name, Tools(lean)) for name in strategies.registered()]
 
 
-def _worker(name: str, tools: Tools) -> Worker:
+def _make_worker(name: str, tools: Tools) -> Worker:
     try:
         worker = strategies.find(name).make(tools)
     except UsageError as error:
-        return Missing(name, str(error))
-    except Exception as error:  # somebody else's code may raise anything
-        return Missing(name, f"its worker cannot be made: {type(error).__name__}: {error}")
+        return UnavailableWorker(name, str(error))
+    except Exception as error:  # a plug-in's code may raise anything
+        return UnavailableWorker(
+            name, f"its worker cannot be made: {type(error).__name__}: {error}"
+        )
     if worker.strategy != name:
-        return Missing(name, f"its worker calls itself {worker.strategy!r}")
+        return UnavailableWorker(name, f"its worker calls itself {worker.strategy!r}")
     return worker

@@ -109,7 +109,7 @@ class LeanAccess:
             self._looked = True
             return self._project
 
-    async def ordered(self, paths: Sequence[Path]) -> list[Path]:
+    async def sort_by_imports(self, paths: Sequence[Path]) -> list[Path]:
         """Files, each behind those it imports, where there is a project."""
         return await asyncio.to_thread(self._ordered, paths)
 
@@ -144,16 +144,16 @@ class LeanAccess:
             return
         if session is None:
             async with self.session() as session:
-                await session.reading(lambda parser: statements.check(parser, goal))
+                await session.reading(lambda parser: statements.check_statement(parser, goal))
         else:
-            await session.reading(lambda parser: statements.check(parser, goal))
+            await session.reading(lambda parser: statements.check_statement(parser, goal))
         self._well_formed.add(pieces)
 
     async def verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
         """The replay check of what a worker claims. Cancelling it does not interrupt it."""
         await self.check_goal(goal)
         if goal.place is not None:
-            original, candidate = statements.filled(goal.place, tactics)
+            original, candidate = statements.fill_holes(goal.place, tactics)
             return await self.check_text(original, candidate, [goal.place.declaration], timeout)
         return await self._check(
             lambda replayer: replayer.theorem(

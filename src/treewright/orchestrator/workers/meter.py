@@ -1,8 +1,7 @@
-"""What an attempt used, whoever ended it and how: Lean's CPU time, answers of a model; and how
-long it only waited.
+"""The meter of an attempt: Lean's CPU time, the usage of models, lessons, and time spent waiting.
 
-Waiting for a Lean session, a thread or the replay check's turn is not the strategy's time: it is
-neither in its limit nor learned from.
+Waiting for a Lean session, a thread or the replay check is not the strategy's time: it counts
+neither in the strategy's limit nor in its statistics.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from treewright.proving.learning import Lesson
 
 
 class Meter:
-    """Adds up what was used while it was current.
+    """Sums of one attempt, kept however the attempt ends.
 
-    A search finds here what it was `given` of earlier searches' lessons, and leaves its own.
+    `given` are the lessons that the attempt's searches may use; a search adds its own lessons to
+    `lessons`.
     """
 
     def __init__(self, given: Sequence[Lesson] = ()) -> None:
@@ -34,17 +34,18 @@ class Meter:
 
     @property
     def waited_seconds(self) -> float:
-        """Also of a wait that is not over."""
+        """The seconds spent waiting, including a wait that is not over."""
         since = self._waiting_since
         return self._waited + (0.0 if since is None else time.monotonic() - since)
 
-    def spend(self, usage: Usage | None) -> None:
-        """What an answer of a model used; none if there was no answer."""
+    def add_usage(self, usage: Usage | None) -> None:
+        """Add the usage of a model's answer, if there was an answer."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
+        """Count the time in the block as waiting."""
         self._waiting_since = time.monotonic()
         try:
             yield
@@ -57,24 +58,25 @@ class Meter:
 
 
 current_meter: ContextVar[Meter | None] = ContextVar("current_meter", default=None)
+"""The meter of the attempt that the current task belongs to."""
 
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Within the block the current task does nothing but wait for its turn."""
+    """Count the time in the block as waiting, on the meter of the current task."""
     meter = current_meter.get()
     with contextlib.nullcontext() if meter is None else meter.waiting():
         yield
 
 
-def spend(usage: Usage) -> None:
-    """Counts what an answer of a model used on the meter of the current task."""
+def add_usage(usage: Usage) -> None:
+    """Add the usage of a model's answer to the meter of the current task."""
     if (meter := current_meter.get()) is not None:
-        meter.spend(usage)
+        meter.add_usage(usage)
 
 
 def cpu_seconds(pid: int | None) -> float:
-    """User and system time of a process so far; 0 where it cannot be known."""
+    """Return the user and system time of a process so far; 0 if it cannot be read."""
     if pid is None:
         return 0.0
     try:
@@ -86,7 +88,7 @@ def cpu_seconds(pid: int | None) -> float:
 
 @contextlib.contextmanager
 def metered(pid: int | None) -> Iterator[None]:
-    """Counts what a process uses within the block on the meter of the current task."""
+    """Add the CPU time that a process uses in the block to the meter of the current task."""
     meter = current_meter.get()
     before = cpu_seconds(pid)
     try:

@@ -12,7 +12,7 @@ from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.lean.session.interface import LeanError, LeanSession
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
-from treewright.orchestrator.workers.base import Availability, Hole, Hopeless, LeanWorker
+from treewright.orchestrator.workers.base import Availability, Hole, LeanWorker, NoProof
 from treewright.orchestrator.workers.meter import Meter, current_meter
 from treewright.proving.expansion import Expander
 from treewright.proving.lean_environment import LeanEnvironment
@@ -25,7 +25,7 @@ from treewright.proving.tactics.factory import build_source, library_search
 from treewright.search.andor.graph import Status
 
 STEP_SECONDS = 2.0
-MOST_SIMULATIONS = 2000
+MAX_SIMULATIONS = 2000
 _NO_LIMIT = 1 << 62  # the pool replaces sessions that have grown
 
 
@@ -39,7 +39,7 @@ class SearchWorker(LeanWorker):
         self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
     ) -> tuple[str, ...] | None:
         if len(hole.states) != 1:
-            raise Hopeless("one script for several goals is not searched for")
+            raise NoProof("one script for several goals is not searched for")
         stop = threading.Event()
         meter = current_meter.get() or Meter()
         return await session.run(
@@ -102,7 +102,7 @@ def _once(
                 without=without,
             )
             runner = make_runner(settings, expander)
-            step_until_finished(runner, MOST_SIMULATIONS)
+            step_until_finished(runner, MAX_SIMULATIONS)
     except _OutOfTime:
         return None
     except _LeanEnded:

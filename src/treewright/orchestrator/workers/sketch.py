@@ -36,10 +36,10 @@ from treewright.orchestrator.workers.base import (
     UNAVAILABLE,
     Availability,
     Hole,
-    Hopeless,
+    NoProof,
     check_goal,
     failed,
-    unfinished,
+    interruption,
 )
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
@@ -125,7 +125,7 @@ class SketchWorker:
                     text, open_ends, tickets = await self._fill(session, goal, script)
         except TimeoutError:
             return failed(self.strategy, "timeout", started)
-        except Hopeless as reason:
+        except NoProof as reason:
             return failed(self.strategy, str(reason), started)
         except ChatError as error:
             if error.code == "llm_timeout":
@@ -146,16 +146,16 @@ class SketchWorker:
     async def _propose(self, goal: Goal, timeout: float) -> tuple[str, Answer]:
         assert self._endpoint is not None
         if goal.place is not None and len(goal.place.holes) != 1:
-            raise Hopeless("a sketch is for one hole")
+            raise NoProof("a sketch is for one hole")
         question = [Message("user", PROMPT.format(goal=goal.shown))]
         request = Request(question, timeout_seconds=timeout, tries=_TRIES)
         answer = await ChatClient(self._endpoint).ask_async(request, waiting=meter.waiting)
-        meter.spend(answer.usage)  # whatever comes of it, it was paid for
+        meter.add_usage(answer.usage)  # whatever comes of it, it was paid for
         script = script_of(answer.text)
         if not script:
-            raise Hopeless("the model's answer has no script")
+            raise NoProof("the model's answer has no script")
         if found := [escape for escape in find_escapes(script) if escape.word != "sorry"]:
-            raise Hopeless(f"the model's script contains {found[0].word}")
+            raise NoProof(f"the model's script contains {found[0].word}")
         return script, answer
 
     async def _fill(
@@ -175,10 +175,10 @@ class SketchWorker:
                 timeout=DEFAULT_CHECK_SECONDS,
             )
             if not isinstance(result, CheckResult):
-                raise unfinished(result)
+                raise interruption(result)
             if result.errors or result.stopped:
                 detail = result.errors[0].text if result.errors else result.stopped
-                raise Hopeless(f"the sketch does not elaborate: {detail.splitlines()[0]}")
+                raise NoProof(f"the sketch does not elaborate: {detail.splitlines()[0]}")
             end = len(text.encode()) - tail
             inside = [s for s in from_check(text, result) if start <= s.start < end]
             waiting = inside[gave_up:]
@@ -236,7 +236,7 @@ async def _check_script(
     try:
         await session.reading(check)
     except UsageError as error:
-        raise Hopeless(str(error)) from None
+        raise NoProof(str(error)) from None
 
 
 def _context(step: Sorry) -> list[str]:
@@ -283,10 +283,10 @@ def _placed(goal: Goal, script: str) -> tuple[str, int, int, int]:
         return f"{before}{laid_out}{after}", len(before.encode()), len(after.encode()), 2
     (hole,) = goal.place.holes
     if hole not in goal.place.tactic_holes:
-        raise Hopeless("a sketch is for a tactic block")
+        raise NoProof("a sketch is for a tactic block")
     source = goal.place.source.encode()
     column = len(source[: hole[0]].decode().rpartition("\n")[2])
-    _, text = statements.filled(goal.place, [script])
+    _, text = statements.fill_holes(goal.place, [script])
     return text, hole[0], len(source) - hole[1], column
 
 

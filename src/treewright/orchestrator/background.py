@@ -1,10 +1,12 @@
-"""Working through a project's `sorry`s until told to stop, without touching the project.
+"""Proving a project's sorries in the background, without touching the project.
 
-A pass reads every file with Lean, each behind those it imports, gives each open declaration to
-the scheduler, fills in what was proved, and has the filled file replayed as a whole before it is
-written: as a copy and a patch in the run's directory, or in place if that was asked for. A pass
-that found something is followed by another (what rested on the new proofs may work now); one that
-did not, by one with twice the time, up to eight times; then it waits until a file changes.
+A pass reads every file with Lean, after the files that it imports, and gives each open declaration
+to the scheduler. The proofs are filled in and the filled file is replayed as a whole before it is
+written: as a copy and a patch in the run's directory, or in place if the user asks for that.
+
+A pass that proved something is followed by another one, because declarations that rest on the new
+proofs may be provable now. A pass that proved nothing is followed by one with twice the time, up to
+eight times. After that the run waits until a file changes.
 """
 
 from __future__ import annotations
@@ -25,20 +27,21 @@ from treewright.lean.session.answers import CheckResult
 from treewright.lean.sorries import FileSorries, from_check, lean_files, patch_of
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals import project, statements
+from treewright.orchestrator.ledger.statistics import collect_statistics, describe_goals
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
-from treewright.orchestrator.scheduling.dispatch import Attempting, beside
-from treewright.orchestrator.scheduling.stopping import stopping_on_signals, unless_set
+from treewright.orchestrator.scheduling.dispatch import AttemptBackend, local_backend
+from treewright.orchestrator.scheduling.goal_queue import run_unless_set, stop_on_signals
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
-LARGEST_FACTOR = 8
+MAX_TIME_FACTOR = 8
 DEFAULT_POLL_SECONDS = 2.0
 CHECK_SECONDS = 300.0
 
 
 class Proved(msgspec.Struct, frozen=True):
-    """A declaration that is proved now."""
+    """A declaration that this run proved."""
 
     file: str
     declaration: str
@@ -56,7 +59,19 @@ class _File:
 
 @dataclass(slots=True)
 class Background:
-    """One run over one project. `announce` gets a line for each thing that happens."""
+    """One run over one project.
+
+    Args:
+        root: The project, or a single file.
+        ledger: Records every attempt.
+        config: The settings of the scheduler.
+        in_place: Also write proofs into the project's own files.
+        announce: Called with a line for each event.
+        poll_seconds: How often a waiting run looks for changed files.
+        run_id: The name of the run; by default a timestamp.
+        backend: Where attempts run; by default in threads of this process.
+        lean: The Lean processes; by default the run starts its own. The run closes them.
+    """
 
     root: Path
     ledger: Ledger
@@ -65,52 +80,54 @@ class Background:
     announce: Callable[[str], None] = lambda _: None
     poll_seconds: float = DEFAULT_POLL_SECONDS
     run_id: str = ""
-    attempting: Attempting | None = None
+    backend: AttemptBackend | None = None
     lean: LeanAccess | None = None
     proved: list[Proved] = field(default_factory=list)
     _files: dict[Path, _File] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _scheduler: Scheduler | None = None
-    _said: set[str] = field(default_factory=set)
+    _announced: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.run_id = self.run_id or f"bg-{now():%Y%m%d-%H%M%S-%f}"
 
     @property
     def directory(self) -> Path:
+        """The directory that the run writes to."""
         base = self.root if self.root.is_dir() else self.root.parent
         return base / STATE_DIR / "bg" / self.run_id
 
     def stop(self) -> None:
-        """Ends the run in order; what is in work is cancelled and can be continued."""
+        """End the run in order: cancel the running attempts, which can be continued later."""
         self._stop.set()
         if self._scheduler is not None:
             self._scheduler.shutdown()
 
     async def run_until_signalled(self, *, once: bool = False) -> None:
-        """`run` as a process of its own does it: a signal stops it in order."""
-        with stopping_on_signals(self.stop):
+        """Run as `run` does, until a signal stops the run in order."""
+        with stop_on_signals(self.stop):
             await self.run(once=once)
 
     async def run(self, *, once: bool = False) -> None:
-        where = self.attempting or beside(self.config)
+        """Make passes until `stop` is called; with `once`, until a pass proves nothing."""
+        backend = self.backend or local_backend(self.config)
         lean = self.lean or LeanAccess(
-            where.lean_sessions(self.config), start=self.root, announce=self._say_once
+            backend.lean_sessions(self.config), start=self.root, announce=self._announce_once
         )
         factor = 1
         try:
             while not self._stop.is_set():
-                # Before the pass: what changes while it runs is a change too.
-                seen = self._stamps()
+                # Read before the pass: a file that changes during the pass has changed, too.
+                seen = self._modification_times()
                 if await self._pass(lean, factor):
                     continue
                 if once:
                     return
-                if factor < LARGEST_FACTOR:
+                if factor < MAX_TIME_FACTOR:
                     factor *= 2
                     continue
                 self.announce("nothing more to try; waiting for a file to change")
-                await self._wait_for_a_change(seen)
+                await self._wait_for_change(seen)
                 factor = 1
         finally:
             await lean.close()
@@ -118,48 +135,63 @@ class Background:
     # -- one pass -------------------------------------------------------------------------
 
     async def _pass(self, lean: LeanAccess, factor: int) -> int:
-        """How many declarations were proved, over all files, with `factor` times the time."""
+        """Try every open declaration with `factor` times the time; return how many were proved."""
         timeouts = {s: factor * self.config.timeout(s) for s in self.config.portfolio}
         config = msgspec.structs.replace(self.config, timeouts=timeouts, reuse=True)
-        total = 0
-        for path in await lean.ordered(lean_files(self.root)):
+        files = await lean.sort_by_imports(lean_files(self.root))
+        limit = f", with {factor} times the time" if factor > 1 else ""
+        self.announce(f"reading {len(files)} Lean files{limit}")
+        proved = 0
+        for path in files:
             if self._stop.is_set():
                 break
-            total += await self._work_on(path, lean, config)
-        return total
+            proved += await self._work_on(path, lean, config)
+        goals = describe_goals(collect_statistics(self.ledger)["goals"])
+        self.announce(f"end of the pass: {proved} proved; the ledger has {goals}")
+        return proved
 
     async def _work_on(self, path: Path, lean: LeanAccess, config: OrchestratorConfig) -> int:
         file = self._read(path)
         if file is None or ("sorry" not in file.text and "admit" not in file.text):
             return 0
         await lean.refresh()
-        found = await unless_set(self._stop, self._extract(file, lean))
+        found = await run_unless_set(self._stop, self._extract(file, lean))
         if found is None:
             return 0
-        goals = list(project.goals(found, self.root))
+        goals = project.project_goals(found, self.root)
         if not goals:
             return 0
+        name = project.relative_name(path, self.root)
+        self.announce(f"{name}: {len(goals)} open declarations")
         queue: asyncio.Queue[Goal] = asyncio.Queue()
         for goal in goals:
             queue.put_nowait(goal)
         async with Scheduler(
-            config, ledger=self.ledger, lean=lean, attempting=self.attempting
+            config, ledger=self.ledger, lean=lean, backend=self.backend
         ) as scheduler:
             self._scheduler = scheduler
-            scheduler.throttle.on_first_wait = self._say_once
+            scheduler.throttle.on_first_wait = self._announce_once
             for strategy, reason in scheduler.excluded.items():
-                self._say_once(f"without {strategy}: {reason}")
-            results = await scheduler.process_queue(queue)
+                self._announce_once(f"without {strategy}: {reason}")
+            results = await scheduler.process_queue(queue, self._announce_failure)
             self._scheduler = None
-        solved = [(goal, results[goal.id]) for goal in goals if _succeeded(results, goal)]
+        solved = [
+            (goal, results[goal.id])
+            for goal in goals
+            if goal.id in results and results[goal.id].success
+        ]
         return await self._keep(file, solved, lean) if solved else 0
 
+    def _announce_failure(self, goal: Goal, result: Result) -> None:
+        if not result.success:
+            self.announce(f"not proved {goal.id}: {result.error}")
+
     def _read(self, path: Path) -> _File | None:
-        """The file as this run sees it: with its proofs, unless its author changed it."""
+        """Return a file with the proofs of this run, or as its author has changed it."""
         try:
             text = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            self._say_once(f"{path}: cannot be read: {error}")
+            self._announce_once(f"{path}: cannot be read: {error}")
             return None
         known = self._files.get(path)
         if known is None or text not in (known.original, known.text):
@@ -167,29 +199,31 @@ class Background:
         return known
 
     async def _extract(self, file: _File, lean: LeanAccess) -> FileSorries:
-        name = project.relative(file.path, self.root)
+        name = project.relative_name(file.path, self.root)
         try:
             async with lean.session() as session:
                 result = await session.check(file.text, sorries=True, timeout=CHECK_SECONDS)
         except TreewrightError as error:
-            self._say_once(f"{name}: {error}")
+            self._announce_once(f"{name}: {error}")
             return FileSorries(file.path, file.text, ())
         if not isinstance(result, CheckResult):
-            self._say_once(f"{name}: could not be elaborated: {result}")
+            self._announce_once(f"{name}: could not be elaborated: {result}")
             return FileSorries(file.path, file.text, ())
         for error in result.errors:
-            self._say_once(error.format(name))
+            self._announce_once(error.format(name))
         extracted = from_check(file.text, result)
         for sorry in (s for s in extracted if s.trouble is not None):
-            self._say_once(f"{name}:{sorry.line}: left out: an error in the file concerns it")
+            self._announce_once(f"{name}:{sorry.line}: left out: an error in the file concerns it")
         usable = tuple(s for s in extracted if s.trouble is None)
         found = FileSorries(file.path, file.text, usable)
-        for sorry in project.unnamed(found):
-            self._say_once(f"{name}:{sorry.line}: left out: only what has a name can be proved")
+        for sorry in project.unnamed_sorries(found):
+            self._announce_once(
+                f"{name}:{sorry.line}: left out: an `example` has no name to prove it under"
+            )
         return found
 
     async def _keep(self, file: _File, solved: list[tuple[Goal, Result]], lean: LeanAccess) -> int:
-        """Fills in the proofs, has the file replayed once more as a whole, writes it."""
+        """Fill in the proofs, replay the filled file as a whole, and write it."""
         places = [goal.place for goal, _ in solved if goal.place is not None]
         together = Place(
             file=places[0].file,
@@ -199,11 +233,11 @@ class Background:
             tactic_holes=frozenset().union(*(place.tactic_holes for place in places)),
         )
         scripts = [script for _, result in solved for script in result.tactics]
-        _, text = statements.filled(together, scripts)
+        _, text = statements.fill_holes(together, scripts)
         if len(solved) > 1:
             names = [place.declaration for place in places]
             work = lean.check_text(file.text, text, names, CHECK_SECONDS)
-            verdict = await unless_set(self._stop, work)
+            verdict = await run_unless_set(self._stop, work)
             if verdict is None:
                 self.announce(f"{together.file}: stopped; its new proofs are in the ledger")
                 return 0
@@ -214,25 +248,19 @@ class Background:
         self._write(file, text)
         for goal, result in solved:
             assert goal.place is not None
-            place = goal.place
+            place, strategy = goal.place, str(result.strategy)
             self.proved.append(
-                Proved(
-                    place.file,
-                    place.declaration,
-                    str(result.strategy),
-                    result.tactics,
-                    timestamp(),
-                )
+                Proved(place.file, place.declaration, strategy, result.tactics, timestamp())
             )
-            self.announce(f"proved {place.file}: {place.declaration} ({result.strategy})")
+            self.announce(f"proved {place.file}: {place.declaration} ({strategy})")
         self._write_summary()
         return len(solved)
 
     # -- writing --------------------------------------------------------------------------
 
     def _write(self, file: _File, text: str) -> None:
-        name = project.relative(file.path, self.root)
-        if self.in_place and (problem := _replaced(file.path, file.text, text)):
+        name = project.relative_name(file.path, self.root)
+        if self.in_place and (problem := _replace_file(file.path, file.text, text)):
             self.announce(f"{name}: {problem}; the proof is in the run's directory")
         file.text = text
         copy = self.directory / "files" / name
@@ -249,30 +277,34 @@ class Background:
 
     # -- waiting --------------------------------------------------------------------------
 
-    async def _wait_for_a_change(self, seen: dict[Path, int]) -> None:
-        while not self._stop.is_set() and self._stamps() == seen:
+    async def _wait_for_change(self, seen: dict[Path, int]) -> None:
+        while not self._stop.is_set() and self._modification_times() == seen:
             try:
                 await asyncio.wait_for(self._stop.wait(), self.poll_seconds)
             except TimeoutError:
                 continue
 
-    def _stamps(self) -> dict[Path, int]:
-        stamps = {}
+    def _modification_times(self) -> dict[Path, int]:
+        times = {}
         for path in lean_files(self.root):
             try:
-                stamps[path] = path.stat().st_mtime_ns
+                times[path] = path.stat().st_mtime_ns
             except OSError:
                 continue
-        return stamps
+        return times
 
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+    def _announce_once(self, text: str) -> None:
+        if text not in self._announced:
+            self._announced.add(text)
             self.announce(text)
 
 
-def _replaced(path: Path, expected: str, text: str) -> str:
-    """Writes an author's file: the one a link leads to, with its mode. Else why not, or ''."""
+def _replace_file(path: Path, expected: str, text: str) -> str:
+    """Write an author's file in place, through links and with its mode.
+
+    Returns:
+        The reason why the file was not written, or an empty text.
+    """
     target = path.resolve()
     try:
         if target.read_bytes() != expected.encode():
@@ -285,7 +317,3 @@ def _replaced(path: Path, expected: str, text: str) -> str:
     except StorageError as error:
         return str(error)
     return ""
-
-
-def _succeeded(results: dict[str, Result], goal: Goal) -> bool:
-    return goal.id in results and results[goal.id].success

@@ -1,6 +1,6 @@
 """Reading a small, certain fragment of Lean terms: enough to see what binds what.
 
-Anything outside the fragment raises `Uncertain`; nothing is guessed. Bound variables become
+Anything outside the fragment raises `UnsupportedTerm`; nothing is guessed. Bound variables become
 `#0`, `#1`, … by nesting, which no Lean text can contain, so names that are free stay apart.
 """
 
@@ -38,30 +38,30 @@ _LEVEL_TOKENS = frozenset("0123456789+")
 Scope = Mapping[str, str]
 
 
-class Uncertain(Exception):
+class UnsupportedTerm(Exception):
     """The text is not of the fragment."""
 
 
-def tokens_of(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     found: list[str] = []
     position = 0
     touching = False
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise Uncertain(text[position])
+            raise UnsupportedTerm(text[position])
         position = match.end()
         if match.lastgroup != "space":
             if match[0] in _KEYWORDS:
-                raise Uncertain(match[0])
+                raise UnsupportedTerm(match[0])
             if touching and found[-1][-1] in _OPERATORS and match[0][0] in _OPERATORS:
-                raise Uncertain(f"{found[-1]}{match[0]}")  # `:=`, `->`, `--`: another token
+                raise UnsupportedTerm(f"{found[-1]}{match[0]}")  # `:=`, `->`, `--`: another token
             found.append(match[0])
         touching = match.lastgroup != "space"
-    return _with_levels_marked(found)
+    return _mark_levels(found)
 
 
-def _with_levels_marked(tokens: list[str]) -> list[str]:
+def _mark_levels(tokens: list[str]) -> list[str]:
     """Names of universes as `%u`: they have nothing to do with variables of the same name.
 
     What follows `Type` or `Sort` is a level, unless these are arguments themselves: `f Type u`
@@ -77,7 +77,7 @@ def _with_levels_marked(tokens: list[str]) -> list[str]:
             while end < len(tokens) and (_NAME.match(tokens[end]) or tokens[end] in _LEVEL_TOKENS):
                 end += 1
             if tokens[end : end + 1] != [")"]:
-                raise Uncertain("a level")
+                raise UnsupportedTerm("a level")
         else:
             end = index + 2
         for at in range(index + 1, min(end, len(tokens))):
@@ -90,17 +90,17 @@ def _ends_a_term(token: str) -> bool:
     return token in _CLOSING or (token not in _BINDERS and (token[0].isalnum() or token[0] == "_"))
 
 
-def with_levels_numbered(normal: str) -> str:
+def number_levels(normal: str) -> str:
     """A normal form whose universes count by where they come first and not by their names."""
     numbers: dict[str, int] = {}
     return _LEVEL.sub(lambda m: f"%{numbers.setdefault(m[0], len(numbers))}", normal)
 
 
 def normal_term(text: str) -> str:
-    reader = _Reader(tokens_of(text))
+    reader = _Reader(tokenize(text))
     normal = reader.term({})
     if reader.left:
-        raise Uncertain(reader.left[0])
+        raise UnsupportedTerm(reader.left[0])
     return normal
 
 
@@ -108,24 +108,24 @@ def normal_goal(text: str) -> str:
     """A goal as Lean shows it: hypotheses, one or more names a line, then `⊢` and the target."""
     before, turnstile, target = text.partition("⊢")
     if "⊢" in target or not turnstile:
-        raise Uncertain("⊢")
+        raise UnsupportedTerm("⊢")
     hypotheses: list[_Binder] = []
     for line in _logical_lines(before):
         names, colon, kind = line.partition(":")
         words = names.split()
         if not colon or not words or kind.startswith("="):
-            raise Uncertain(line)
-        hypotheses += [_Binder(word, tokens_of(kind)) for word in words]
+            raise UnsupportedTerm(line)
+        hypotheses += [_Binder(word, tokenize(kind)) for word in words]
     if any(
         not _NAME.match(h.name) or h.name in _KEYWORDS or h.name in _BINDERS for h in hypotheses
     ):
-        raise Uncertain("name")
+        raise UnsupportedTerm("name")
     scope: dict[str, str] = {}
     shown = _in_canonical_order(hypotheses, scope)
-    reader = _Reader(tokens_of(target))
+    reader = _Reader(tokenize(target))
     normal = reader.term(scope)
     if reader.left:
-        raise Uncertain(reader.left[0])
+        raise UnsupportedTerm(reader.left[0])
     return "".join(f"{kind}\n" for kind in shown) + f"⊢ {normal}"
 
 
@@ -160,10 +160,10 @@ def _in_canonical_order(binders: Sequence[_Binder], scope: dict[str, str]) -> li
     """
     names = [binder.name for binder in binders if binder.name != "_"]
     if len(set(names)) != len(names) or any(name in scope for name in names):
-        raise Uncertain("a name is bound twice")
+        raise UnsupportedTerm("a name is bound twice")
     for index, binder in enumerate(binders):
         if _heads(binder.kind) & {other.name for other in binders[index:]} - {"_"}:
-            raise Uncertain("a type mentions a name that comes later")
+            raise UnsupportedTerm("a type mentions a name that comes later")
     own = set(names)
     waiting = list(binders)
     shown: list[str] = []
@@ -185,7 +185,7 @@ def _whole(tokens: Sequence[str], scope: Scope) -> str:
     reader = _Reader(tokens)
     text = reader.term(scope)
     if reader.left or not text:
-        raise Uncertain("type")
+        raise UnsupportedTerm("type")
     return text
 
 
@@ -206,7 +206,7 @@ class _Reader:
     def _take(self) -> str:
         token = self._peek()
         if not token:
-            raise Uncertain("the end")
+            raise UnsupportedTerm("the end")
         self._next += 1
         return token
 
@@ -219,11 +219,11 @@ class _Reader:
             elif word in ("(", "⟨"):
                 parts.append(self._group(word, scope))
             elif word in _OPENING:
-                raise Uncertain(word)
+                raise UnsupportedTerm(word)
             else:
                 parts.append(_renamed(word, scope))
         if not parts:
-            raise Uncertain("an empty term")
+            raise UnsupportedTerm("an empty term")
         return " ".join(parts)
 
     def _group(self, opening: str, scope: Scope) -> str:
@@ -240,9 +240,9 @@ class _Reader:
                 break
             parts.append(self._take())
         if self._take() != _OPENING[opening]:
-            raise Uncertain("brackets")
+            raise UnsupportedTerm("brackets")
         if typed and self._peek() == "→":
-            raise Uncertain("a dependent arrow")
+            raise UnsupportedTerm("a dependent arrow")
         return " ".join([opening, *parts, _OPENING[opening]])
 
     def _binding(self, word: str, scope: Scope) -> str:
@@ -275,7 +275,7 @@ class _Reader:
             first = False
         settle()
         if first:
-            raise Uncertain("a binder without names")
+            raise UnsupportedTerm("a binder without names")
         self._take()
         body = self.term(inner)
         name = "fun" if word == "λ" else word
@@ -288,7 +288,7 @@ class _Reader:
         if nxt in ("(", "{") or nxt in ends:
             return [self._bind(_Binder(name, []), inner) for name in names]
         if not first:
-            raise Uncertain("mixed binders")
+            raise UnsupportedTerm("mixed binders")
         if nxt == ":":
             self._take()
             kind = self._until(ends)
@@ -298,16 +298,16 @@ class _Reader:
             bound = self._bind(_Binder(names[0], []), inner)
             # Lean reads the bound outside the binder: it must not mention the name.
             if names[0] in _heads(condition):
-                raise Uncertain("a bound that mentions its variable")
+                raise UnsupportedTerm("a bound that mentions its variable")
             return [f"{bound} {condition[0]} {_whole(condition[1:], inner)}"]
-        raise Uncertain(nxt)
+        raise UnsupportedTerm(nxt)
 
     def _names(self) -> list[str]:
         names: list[str] = []
         while _NAME.match(self._peek()) and self._peek() not in _BINDERS:
             names.append(self._take())
         if not names or any("." in name for name in names):
-            raise Uncertain("names")
+            raise UnsupportedTerm("names")
         return names
 
     def _names_and_type(self, closing: str) -> list[_Binder]:
@@ -315,7 +315,7 @@ class _Reader:
         if self._peek() == closing:
             return [_Binder(name, []) for name in names]
         if self._take() != ":":
-            raise Uncertain("a binder")
+            raise UnsupportedTerm("a binder")
         return _group_of(names, self._until((closing,)))
 
     def _until(self, ends: Sequence[str]) -> list[str]:
@@ -325,11 +325,11 @@ class _Reader:
         while open_brackets or self._peek() not in ends:
             token = self._take()
             if token in _BINDERS and not open_brackets and ends[0] not in _CLOSING:
-                raise Uncertain("a binder inside a bare binder's type")
+                raise UnsupportedTerm("a binder inside a bare binder's type")
             if token in _OPENING:
                 open_brackets.append(_OPENING[token])
             elif token in _CLOSING and (not open_brackets or open_brackets.pop() != token):
-                raise Uncertain("brackets")
+                raise UnsupportedTerm("brackets")
             taken.append(token)
         return taken
 
@@ -343,15 +343,15 @@ class _Reader:
 
 def _group_of(names: Sequence[str], kind: list[str]) -> list[_Binder]:
     if set(names) - {"_"} & _heads(kind):
-        raise Uncertain("a type that mentions its own name")
+        raise UnsupportedTerm("a type that mentions its own name")
     return [_Binder(name, kind) for name in names]
 
 
 def _ordered_implicit(binders: Sequence[_Binder], inner: dict[str, str]) -> list[str]:
     if any(not b.kind for b in binders):
-        raise Uncertain("an implicit binder without a type")
+        raise UnsupportedTerm("an implicit binder without a type")
     if any(b.name in inner for b in binders):
-        raise Uncertain("a shadowed name")
+        raise UnsupportedTerm("a shadowed name")
     return _in_canonical_order(binders, inner)
 
 

@@ -16,11 +16,11 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from treewright.orchestrator.goals.term_text import (
-    Uncertain,
+from treewright.orchestrator.goals.term_reader import (
+    UnsupportedTerm,
     normal_goal,
     normal_term,
-    with_levels_numbered,
+    number_levels,
 )
 from treewright.orchestrator.types import Goal
 
@@ -43,7 +43,7 @@ def normal_form(text: str, *, plain_syntax: bool = True) -> tuple[str, str]:
         try:
             normal = normal_goal if "⊢" in stripped else normal_term
             return "term", normal(stripped)
-        except Uncertain:
+        except UnsupportedTerm:
             pass
     if (
         any(mark in stripped for mark in _OPAQUE_MARKS)
@@ -65,7 +65,7 @@ def hash_text(
     """
     form, normal = normal_form(text, plain_syntax=plain_syntax)
     if form == "term" and own_levels:
-        normal = with_levels_numbered(normal)
+        normal = number_levels(normal)
     digest = hashlib.sha256(f"{form}\n{normal}".encode())
     if surroundings.strip():
         digest.update(b"\0" + surroundings.strip().encode())

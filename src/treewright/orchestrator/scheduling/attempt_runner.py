@@ -1,7 +1,7 @@
-"""Attempts: having one made, its claim checked, recording it; and several side by side.
+"""Running attempts: alone or as a race, with the replay check of claims and a record of each.
 
-The first success that the replay check accepts wins. The others are cancelled; what they cost
-is recorded, and that they did not win says nothing about them.
+In a race the first success that the replay check accepts wins. The other attempts are cancelled;
+the ledger records their CPU time, but a cancelled attempt says nothing about its strategy.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -18,57 +19,61 @@ import msgspec
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.attempts import Attempt, Status
-from treewright.orchestrator.ledger.counting import TRIALS
-from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.ledger.writer import LedgerWriter
+from treewright.orchestrator.ledger.records import Attempt, Status
+from treewright.orchestrator.ledger.statistics import TRIALS
+from treewright.orchestrator.ledger.store import Ledger, LedgerWriter
 from treewright.orchestrator.scheduling.bandit import Bandit
 from treewright.orchestrator.types import Goal, Result, StrategyType
+from treewright.orchestrator.workers.attempt import AttemptRequest
 from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE
 from treewright.orchestrator.workers.meter import Meter, current_meter
-from treewright.orchestrator.workers.trying import AttemptRequest
 from treewright.proving.learning import Lesson
 
-Try = Callable[[AttemptRequest, Meter], Awaitable[Result]]
-"""Has an attempt made, wherever; what it uses goes to the meter."""
+RunRequest = Callable[[AttemptRequest, Meter], Awaitable[Result]]
+"""Runs an attempt on some executor and charges the meter with its usage."""
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
 VERIFY_SECONDS = 120.0
 _TEACHING = TRIALS - {"rejected"}
-"""What the replay check refuses teaches nothing: its tactics may have closed what they must not."""
+"""The statuses whose lessons count: a rejected script may have closed goals by forbidden means."""
 
 
-class Attempts:
-    """Runs attempts of one run. What it returns is recorded already."""
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """The run that attempts belong to, and the lessons that its searches are given."""
+
+    run_id: str
+    toolchain: str
+    lessons: tuple[Lesson, ...] = ()
+
+
+class AttemptRunner:
+    """Runs the attempts of one run. Every result that it returns is recorded already."""
 
     def __init__(
         self,
         config: OrchestratorConfig,
-        try_: Try,
+        run_request: RunRequest,
         verify: Verify,
         ledger: Ledger,
         bandit: Bandit,
-        run_id: str,
-        toolchain: str,
-        lessons: tuple[Lesson, ...] = (),
+        run: RunContext,
     ) -> None:
         self._config = config
-        self._try = try_
+        self._run_request = run_request
         self._verify = verify
         self._bandit = bandit
-        self._run_id = run_id
-        self._toolchain = toolchain
-        self._lessons = lessons
+        self._run = run
         self._writer = LedgerWriter(ledger)
-        self._numbers = _numbers_so_far(ledger, run_id)
+        self._numbers = _highest_numbers(ledger, run.run_id)
         self.wasted_cpu_seconds = 0.0
         self.proved: set[str] = set()
-        """Goals whose proof the replay check accepted in this process."""
+        """Ids of goals whose proof the replay check accepted in this process."""
 
     def close(self) -> None:
         self._writer.close()
 
     async def race(self, goal: Goal, strategies: Sequence[str]) -> list[Result]:
-        """Tries strategies side by side; the last result is the winner's, if one won."""
+        """Try strategies at the same time; if one wins, its result is the last of the list."""
         pending = {asyncio.create_task(self.attempt(goal, strategy)) for strategy in strategies}
         results: list[Result] = []
         try:
@@ -85,22 +90,22 @@ class Attempts:
         return results
 
     async def attempt(self, goal: Goal, strategy: str) -> Result:
-        """One strategy on one goal, from start to record."""
+        """Try one strategy on one goal, check its claim, and record the attempt."""
         budget = self._config.timeout(strategy)
-        request = AttemptRequest(goal, strategy, budget, self._lessons)
-        return await self._recorded(request, lambda meter: self._try(request, meter))
+        request = AttemptRequest(goal, strategy, budget, self._run.lessons)
+        return await self._record_run(request, lambda meter: self._run_request(request, meter))
 
     async def check_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
-        """What closed an equal goal before, straight to the replay check."""
+        """Replay the tactics that closed an equal goal before, and record the attempt."""
 
         async def claim(meter: Meter) -> Result:
             return Result(True, StrategyType.CACHE, tuple(tactics))
 
         budget = self._config.timeout(StrategyType.CACHE)
-        return await self._recorded(AttemptRequest(goal, StrategyType.CACHE, budget), claim)
+        return await self._record_run(AttemptRequest(goal, StrategyType.CACHE, budget), claim)
 
-    async def still_holds(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
-        """The replay check of a proof that an earlier process recorded."""
+    async def replay_stored_proof(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
+        """Return the replay check's verdict on a proof that an earlier process recorded."""
         try:
             verdict = await self._verify(goal, tactics, VERIFY_SECONDS)
         except UsageError as error:
@@ -111,32 +116,33 @@ class Attempts:
             self.proved.add(goal.id)
         return verdict
 
-    async def _recorded(
+    async def _record_run(
         self, request: AttemptRequest, work: Callable[[Meter], Awaitable[Result]]
     ) -> Result:
-        goal, strategy, budget = request.goal, request.strategy, request.budget
+        """Run an attempt, have its claim checked, and return when it is recorded."""
+        goal, strategy = request.goal, request.strategy
         meter = Meter()
         current_meter.set(meter)
-        key = self._next_key(goal, strategy, budget)
+        key = self._next_key(request)
         started = time.monotonic()
         try:
             result = msgspec.structs.replace(await work(meter), strategy=strategy)
-            result, status = await self._judged(goal, _without_waiting(result, started, meter))
+            result, status = await self._check(goal, _without_waiting(result, started, meter))
         except asyncio.CancelledError:
             self.wasted_cpu_seconds += meter.cpu_seconds
             seconds = time.monotonic() - started
             result = Result(False, strategy, (), seconds, error="cancelled")
             result = _with_meter(_without_waiting(result, started, meter), meter)
-            await self._record(key, goal, strategy, result, "cancelled", budget, meter)
+            await self._record(key, request, result, "cancelled", meter)
             raise
         result = _with_meter(result, meter)
-        await self._record(key, goal, strategy, result, status, budget, meter)
+        await self._record(key, request, result, status, meter)
         if status in TRIALS and strategy != StrategyType.CACHE:
             self._bandit.tell(strategy, goal.goal_class, result.success, result.time_seconds)
         return result
 
-    async def _judged(self, goal: Goal, result: Result) -> tuple[Result, Status]:
-        """A claim becomes a success only by the replay check."""
+    async def _check(self, goal: Goal, result: Result) -> tuple[Result, Status]:
+        """Turn a claim into a success or a failure by the replay check."""
         if not result.success:
             return result, _status_of_failure(result)
         try:
@@ -152,42 +158,38 @@ class Attempts:
             return _broken(result, error), "error"
         return msgspec.structs.replace(result, success=False, error=error), "rejected"
 
-    def _next_key(self, goal: Goal, strategy: str, budget: float) -> str:
-        """Numbered, so that a second try is a row of its own.
+    def _next_key(self, request: AttemptRequest) -> str:
+        """Return the key of the next attempt of this kind.
 
-        Two processes that go on with the same run give what they do twice the same key.
+        Keys are numbered, so that a second try is a new row. Two processes that continue the same
+        run give the same attempt the same key, so that it is recorded once.
         """
-        stem = f"{self._run_id}/{goal.id}/{strategy}/{budget:g}"
+        run_id, budget = self._run.run_id, request.budget
+        stem = f"{run_id}/{request.goal.id}/{request.strategy}/{budget:g}"
         self._numbers[stem] += 1
         return f"{stem}/{self._numbers[stem]}"
 
     async def _record(
-        self,
-        key: str,
-        goal: Goal,
-        strategy: str,
-        result: Result,
-        status: Status,
-        budget: float,
-        meter: Meter,
+        self, key: str, request: AttemptRequest, result: Result, status: Status, meter: Meter
     ) -> None:
+        goal = request.goal
         if status not in TRIALS:
-            key += f"/{uuid.uuid4().hex}"  # must not stand in the way of another's real trial
+            key += f"/{uuid.uuid4().hex}"  # must not take the key of another process's trial
         await self._writer.record(
             Attempt(
                 key=key,
-                run_id=self._run_id,
+                run_id=self._run.run_id,
                 goal_id=goal.id,
                 goal_hash=Ledger.hash_goal(goal),
                 target_hash=Ledger.hash_goal(goal.text),
                 goal_text=goal.shown,
                 goal_class=goal.goal_class,
-                strategy=strategy,
+                strategy=request.strategy,
                 status=status,
                 time_seconds=result.time_seconds,
                 cpu_seconds=round(meter.cpu_seconds, 3),
-                budget=budget,
-                toolchain=self._toolchain,
+                budget=request.budget,
+                toolchain=self._run.toolchain,
                 imports=goal.imports,
                 tactics=result.tactics,
                 subgoals=result.subgoals,
@@ -198,8 +200,8 @@ class Attempts:
         )
 
 
-def _numbers_so_far(ledger: Ledger, run_id: str) -> Counter[str]:
-    """The highest number of each attempt that an earlier process of this run recorded."""
+def _highest_numbers(ledger: Ledger, run_id: str) -> Counter[str]:
+    """Return the highest number of each kind of attempt that the run has recorded so far."""
     numbers: Counter[str] = Counter()
     for row in ledger.query("SELECT attempt_key FROM attempts WHERE run_id = ?", [run_id]):
         stem, _, number = (row["attempt_key"] or "").rpartition("/")
@@ -209,13 +211,13 @@ def _numbers_so_far(ledger: Ledger, run_id: str) -> Counter[str]:
 
 
 def _without_waiting(result: Result, started: float, meter: Meter) -> Result:
-    """A worker's time is at most what it did not wait."""
+    """Return the result with at most the time in which the worker did not wait."""
     worked = max(0.0, time.monotonic() - started - meter.waited_seconds)
     return msgspec.structs.replace(result, time_seconds=min(result.time_seconds, worked))
 
 
 def _with_meter(result: Result, meter: Meter) -> Result:
-    """With how long it waited for its turn, and what it used of a model, if it did."""
+    """Return the result with the waiting time and the usage of models in its metadata."""
     found: dict[str, Any] = {}
     if waited := round(meter.waited_seconds, 3):
         found["waited_seconds"] = waited

@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import msgspec
 
-from treewright.kernel.clock import now
+from treewright.kernel.clock import now, seconds_between
+from treewright.kernel.storage import atomic
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
-from treewright.orchestrator.ledger.counting import total
+from treewright.orchestrator.ledger.statistics import total
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
-from treewright.orchestrator.scheduling.dispatch import Attempting
-from treewright.orchestrator.scheduling.stopping import stopping_on_signals
-from treewright.orchestrator.scheduling.working_off import Observer
+from treewright.orchestrator.scheduling.dispatch import AttemptBackend
+from treewright.orchestrator.scheduling.goal_queue import Observer, stop_on_signals
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -67,7 +69,7 @@ async def run_bank(
     on_result: Observer | None = None,
     announce: Callable[[str], None] = lambda _: None,
     make_scheduler: SchedulerFactory | None = None,
-    attempting: Attempting | None = None,
+    backend: AttemptBackend | None = None,
     lean: LeanAccess | None = None,
 ) -> BankRun:
     """Runs until every goal has a result, the time is over, or a signal says stop."""
@@ -75,7 +77,7 @@ async def run_bank(
     run_id = _open_run(bank, config, ledger, fresh)
     attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
     make = make_scheduler or (
-        lambda c, db, run: Scheduler(c, ledger=db, run_id=run, attempting=attempting, lean=lean)
+        lambda c, db, run: Scheduler(c, ledger=db, run_id=run, backend=backend, lean=lean)
     )
     async with contextlib.AsyncExitStack() as stack:
         if lean is not None:
@@ -84,7 +86,7 @@ async def run_bank(
         for strategy, reason in scheduler.excluded.items():
             announce(f"without {strategy}: {reason}")
         scheduler.throttle.on_first_wait = announce
-        with stopping_on_signals(scheduler.shutdown) as interrupted:
+        with stop_on_signals(scheduler.shutdown) as interrupted:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(timeout, scheduler.shutdown)
             if attempted:
@@ -121,7 +123,7 @@ def _results(
 ) -> BankResults:
     solved = scheduler.proved
     processed = solved | outcomes.keys()
-    found = ledger.counting.by_strategy("run_id = ?", [scheduler.run_id])
+    found = ledger.counts.by_strategy("run_id = ?", [scheduler.run_id])
     strategies = {
         name: {
             "used": sums["trials"],
@@ -161,4 +163,90 @@ def _results(
         cpu_seconds=round(total(found, "cpu_seconds"), 3),
         wasted_cpu_seconds=round(total(found, "wasted_cpu_seconds"), 3),
         throttled_seconds=round(scheduler.throttle.slept_seconds, 3),
+    )
+
+
+_WIDTH, _HEIGHT, _MARGIN = 640, 300, 48
+_STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#999}.curve{fill:none;stroke:#2a6;}"
+
+
+def write_results(results: BankResults, ledger: Ledger, directory: Path) -> Path:
+    """Writes `bank-<timestamp>.json` and its picture; a second one of a second gets a number."""
+    atomic.make_directory(directory)
+    data = msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
+    path = directory / f"bank-{results.timestamp}.json"
+    number = 1
+    while not atomic.create_exclusive(path, data):
+        number += 1
+        path = directory / f"bank-{results.timestamp}-{number}.json"
+    drawn = draw_curve(results, solved_times(ledger, results.run_id))
+    atomic.write_bytes(path.with_suffix(".svg"), drawn.encode())
+    return path
+
+
+def format_table(results: BankResults) -> str:
+    """What happened, in a few lines."""
+    lines = [
+        f"{results.goals_solved} of {results.goals_total} goals proved, "
+        f"{results.goals_processed} processed, {results.elapsed_seconds:.1f} s",
+        "",
+        f"{'strategy':<10} {'used':>6} {'proved':>7} {'cancelled':>10}",
+    ]
+    for name, counts in results.strategies.items():
+        lines.append(
+            f"{name:<10} {counts['used']:>6} {counts['succeeded']:>7} {counts['cancelled']:>10}"
+        )
+    lines += [f"{name:<10} left out: {reason}" for name, reason in results.excluded.items()]
+    lines += [
+        "",
+        f"Lean's CPU time {results.cpu_seconds:.1f} s, of which {results.wasted_cpu_seconds:.1f} s "
+        f"in cancelled attempts; held back {results.throttled_seconds:.1f} s for other work",
+    ]
+    if results.skipped_lines:
+        number, reason = results.skipped_lines[0]
+        more = f" (and {len(results.skipped_lines) - 1} more)" if results.skipped_lines[1:] else ""
+        lines.append(f"line {number} of the bank was left out: {reason}{more}")
+    return "\n".join(lines)
+
+
+def solved_times(ledger: Ledger, run_id: str) -> list[float]:
+    """Seconds from the run's first start until each goal was proved, in order."""
+    (run,) = ledger.query("SELECT started_at FROM runs WHERE run_id = ?", [run_id])
+    rows = ledger.query(
+        "SELECT MIN(timestamp) AS at FROM attempts WHERE run_id = ? AND success = 1 "
+        "GROUP BY goal_id ORDER BY at",
+        [run_id],
+    )
+    return [max(0.0, seconds_between(run["started_at"], row["at"]) or 0.0) for row in rows]
+
+
+def draw_curve(results: BankResults, times: Sequence[float]) -> str:
+    """Goals proved over time, as a stair."""
+    longest = max([*times, 1e-3])
+    most = max(results.goals_total, 1)
+    width, height = _WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN
+
+    def point(seconds: float, count: int) -> str:
+        x = _MARGIN + width * seconds / longest
+        y = _HEIGHT - _MARGIN - height * count / most
+        return f"{x:.1f} {y:.1f}"
+
+    path = [f"M {point(0, 0)}"]
+    for count, seconds in enumerate(times, start=1):
+        path += [f"L {point(seconds, count - 1)}", f"L {point(seconds, count)}"]
+    title = f"{results.goals_solved} of {results.goals_total} goals proved (run {results.run_id})"
+    bottom, right = _HEIGHT - _MARGIN, _WIDTH - _MARGIN
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+            f'width="{_WIDTH}" height="{_HEIGHT}" role="img">',
+            f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+            f'<text x="{_MARGIN}" y="24">{escape(title)}</text>',
+            f'<path class="axis" fill="none" d="M {_MARGIN} {_MARGIN} V {bottom} H {right}"/>',
+            f'<path class="curve" stroke-width="2" d="{" ".join(path)}"/>',
+            f'<text x="{right}" y="{bottom + 18}" text-anchor="end">{longest:.1f} s</text>',
+            f'<text x="{_MARGIN - 8}" y="{_MARGIN + 4}" text-anchor="end">{most}</text>',
+            f'<text x="{_MARGIN - 8}" y="{bottom}" text-anchor="end">0</text>',
+            "</svg>\n",
+        ]
     )

@@ -1,1 +1,0 @@
-"""Many goals: a bank of them with its results, or the sorries of a project."""
