@@ -25,7 +25,7 @@ from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.learning import Learned, Lesson, together, worth_keeping
+from treewright.proving.learning import LearnedPriors, Lesson, together, worth_keeping
 
 BENCH = LEVELS.parent
 SETS = ("natural_numbers", "structures", "predicates", "further")
@@ -81,7 +81,11 @@ def _of_statement(name: str, identity: str, text: str, held_out: bool) -> Task:
 
 
 def search(
-    sessions: Sessions, task: Task, learned: Learned | None, most: int, options: argparse.Namespace
+    sessions: Sessions,
+    task: Task,
+    learned: LearnedPriors | None,
+    most: int,
+    options: argparse.Namespace,
 ) -> tuple[Tried, str | None, list[Lesson]]:
     environment = LeanEnvironment(sessions, task.open, step_seconds=options.step_seconds)
     try:
@@ -101,7 +105,7 @@ def teach(sessions: Sessions, chosen: Sequence[Task], options: argparse.Namespac
 
 
 def compare(
-    sessions: Sessions, chosen: Sequence[Task], learned: Learned, options: argparse.Namespace
+    sessions: Sessions, chosen: Sequence[Task], learned: LearnedPriors, options: argparse.Namespace
 ) -> tuple[list[tuple[Task, Tried, Tried]], Scripts]:
     rows: list[tuple[Task, Tried, Tried]] = []
     scripts: Scripts = {False: {}, True: {}}
@@ -198,7 +202,7 @@ def main() -> None:
             lessons = teach(sessions, tuned[:: options.every], options)
             if options.taught:
                 options.taught.write_bytes(msgspec.json.encode(lessons))
-        given = Learned(worth_keeping(lessons))
+        given = LearnedPriors(worth_keeping(lessons))
         with Replayer(home) as replayer:
             rows, scripts = compare(sessions, aside, given, options)
             check(sessions, replayer, rows, scripts)

@@ -28,9 +28,9 @@ from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.checker import verify_file, with_proofs
-from treewright.proving.expansion import Expander, estimate
+from treewright.proving.expansion import Expander, estimate_provability
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.learning import Learned, Lesson, shape_of, together
+from treewright.proving.learning import LearnedPriors, Lesson, shape_of, together
 from treewright.proving.script import extraction
 from treewright.proving.tactics.core import CoreTactics
 
@@ -89,7 +89,7 @@ class Teaching:
     """Lessons that a measurement starts with, and those that it adds to a file."""
 
     def __init__(self, given: Path | None, into: Path | None) -> None:
-        self.learned = Learned(read_lessons(given)) if given else None
+        self.learned = LearnedPriors(read_lessons(given)) if given else None
         self.spent: dict[str, float] = defaultdict(float)
         self.count: Counter[str] = Counter()
         self._into = into
@@ -124,16 +124,16 @@ def search(
 
 
 def searched(
-    environment: LeanEnvironment, learned: Learned | None, mode: str, most: int
+    environment: LeanEnvironment, learned: LearnedPriors | None, mode: str, most: int
 ) -> tuple[Expander, str | None, int]:
     """What tried the tactics, the script that was found, and the simulations until then."""
     expander = Expander(
         environment,
         CoreTactics(),
-        estimate,
+        estimate_provability,
         known=environment.knowledge,
         learned=learned,
-        teaches=True,
+        keeps_tries=True,
     )
     engine = RUNNERS[mode](expander)
     done = 0

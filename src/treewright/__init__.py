@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from treewright.lean.verify.certificate import Certificate
     from treewright.lean.verify.verdict import NoVerdict, Verdict
     from treewright.proving.api import prove, resume_proof
-    from treewright.proving.run import GoalResult
+    from treewright.proving.records import GoalResult
     from treewright.proving.run import RunResult as ProofResult
     from treewright.runs.columns import Columns, Picture
     from treewright.runs.comparison import Comparison
@@ -37,7 +37,7 @@ _PUBLIC = {
     "compare": ("treewright.runs.contenders", "compare"),
     "load_run": ("treewright.runs.loading", "load_run"),
     "Certificate": ("treewright.lean.verify.certificate", "Certificate"),
-    "GoalResult": ("treewright.proving.run", "GoalResult"),
+    "GoalResult": ("treewright.proving.records", "GoalResult"),
     "NoVerdict": ("treewright.lean.verify.verdict", "NoVerdict"),
     "ProofResult": ("treewright.proving.run", "RunResult"),
     "TreewrightError": ("treewright.kernel.errors", "TreewrightError"),

@@ -1,5 +1,5 @@
 """Proof runs on the worker's Lean session."""
 
-from tests.proving.proving import prove, sessions
+from tests.proving.runs import prove, sessions
 
 __all__ = ["prove", "sessions"]

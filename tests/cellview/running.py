@@ -7,7 +7,7 @@ from treewright.cellview.runner import CellViewRunner
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.expansion import Expander
 from treewright.proving.records import Iteration
-from treewright.proving.search import Runner, Stamp, record
+from treewright.proving.search import Runner, Stamp, iteration_line
 
 HARD = {"size": 200, "closing": 0.02, "failing": 0.4}
 """A world whose root stays open for a while."""
@@ -24,7 +24,7 @@ def lines(runner: Runner, steps: int) -> list[Iteration]:
     while not runner.finished and len(written) < steps:
         turn = runner.step()
         stamp = Stamp(0, "", len(written) + 1, 0)
-        written.append(record(turn, runner.tree, runner.expander.attempts, stamp))
+        written.append(iteration_line(turn, runner.tree, runner.expander.attempts, stamp))
     return written
 
 

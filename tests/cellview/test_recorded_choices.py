@@ -59,5 +59,5 @@ def test_cells_choose_what_is_on_record() -> None:
         runner.tree.check()
     assert iterations == 6079
     assert digest.hexdigest() == (
-        "ebe83353b7432bce72f8671cd18c91e6ba9976fc909474bde5f75075fed741c2"
+        "e35bc568a5951cb64863f003e4255db25641723f16ae0449dbe43c7393c9c0a9"
     )

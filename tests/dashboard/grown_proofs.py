@@ -16,7 +16,7 @@ from tests.dashboard.proof_runs import ProofRun, view
 from tests.proving.synthetic import Tactics, World
 from treewright.proving.centralized import CentralizedEngine
 from treewright.proving.expansion import Expander
-from treewright.proving.search import Stamp, record
+from treewright.proving.search import Stamp, iteration_line
 from treewright.search.andor.graph import Status
 from treewright.search.andor.policies.mcts import Mcts
 
@@ -68,7 +68,7 @@ def grown(
         turn.agent, turn.algotype = draw.randrange(agents), "uct"
         run.iterations += 1
         stamp = Stamp(1, "", run.iterations, 0, elapsed=round(0.1 * run.iterations, 3))
-        line = msgspec.to_builtins(record(turn, engine.tree, expander.attempts, stamp))
+        line = msgspec.to_builtins(iteration_line(turn, engine.tree, expander.attempts, stamp))
         line["new"] = [worded(one) for one in line["new"]]
         for attempt in line["attempts"]:
             which = int(attempt["tactic"][1:])

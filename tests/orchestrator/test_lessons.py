@@ -54,7 +54,7 @@ def run_one(
     asyncio.run(go())
 
 
-def test_a_search_teaches_the_next(tmp_path: Path) -> None:
+def test_a_search_keeps_tries_the_next(tmp_path: Path) -> None:
     worker = Teaching()
     with Ledger(tmp_path / "ledger.db") as ledger:
         run_one(ledger, worker, "a = a")
@@ -66,7 +66,7 @@ def test_a_search_teaches_the_next(tmp_path: Path) -> None:
     assert LESSON.tried < now.tried < 2 * LESSON.tried  # the older ones have faded a little
 
 
-def test_what_is_refused_teaches_nothing(tmp_path: Path) -> None:
+def test_what_is_refused_keeps_tries_nothing(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         run_one(ledger, Teaching(), "a = a", refuse)
         assert ledger.lessons() == ()

@@ -14,7 +14,7 @@ from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.centralized import CentralizedEngine
-from treewright.proving.expansion import Expander, estimate
+from treewright.proving.expansion import Expander, estimate_provability
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.script import extraction
 from treewright.proving.search import Runner
@@ -111,7 +111,9 @@ def search(
     try:
         sessions()  # its start is not part of the search
         begun = time.perf_counter()
-        expander = Expander(environment, CoreTactics(), estimate, known=environment.knowledge)
+        expander = Expander(
+            environment, CoreTactics(), estimate_provability, known=environment.knowledge
+        )
         engine = runner(expander)
         done = 0
         while not engine.finished and done < simulations:

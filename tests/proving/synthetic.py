@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.proving.environment import Outcome, Subgoal
 from treewright.proving.expansion import Expander
-from treewright.proving.learning import Learned
+from treewright.proving.learning import LearnedPriors
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.source import Suggestions
 
@@ -94,8 +94,8 @@ def world_expander(
     *,
     priors: bool = True,
     batch: int = 2,
-    teaches: bool = False,
-    learned: Learned | None = None,
+    keeps_tries: bool = False,
+    learned: LearnedPriors | None = None,
     **world: float,
 ) -> Expander:
     return Expander(
@@ -104,5 +104,5 @@ def world_expander(
         lambda goals: 0.3 + 0.01 * (int(goals[0].target) % 50),
         batch=batch,
         learned=learned,
-        teaches=teaches,
+        keeps_tries=keeps_tries,
     )

@@ -32,7 +32,7 @@ def test_a_file_is_proved_and_the_proof_verified(treewright_here: Program, tmp_p
     refused = package.verify(OPEN, OPEN.replace("sorry", "exact ⟨h.1, h.2⟩"))
     assert not refused
     assert refused.reason == "error"
-    with pytest.raises(UsageError, match=r"exists; go on with treewright.resume_proof\("):
+    with pytest.raises(UsageError, match=r"exists; continue it with treewright.resume_proof\("):
         package.prove(source, directory=tmp_path, run_id="one")
 
 

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.proving.proving import Proving, SessionFactory, resume
+from tests.proving.runs import Prove, SessionFactory, resume
 from tests.proving.synthetic import world_expander
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.centralized import CentralizedEngine
-from treewright.proving.records import Iteration, NegationTurn
+from treewright.proving.records import Iteration
 from treewright.proving.replay import replay_live, replay_offline
-from treewright.proving.runners import make_runner
-from treewright.proving.search import Stamp, record
+from treewright.proving.search import Stamp, iteration_line, make_runner
 from treewright.proving.settings import Settings, read_run
 from treewright.proving.tactics.factory import build_source
 from treewright.proving.trace import read_trace, without_clock
@@ -78,12 +77,12 @@ def test_mcts_chooses_what_is_on_record() -> None:
             for number in range(50):
                 if engine.finished:
                     break
-                line = record(
+                line = iteration_line(
                     engine.step(), engine.tree, expander.attempts, Stamp(1, "", number, 0)
                 )
                 digest.update(msgspec.json.encode(line))
     assert digest.hexdigest() == (
-        "5c710e88404c238c08bd6465c1aff3af2d6f079118259485340e3addb1a7b87e"
+        "9e3be9b32649a732ca60d791bbbbf4526568fdd4271a2e70e32bdbc4923a76cb"
     )
 
 
@@ -139,7 +138,7 @@ def test_cells_take_no_other_policy() -> None:
 @pytest.mark.xdist_group("lean-session")
 @pytest.mark.parametrize("name", ["best-first", "beam", "random"])
 def test_each_policy_proves_resumes_and_replays(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, name: str
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, name: str
 ) -> None:
     asked = Settings(simulations=80, batch=4, step_timeout=20.0, policy=policies.make(name))
     result, directory = prove(NEEDS_STEPS, asked)
@@ -159,11 +158,11 @@ def test_each_policy_proves_resumes_and_replays(
 
 
 @pytest.mark.xdist_group("lean-session")
-def test_the_negation_is_searched_by_the_policy_of_the_run(prove: Proving) -> None:
+def test_the_negation_is_searched_by_the_policy_of_the_run(prove: Prove) -> None:
     asked = Settings(simulations=3, batch=2, step_timeout=20.0, policy=policies.Beam(width=2))
     result, directory = prove("∀ n : Nat, n + 0 = n ∧ n < n", asked)
     assert result.goals[0].status == "false"
     lines = read_trace(directory / "trace.jsonl")
-    assert any(isinstance(line, NegationTurn) for line in lines)
-    assert sum(isinstance(line, Iteration) for line in lines) == 3
+    assert any(isinstance(line, Iteration) and line.phase == "negate" for line in lines)
+    assert sum(isinstance(line, Iteration) and line.phase == "prove" for line in lines) == 3
     assert replay_offline(directory, build_source(asked)).difference == ""

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.proving.proving import Proving, SessionFactory, resume
+from tests.proving.runs import Prove, SessionFactory, resume
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
-from treewright.proving.records import Iteration, NegationTurn, VerdictReached
-from treewright.proving.refutation import NEGATION_SHARE, PROOF_SHARE
+from treewright.proving.phases import EARLY_NEGATE_SIMULATIONS, EARLY_PROVE_SIMULATIONS
+from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import Settings
 from treewright.proving.tactics.factory import build_source
@@ -35,14 +35,14 @@ def cells(settings: Settings) -> Settings:
 
 def kinds(directory: Path) -> list[str]:
     """`proof` and `negation`, a word for each turn, in the order of the trace."""
-    words = {Iteration: "proof", NegationTurn: "negation"}
+    words = {"prove": "proof", "negate": "negation"}
     lines = read_trace(directory / "trace.jsonl")
-    return [words[type(line)] for line in lines if type(line) in words]
+    return [words[line.phase] for line in lines if isinstance(line, Iteration)]
 
 
-def verdict_of(directory: Path) -> VerdictReached:
+def verdict_of(directory: Path) -> GoalResult:
     verdict = read_trace(directory / "trace.jsonl")[-1]
-    assert isinstance(verdict, VerdictReached)
+    assert isinstance(verdict, GoalResult)
     return verdict
 
 
@@ -56,15 +56,15 @@ def assert_same_again(
 
 @pytest.mark.parametrize("settings", [MANY, cells(MANY)], ids=["centralized", "distributed"])
 def test_a_false_statement_is_refuted_after_a_small_share_of_the_simulations(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, settings: Settings
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, settings: Settings
 ) -> None:
     result, directory = prove("∀ n : Nat, n < 5", settings)
     (goal,) = result.goals
     assert (goal.status, goal.stop) == ("false", "refuted")
     assert goal.proof == "exact fun h => absurd (h 5) (by decide)"
     turns = kinds(directory)
-    assert turns.count("proof") == PROOF_SHARE
-    assert turns.count("negation") <= NEGATION_SHARE
+    assert turns.count("proof") == EARLY_PROVE_SIMULATIONS
+    assert turns.count("negation") <= EARLY_NEGATE_SIMULATIONS
     assert goal.iterations == len(turns)
     assert verdict_of(directory).negation == "solved"
     assert_same_again(directory, settings, sessions, replayer)
@@ -72,13 +72,13 @@ def test_a_false_statement_is_refuted_after_a_small_share_of_the_simulations(
 
 @pytest.mark.parametrize("settings", [SLOW, cells(SLOW)], ids=["centralized", "distributed"])
 def test_a_proof_that_takes_longer_is_found_after_the_share_of_the_negation(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, settings: Settings
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, settings: Settings
 ) -> None:
     result, directory = prove(NEEDS_STEPS, settings)
     (goal,) = result.goals
     assert (goal.status, goal.stop) == ("proved", "solved")
     turns = kinds(directory)
-    share = ["proof"] * PROOF_SHARE + ["negation"] * NEGATION_SHARE
+    share = ["proof"] * EARLY_PROVE_SIMULATIONS + ["negation"] * EARLY_NEGATE_SIMULATIONS
     assert turns == share + ["proof"] * (len(turns) - len(share))
     assert goal.iterations == len(turns) > len(share)
     assert verdict_of(directory).negation == "simulations"
@@ -87,38 +87,45 @@ def test_a_proof_that_takes_longer_is_found_after_the_share_of_the_negation(
 
 @pytest.mark.parametrize("settings", [SLOW, cells(SLOW)], ids=["centralized", "distributed"])
 def test_cut_off_anywhere_both_searches_are_continued(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, settings: Settings
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, settings: Settings
 ) -> None:
-    few = msgspec.structs.replace(settings, simulations=PROOF_SHARE + 3)
+    few = msgspec.structs.replace(settings, simulations=EARLY_PROVE_SIMULATIONS + 3)
     _, directory = prove(HARD, few)
     trace = directory / "trace.jsonl"
     expected = [without_clock(line) for line in read_trace(trace)]
     whole = trace.read_bytes().splitlines(keepends=True)
     turns = kinds(directory)
-    rest = turns[PROOF_SHARE + NEGATION_SHARE :]
+    rest = turns[EARLY_PROVE_SIMULATIONS + EARLY_NEGATE_SIMULATIONS :]
     assert rest[:3] == ["proof"] * 3
     assert set(rest[3:]) == {"negation"}
-    for kept in (2, PROOF_SHARE + 1, PROOF_SHARE + 4, len(whole) - 6, len(whole) - 2):
+    for kept in (
+        2,
+        EARLY_PROVE_SIMULATIONS + 1,
+        EARLY_PROVE_SIMULATIONS + 4,
+        len(whole) - 6,
+        len(whole) - 2,
+    ):
         trace.write_bytes(b"".join(whole[:kept]))
         assert resume(directory, sessions, replayer).goals[0].status == "unproved"
         assert [without_clock(line) for line in read_trace(trace)] == expected, kept
 
 
-def test_searches_in_another_order_are_found_offline(prove: Proving) -> None:
-    _, directory = prove(HARD, msgspec.structs.replace(SLOW, simulations=PROOF_SHARE + 3))
+def test_searches_in_another_order_are_found_offline(prove: Prove) -> None:
+    _, directory = prove(
+        HARD, msgspec.structs.replace(SLOW, simulations=EARLY_PROVE_SIMULATIONS + 3)
+    )
     assert replay_offline(directory, build_source(SLOW)).difference == ""
     trace = directory / "trace.jsonl"
     lines: list[dict[str, Any]] = [json.loads(line) for line in trace.read_text().splitlines()]
-    proof = [x for x in lines if x["type"] in ("goal", "iteration")]
-    rest = [x for x in lines if x not in proof]
-    negation = [x for x in rest if x["type"] != "verdict"]
-    verdict = [x for x in rest if x["type"] == "verdict"]
+    proof = [x for x in lines if x.get("phase") == "prove"]
+    negation = [x for x in lines if x.get("phase") == "negate"]
+    verdict = [x for x in lines if x["type"] == "verdict"]
     for order in ((*proof, *negation, *verdict), (proof[0], *negation, *proof[1:], *verdict)):
         trace.write_text("".join(f"{json.dumps(line)}\n" for line in order))
         assert "order" in replay_offline(directory, build_source(SLOW)).difference
 
 
-def test_a_goal_that_is_said_to_be_refuted_early_was(prove: Proving) -> None:
+def test_a_goal_that_is_said_to_be_refuted_early_was(prove: Prove) -> None:
     _, directory = prove("∀ n : Nat, n < 5", MANY)
     trace = directory / "trace.jsonl"
     text = trace.read_text()
@@ -128,7 +135,7 @@ def test_a_goal_that_is_said_to_be_refuted_early_was(prove: Proving) -> None:
 
 
 def test_the_negation_of_a_declaration_is_searched_early_once(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
 ) -> None:
     path = tmp_path / "Both.lean"
     path.write_text(
@@ -137,7 +144,8 @@ def test_the_negation_of_a_declaration_is_searched_early_once(
     )
     result, directory = prove(parse(str(path), None), SLOW)
     assert [goal.status for goal in result.goals] == ["proved", "proved"]
-    turns = [x for x in read_trace(directory / "trace.jsonl") if isinstance(x, NegationTurn)]
+    lines = read_trace(directory / "trace.jsonl")
+    turns = [x for x in lines if isinstance(x, Iteration) and x.phase == "negate"]
     assert {turn.goal for turn in turns} == {0}
-    assert len(turns) == NEGATION_SHARE
+    assert len(turns) == EARLY_NEGATE_SIMULATIONS
     assert_same_again(directory, SLOW, sessions, replayer)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.proving.proving import Proving, SessionFactory, resume
+from tests.proving.runs import Prove, SessionFactory, resume
 from treewright.lean.session.answers import SessionLost
 from treewright.lean.session.interface import LeanError
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Reason, Verdict
-from treewright.proving.records import VerdictReached
+from treewright.proving.records import GoalResult
 from treewright.proving.settings import Settings
 from treewright.proving.targets import parse
 from treewright.proving.trace import read_trace
@@ -53,18 +53,18 @@ class Unlucky:
         return Verdict(self._reason, "the process is gone") if self._left >= 0 else None
 
 
-def verdicts(directory: Path) -> list[VerdictReached]:
-    return [x for x in read_trace(directory / "trace.jsonl") if isinstance(x, VerdictReached)]
+def verdicts(directory: Path) -> list[GoalResult]:
+    return [x for x in read_trace(directory / "trace.jsonl") if isinstance(x, GoalResult)]
 
 
-def test_a_check_that_was_lost_once_is_run_again(prove: Proving, replayer: Replayer) -> None:
+def test_a_check_that_was_lost_once_is_run_again(prove: Prove, replayer: Replayer) -> None:
     result, _ = prove(EASY, QUICK, Unlucky(replayer, 1))
     assert [goal.status for goal in result.goals] == ["proved"]
 
 
 @pytest.mark.parametrize("reason", ["lost", "timeout"])
 def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
-    prove: Proving, replayer: Replayer, sessions: SessionFactory, reason: Reason
+    prove: Prove, replayer: Replayer, sessions: SessionFactory, reason: Reason
 ) -> None:
     result, directory = prove(EASY, QUICK, Unlucky(replayer, 9, reason))
     assert not result.complete
@@ -77,7 +77,7 @@ def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
 
 
 def test_a_search_without_a_lean_that_stays_alive_reaches_no_verdict(
-    prove: Proving,
+    prove: Prove,
     replayer: Replayer,
     sessions: SessionFactory,
     tmp_path: Path,
@@ -104,7 +104,7 @@ def test_a_search_without_a_lean_that_stays_alive_reaches_no_verdict(
 
 
 def test_a_check_of_the_whole_file_that_was_lost_is_no_verdict(
-    prove: Proving,
+    prove: Prove,
     replayer: Replayer,
     sessions: SessionFactory,
     tmp_path: Path,
@@ -132,7 +132,7 @@ def test_a_check_of_the_whole_file_that_was_lost_is_no_verdict(
 
 
 def test_partial_proofs_whose_last_check_was_lost_are_settled_on_resume(
-    prove: Proving, replayer: Replayer, sessions: SessionFactory, tmp_path: Path
+    prove: Prove, replayer: Replayer, sessions: SessionFactory, tmp_path: Path
 ) -> None:
     path = tmp_path / "Three.lean"
     path.write_text(TWO + "theorem third (p : Prop) (hp : p) : p := by\n  sorry\n")

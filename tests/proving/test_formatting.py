@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proving.proving import Proving, SessionFactory
+from tests.proving.runs import Prove, SessionFactory
 from treewright.lean.session.answers import Hypothesis
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.records import GoalView
@@ -135,7 +135,7 @@ exact trivial
 
 
 def test_a_file_gets_scripts_that_look_like_it(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
 ) -> None:
     path = tmp_path / "Trees.lean"
     path.write_text(TREES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.proving.learning import Learned, Lesson
+from treewright.proving.learning import LearnedPriors, Lesson
 from treewright.proving.records import Candidate, GoalView
 
 EQUATION = (GoalView("a = b"),)
@@ -22,7 +22,7 @@ def test_what_helped_more_than_its_prior_says_goes_up() -> None:
         Lesson("eq", "omega", 20, 0, 0.2, 4.0),
     ]
     given = [Candidate("rfl", 0.5, "core"), Candidate("omega", 0.3), Candidate("rw [x]", 0.2)]
-    now = Learned(lessons).weighed(EQUATION, given)
+    now = LearnedPriors(lessons).adjust(EQUATION, given)
     assert [c.tactic for c in now] == ["rfl", "rw [x]", "omega"]
     assert now[0].source == "core"
     weights = priors(now)
@@ -34,7 +34,7 @@ def test_what_helped_more_than_its_prior_says_goes_up() -> None:
 def test_what_is_as_the_rules_expect_it_changes_nothing() -> None:
     lessons = [Lesson("eq", "rfl", 9, 8, 0.2, 4.0), Lesson("eq", "simp", 9, 2, 0.2, 1.0)]
     given = (Candidate("rfl", 0.8), Candidate("simp", 0.2))
-    assert priors(Learned(lessons).weighed(EQUATION, given)) == pytest.approx(priors(given))
+    assert priors(LearnedPriors(lessons).adjust(EQUATION, given)) == pytest.approx(priors(given))
 
 
 def test_a_class_has_its_own_and_else_what_the_shape_has() -> None:
@@ -44,23 +44,25 @@ def test_a_class_has_its_own_and_else_what_the_shape_has() -> None:
         Lesson("eq", "rfl", 20, 6, 0.2, 5.0),
     ]
     given = (Candidate("rfl", 0.5), Candidate("omega", 0.5))
-    rule = Learned(lessons)
-    of_eq = priors(rule.weighed(EQUATION, given))["omega"]
-    of_order = priors(rule.weighed((GoalView("a < b"),), given))["omega"]
-    elsewhere = priors(rule.weighed((GoalView("a ∧ b"),), given))["omega"]
+    rule = LearnedPriors(lessons)
+    of_eq = priors(rule.adjust(EQUATION, given))["omega"]
+    of_order = priors(rule.adjust((GoalView("a < b"),), given))["omega"]
+    elsewhere = priors(rule.adjust((GoalView("a ∧ b"),), given))["omega"]
     assert of_eq < elsewhere < of_order
-    only = Learned([Lesson("eq", "omega", 20, 0, 0.2, 5.0), Lesson("eq", "rfl", 20, 6, 0.2, 5.0)])
-    assert priors(only.weighed((GoalView("a ∧ b"),), given))["omega"] < 0.4
+    only = LearnedPriors(
+        [Lesson("eq", "omega", 20, 0, 0.2, 5.0), Lesson("eq", "rfl", 20, 6, 0.2, 5.0)]
+    )
+    assert priors(only.adjust((GoalView("a ∧ b"),), given))["omega"] < 0.4
 
 
 def test_a_factor_has_bounds() -> None:
     lessons = [Lesson("eq", "rfl", 999, 999, 1.0, 0.5), Lesson("eq", "simp", 999, 0, 1.0, 999.0)]
     given = (Candidate("simp", 0.5), Candidate("rfl", 0.5))
-    weights = priors(Learned(lessons).weighed(EQUATION, given))
+    weights = priors(LearnedPriors(lessons).adjust(EQUATION, given))
     assert weights["rfl"] / weights["simp"] == pytest.approx(16.0)
 
 
 def test_nothing_learned_changes_nothing() -> None:
     given = (Candidate("simp", 0.7), Candidate("rfl", 0.3))
-    assert Learned([]).weighed(EQUATION, given) == given
-    assert Learned([Lesson("eq", "simp", 3, 0, 0.1, 0.5)]).weighed(EQUATION, given) == given
+    assert LearnedPriors([]).adjust(EQUATION, given) == given
+    assert LearnedPriors([Lesson("eq", "simp", 3, 0, 0.1, 0.5)]).adjust(EQUATION, given) == given

@@ -107,8 +107,8 @@ def test_tries_are_kept_only_for_who_asks_for_lessons() -> None:
     assert not expander.tries
 
 
-def test_an_expander_teaches_what_it_tried() -> None:
-    expander = world_expander(3, teaches=True)
+def test_an_expander_keeps_tries_what_it_tried() -> None:
+    expander = world_expander(3, keeps_tries=True)
     root = expander.tree.nodes[0]
     while not root.status:
         expander.expand(next(node for node in expander.tree.nodes if not node.status))
@@ -122,14 +122,14 @@ def test_an_expander_teaches_what_it_tried() -> None:
 class Turned:
     """Weighs as lessons do: the last first, with another prior."""
 
-    def weighed(
+    def adjust(
         self, goals: Sequence[GoalView], candidates: Sequence[Candidate]
     ) -> tuple[Candidate, ...]:
         return tuple(Candidate(c.tactic, 9.0 - n, c.source) for n, c in enumerate(candidates[::-1]))
 
 
 def test_what_is_taught_has_the_prior_from_before_any_lessons() -> None:
-    expander = world_expander(3, teaches=True, learned=Turned())
+    expander = world_expander(3, keeps_tries=True, learned=Turned())
     expander.expand(expander.tree.nodes[0])
     tried = {one.attempt.tactic: one.prior for one in expander.tries}
     given = {"t0": 1 / 2, "t1": 1 / 3, "t2": 1 / 4}

@@ -16,7 +16,7 @@ import pytest
 
 from tests import program
 from tests.here import Program
-from tests.proving.proving import Proving, SessionFactory
+from tests.proving.runs import Prove, SessionFactory
 from tests.waiting import until
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.session.answers import ProofState
@@ -25,10 +25,10 @@ from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import targets
 from treewright.proving.cell_settings import CellSettings
+from treewright.proving.phases import cancel_on_stop
 from treewright.proving.records import Iteration
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import FileTarget, Settings, SourceSettings
-from treewright.proving.stopping import cancelled_when
 from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import parse
 from treewright.proving.trace import read_trace, without_clock
@@ -53,7 +53,7 @@ theorem second (a b c : Nat) (h : a = b) : a + c = b + c ∧ True := by
 
 @pytest.mark.parametrize("mode", ["centralized", "distributed"])
 def test_a_statement_is_proved_and_comes_out_the_same_again(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, mode: str
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, mode: str
 ) -> None:
     settings = Settings(
         mode=mode,  # pyright: ignore[reportArgumentType]
@@ -78,7 +78,7 @@ def lines(directory: Path) -> list[object]:
     return list(read_trace(directory / "trace.jsonl"))
 
 
-def test_eight_damaged_agents_five_times_the_same_trace(prove: Proving) -> None:
+def test_eight_damaged_agents_five_times_the_same_trace(prove: Prove) -> None:
     damage = CellSettings(
         agents=8,
         inflight=3,
@@ -99,7 +99,7 @@ def test_eight_damaged_agents_five_times_the_same_trace(prove: Proving) -> None:
     assert all(trace == traces[0] for trace in traces)
 
 
-def test_a_changed_trace_is_found_offline(prove: Proving) -> None:
+def test_a_changed_trace_is_found_offline(prove: Prove) -> None:
     result, directory = prove("∀ p q : Prop, p ∧ q → q ∧ p")
     assert result.proved == 1
     trace = directory / "trace.jsonl"
@@ -127,7 +127,7 @@ def test_a_changed_trace_is_found_offline(prove: Proving) -> None:
     ],
 )
 def test_what_is_not_proved_says_why(
-    prove: Proving, statement: str, status: str, detail: str
+    prove: Prove, statement: str, status: str, detail: str
 ) -> None:
     settings = Settings(simulations=12, step_timeout=20.0)
     result, _ = prove(statement, settings)
@@ -136,7 +136,7 @@ def test_what_is_not_proved_says_why(
     assert detail in result.goals[0].detail
 
 
-def test_every_sorry_of_a_file(prove: Proving, tmp_path: Path) -> None:
+def test_every_sorry_of_a_file(prove: Prove, tmp_path: Path) -> None:
     path = tmp_path / "Basics.lean"
     path.write_text(FILE)
     result, directory = prove(parse(str(path), None))
@@ -186,7 +186,7 @@ def test_a_file_is_elaborated_once_for_all_its_sorries(
     assert isinstance(specs[0].opening(other), ProofState), "so it is in another session"
 
 
-def test_a_goal_of_a_file_is_not_refuted_out_of_its_context(prove: Proving, tmp_path: Path) -> None:
+def test_a_goal_of_a_file_is_not_refuted_out_of_its_context(prove: Prove, tmp_path: Path) -> None:
     """What the file means by `1 + 1 = 0` is true; by itself the text would be false."""
     path = tmp_path / "Two.lean"
     path.write_text(
@@ -199,7 +199,7 @@ def test_a_goal_of_a_file_is_not_refuted_out_of_its_context(prove: Proving, tmp_
     assert result.goals[0].status in ("proved", "unproved")
 
 
-def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Proving, tmp_path: Path) -> None:
+def test_a_script_that_breaks_the_file_is_not_put_into_it(prove: Prove, tmp_path: Path) -> None:
     """The first `sorry` closes, the second stays open; the copy still elaborates."""
     path = tmp_path / "Half.lean"
     path.write_text(
@@ -278,7 +278,7 @@ def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
     assert result["left_alone"] == ["of_twice"]
 
 
-def test_what_rests_on_something_unproved_says_on_what(prove: Proving, tmp_path: Path) -> None:
+def test_what_rests_on_something_unproved_says_on_what(prove: Prove, tmp_path: Path) -> None:
     path = tmp_path / "Rests.lean"
     says = "(f : Nat → Nat) (h : ∀ n, f (f n) = n + 7) : f 0 = 3"
     names = ("hard", "again", "third")
@@ -295,7 +295,7 @@ def test_what_rests_on_something_unproved_says_on_what(prove: Proving, tmp_path:
     assert third.detail.startswith("it closes its goal; it rests on `")
 
 
-def test_an_axiom_outside_the_list_is_no_proof(prove: Proving, tmp_path: Path) -> None:
+def test_an_axiom_outside_the_list_is_no_proof(prove: Prove, tmp_path: Path) -> None:
     path = tmp_path / "Magic.lean"
     path.write_text("axiom P : Prop\naxiom magic : P\ntheorem claim : P := by\n  sorry\n")
     settings = with_tactics(Settings(simulations=20, step_timeout=20.0), "exact magic\n")
@@ -309,7 +309,7 @@ def with_tactics(settings: Settings, tactics: str) -> Settings:
     return msgspec.structs.replace(settings, sources=sources)
 
 
-def test_a_tactic_that_never_ends_is_a_failed_attempt(prove: Proving) -> None:
+def test_a_tactic_that_never_ends_is_a_failed_attempt(prove: Prove) -> None:
     # Only the root has something to introduce: elsewhere it fails at once.
     slow = "(intro p; repeat (first | (have : 1 = 1 := rfl; clear this)))"
     settings = with_tactics(Settings(simulations=30, step_timeout=5.0), f"{slow}\nintro p q h\n")
@@ -427,7 +427,7 @@ def trace_of(directory: Path) -> list[dict[str, object]]:
     return [without_clock(line) for line in read_trace(path)]  # pyright: ignore[reportReturnType]
 
 
-def test_an_error_elsewhere_in_the_file_is_no_hindrance(prove: Proving, tmp_path: Path) -> None:
+def test_an_error_elsewhere_in_the_file_is_no_hindrance(prove: Prove, tmp_path: Path) -> None:
     path = tmp_path / "Mixed.lean"
     path.write_text(
         "theorem broken : 1 = 2 := by decide\n"
@@ -449,7 +449,7 @@ def test_reading_a_file_ends_when_somebody_asks_to_stop(lean: HostSession) -> No
     target = FileTarget("Endless.lean", endless, None)
     threading.Timer(0.2, asked.set).start()
     with (
-        cancelled_when(asked.is_set, lean.cancel),
+        cancel_on_stop(asked.is_set, lean.cancel),
         pytest.raises(TreewrightError, match="could not be elaborated"),
     ):
         targets.file_goals(target, lean)

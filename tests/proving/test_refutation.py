@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proving.proving import Proving, SessionFactory
+from tests.proving.runs import Prove, SessionFactory
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.replay import replay_live, replay_offline
@@ -47,7 +47,7 @@ end Small
 
 @pytest.mark.parametrize("mode", ["centralized", "distributed"])
 def test_a_false_goal_of_a_file_is_refuted_by_a_witness(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, mode: str
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, mode: str
 ) -> None:
     path = tmp_path / "Small.lean"
     path.write_text(FILE)
@@ -69,7 +69,7 @@ def test_a_false_goal_of_a_file_is_refuted_by_a_witness(
     assert replay_live(directory, sessions, source, replayer).difference == ""
 
 
-def test_a_refutation_that_was_changed_is_noticed(prove: Proving) -> None:
+def test_a_refutation_that_was_changed_is_noticed(prove: Prove) -> None:
     result, directory = prove("∀ n : Nat, n < 5", Settings(simulations=8, step_timeout=20.0))
     assert result.goals[0].proof == "exact fun h => absurd (h 5) (by decide)"
     trace = directory / "trace.jsonl"
@@ -77,7 +77,7 @@ def test_a_refutation_that_was_changed_is_noticed(prove: Proving) -> None:
     assert replay_offline(directory, build_source(Settings())).difference
 
 
-def test_what_has_no_negation_is_unproved(prove: Proving, tmp_path: Path) -> None:
+def test_what_has_no_negation_is_unproved(prove: Prove, tmp_path: Path) -> None:
     """A goal inside a definition: what the definition gives is no proposition."""
     path = tmp_path / "Definition.lean"
     path.write_text("def bounded (n : Nat) : Fin 5 := ⟨n, by sorry⟩\n")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.proving.report_sample import GOLDEN, golden_files, two_goals, write_sample
 from tests.proving.traces import SOLVED, iterations, search
 from treewright.kernel.errors import UsageError
-from treewright.proving.records import Iteration, VerdictReached
+from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.report import write_report
 from treewright.proving.report.charts import Series, line_chart, thin
 
@@ -109,7 +109,7 @@ def test_the_share_of_time_in_lean(tmp_path: Path) -> None:
 def test_a_script_is_called_what_it_is(tmp_path: Path, status: str, words: str) -> None:
     lines = search(SOLVED)
     last = lines[-1]
-    assert isinstance(last, VerdictReached)
+    assert isinstance(last, GoalResult)
     lines[-1] = msgspec.structs.replace(last, status=status, axioms=("propext",))
     assert words in write_report(write_sample(tmp_path, lines)).read_text("utf-8")
 
@@ -120,7 +120,7 @@ def test_what_is_no_run_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_goal_that_did_not_open_is_reported(tmp_path: Path) -> None:
-    verdict = VerdictReached(1, "", 0, "ill_typed", "ill_typed", "unknown identifier 'x|y'")
+    verdict = GoalResult(0, "goal", "ill_typed", "ill_typed", "unknown identifier 'x|y'", epoch=1)
     text = write_report(write_sample(tmp_path, [verdict])).read_text("utf-8")
     assert r"ill\_typed unknown identifier 'x\|y'" in text
 

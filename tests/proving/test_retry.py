@@ -17,16 +17,23 @@ import pytest
 from tests import program
 from tests.here import Program
 from tests.lean.projects import small_project
-from tests.proving.proving import Proving, SessionFactory, resume
+from tests.proving.runs import Prove, SessionFactory, resume
 from tests.waiting import until
 from treewright.lean.session.knowledge import Knowledge, Use
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.cell_settings import CellSettings
-from treewright.proving.once_more import WithoutNames, known_without, named_in
-from treewright.proving.records import AgainOpened, AgainTurn, Candidate, GoalView, VerdictReached
+from treewright.proving.records import (
+    Candidate,
+    GoalOpened,
+    GoalResult,
+    GoalView,
+    Iteration,
+    TraceLine,
+)
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.run import read_result
 from treewright.proving.settings import Settings, SourceSettings
+from treewright.proving.tactics.exclusion import WithoutNames, find_named, knowledge_without
 from treewright.proving.tactics.factory import build_source
 from treewright.proving.tactics.source import Suggestions
 from treewright.proving.targets import parse
@@ -61,29 +68,33 @@ def written(tmp_path: Path, text: str = TAPE) -> Path:
     return path
 
 
+def is_retry(line: TraceLine) -> bool:
+    return isinstance(line, GoalOpened | Iteration) and line.phase == "retry"
+
+
 def lines_of(directory: Path) -> list[Any]:
     return [without_clock(line) for line in read_trace(directory / "trace.jsonl")]
 
 
 @ENGINES
 def test_a_true_theorem_is_proved_beside_an_open_one(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
 ) -> None:
     result, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), settings)
     assert [(goal.status, goal.detail) for goal in result.goals] == [("proved", "")]
     assert "flip_eq" not in result.goals[0].proof
     assert result.certificate is not None
     lines = read_trace(directory / "trace.jsonl")
-    (opened,) = [line for line in lines if isinstance(line, AgainOpened)]
-    first, last = [line for line in lines if isinstance(line, VerdictReached)]
+    (opened,) = [line for line in lines if is_retry(line) and isinstance(line, GoalOpened)]
+    first, last = [line for line in lines if isinstance(line, GoalResult)]
     left = settings.simulations - first.iterations
     assert (opened.without, opened.simulations) == (("flip_eq",), left)
-    turns = [line.turn for line in lines if isinstance(line, AgainTurn)]
+    turns = [line for line in lines if is_retry(line) and isinstance(line, Iteration)]
     assert [turn.iteration for turn in turns] == list(range(1, len(turns) + 1))
     assert all((turn.agent is None) == (settings.cells is None) for turn in turns)
     assert last.iterations == first.iterations + len(turns)
     assert last.elapsed >= max(first.elapsed, turns[-1].elapsed)
-    assert (first.status, first.again, last.again) == ("partial", "", "solved")
+    assert (first.status, first.retry, last.retry) == ("partial", "", "solved")
     assert first.detail == "it closes its goal; it rests on `flip_eq`, which is not proved"
     assert "without `flip_eq`" in (directory / "report.md").read_text()
     source = build_source(settings)
@@ -94,7 +105,7 @@ def test_a_true_theorem_is_proved_beside_an_open_one(
 
 @ENGINES
 def test_cut_off_anywhere_it_is_continued(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
 ) -> None:
     _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), settings)
     expected = lines_of(directory)
@@ -102,7 +113,7 @@ def test_cut_off_anywhere_it_is_continued(
     whole = trace.read_bytes().splitlines(keepends=True)
     kinds = [json.loads(line)["type"] for line in whole]
     partial = kinds.index("verdict")
-    assert kinds[partial + 1] == "again"
+    assert json.loads(whole[partial + 1])["phase"] == "retry"
     for kept in range(partial + 1, len(whole)):
         trace.write_bytes(b"".join(whole[:kept]))
         assert resume(directory, sessions, replayer).proved == 1
@@ -124,7 +135,7 @@ def test_killed_in_the_middle_of_it_the_trace_is_the_same(
 
     def reached() -> bool:
         return child.poll() is not None or (
-            trace.exists() and trace.read_bytes().count(b'"type":"again_turn"') > 1
+            trace.exists() and trace.read_bytes().count(b'"phase":"retry"') > 2
         )
 
     until(reached, seconds=240)
@@ -137,7 +148,7 @@ def test_killed_in_the_middle_of_it_the_trace_is_the_same(
 
 
 def test_a_neighbour_that_is_proved_later_keeps_what_was_built_on_it(
-    prove: Proving, tmp_path: Path
+    prove: Prove, tmp_path: Path
 ) -> None:
     """`third` is built on `flip_flip`, which waits itself; it is not searched again."""
     text = f"{TAPE}\ntheorem third (t : Tape) : t.flip.flip.flip = t.flip := by sorry\n"
@@ -148,14 +159,14 @@ def test_a_neighbour_that_is_proved_later_keeps_what_was_built_on_it(
     assert [goal.status for goal in result.goals[1:]] == ["proved", "proved"]
     assert result.goals[2].proof == "exact flip_flip t.flip"
     lines = read_trace(directory / "trace.jsonl")
-    assert [line.goal for line in lines if isinstance(line, AgainOpened)] == [1]
-    reached = [(v.goal, v.status) for v in lines if isinstance(v, VerdictReached)]
+    assert [line.goal for line in lines if is_retry(line) and isinstance(line, GoalOpened)] == [1]
+    reached = [(v.goal, v.status) for v in lines if isinstance(v, GoalResult)]
     assert reached[1:] == [(1, "partial"), (2, "partial"), (1, "proved"), (2, "proved")]
     assert replay_offline(directory, build_source(settings)).difference == ""
 
 
 def test_two_sorries_of_one_declaration_both_get_along_without(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
 ) -> None:
     text = TAPE.rpartition("theorem flip_flip")[0] + (
         "theorem both (t : Tape) : t.flip.flip = t ∧ t.flip.flip = t := by\n"
@@ -169,7 +180,7 @@ def test_two_sorries_of_one_declaration_both_get_along_without(
 
 
 def test_without_a_proof_the_partial_one_stands_and_says_what_was_tried(
-    prove: Proving, tmp_path: Path
+    prove: Prove, tmp_path: Path
 ) -> None:
     text = (
         "opaque f : Nat → Nat\n"
@@ -190,7 +201,7 @@ def test_without_a_proof_the_partial_one_stands_and_says_what_was_tried(
 
 
 def test_the_search_once_more_has_what_the_first_one_left_of_the_budget(
-    prove: Proving, tmp_path: Path
+    prove: Prove, tmp_path: Path
 ) -> None:
     """One simulation is enough for the script that rests on the lemma: none is left."""
     sources = msgspec.structs.replace(KNOWN, tactics="simp [flip_eq]\n", noise=0.0)
@@ -200,7 +211,7 @@ def test_the_search_once_more_has_what_the_first_one_left_of_the_budget(
     assert (goal.status, goal.iterations) == ("partial", 1)
     assert "without that no proof was found: the limit of simulations was reached" in goal.detail
     lines = read_trace(directory / "trace.jsonl")
-    assert not any(isinstance(line, AgainTurn) for line in lines)
+    assert not any(is_retry(line) and isinstance(line, Iteration) for line in lines)
     assert replay_offline(directory, build_source(settings)).difference == ""
 
 
@@ -216,31 +227,31 @@ def test_an_open_lemma_of_an_imported_module_is_left_out_too(
     (goal,) = json.loads(done.stdout)["goals"]
     assert goal["status"] == "proved", (goal, done.stderr)
     assert "rests on `flip_eq`, which is not proved" in done.stderr
-    assert "once more without flip_eq" in done.stderr
+    assert "again without flip_eq" in done.stderr
 
 
-def test_a_verdict_that_claims_another_end_is_noticed(prove: Proving, tmp_path: Path) -> None:
+def test_a_verdict_that_claims_another_end_is_noticed(prove: Prove, tmp_path: Path) -> None:
     _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), ONE)
     trace = directory / "trace.jsonl"
     text = trace.read_text()
     for wrong in ("time", "exhausted", ""):
-        trace.write_text(text.replace('"again":"solved"', f'"again":"{wrong}"'))
+        trace.write_text(text.replace('"retry":"solved"', f'"retry":"{wrong}"'))
         assert replay_offline(directory, build_source(ONE)).difference, wrong
 
 
-def test_a_search_once_more_for_another_goal_is_noticed(prove: Proving, tmp_path: Path) -> None:
+def test_a_search_once_more_for_another_goal_is_noticed(prove: Prove, tmp_path: Path) -> None:
     """What it found is said to prove the goal; offline nobody else would see that it does not."""
     _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), ONE)
     trace = directory / "trace.jsonl"
     lines = [json.loads(line) for line in trace.read_text().splitlines()]
-    (opened,) = [line for line in lines if line["type"] == "again"]
+    (opened,) = [x for x in lines if x["type"] == "goal" and x["phase"] == "retry"]
     (view,) = opened["root"]["goals"]
     edits = [(opened, "statement", "True"), (view, "target", "True"), (opened["root"], "key", "x")]
     for place, name, value in [*edits, (opened, "without", [])]:
         kept, place[name] = place[name], value
         trace.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
         said = replay_offline(directory, build_source(ONE)).difference
-        assert said.startswith("goal 0, once more: "), name
+        assert said.startswith("goal 0, its retry: "), name
         place[name] = kept
 
 
@@ -256,15 +267,15 @@ def test_a_search_once_more_for_another_goal_is_noticed(prove: Proving, tmp_path
     ],
 )
 def test_names_in_a_script(script: str, named: bool) -> None:
-    assert bool(named_in(script, ["Cart.merge_comm"])) == named
-    assert not named_in("exact merge_comm", ["Cart.merge_comm"], local=["merge_comm"])
+    assert bool(find_named(script, ["Cart.merge_comm"])) == named
+    assert not find_named("exact merge_comm", ["Cart.merge_comm"], local=["merge_comm"])
 
 
 def test_sets_of_lemmas_lose_a_name_and_not_themselves() -> None:
     known = Knowledge(
         uses=(Use("good", "exact"), Use("bad", "rw")), related=("bad", "near"), definitions=("d",)
     )
-    less = known_without(lambda node: known, ["bad"])(0)
+    less = knowledge_without(lambda node: known, ["bad"])(0)
     assert [use.name for use in less.uses] == ["good"]
     assert (less.related, less.definitions) == (("near",), ("d",))
 

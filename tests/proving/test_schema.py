@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.proving.test_search import Limits, search, world
+from tests.proving.test_search import Phase, search, world
 from treewright.kernel.storage.json_schemas import render
 from treewright.proving import schema
 from treewright.proving.run import create
@@ -33,7 +33,7 @@ def test_files_of_a_run_validate(tmp_path: Path) -> None:
     jsonschema.validate(
         json.loads((directory / "run.json").read_text()), published["proof-run.schema.json"]
     )
-    _, lines, _ = search([], world(), limits=Limits(10))
+    _, lines, _ = search([], world(), phase=Phase(simulations=10))
     writer = TraceWriter(directory / "trace.jsonl", 1, lambda: None)
     writer.append(lines)
     writer.close()

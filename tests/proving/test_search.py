@@ -21,10 +21,10 @@ from treewright.proving.records import (
     Iteration,
     TraceLine,
 )
-from treewright.proving.search import Limits, Search, Stop
+from treewright.proving.search import Phase, Search, Stop
 from treewright.proving.tactics.source import AskingStopped, Suggestions, stop_when
 from treewright.proving.trace import (
-    FedEnvironment,
+    RecordedEnvironment,
     Recording,
     TraceError,
     TraceWriter,
@@ -54,7 +54,7 @@ def search(
     earlier: list[TraceLine],
     world: World | None,
     *,
-    limits: Limits | None = None,
+    phase: Phase | None = None,
     sink: Lines | None = None,
     stop_after: int | None = None,
 ) -> tuple[Stop, list[TraceLine], CentralizedEngine]:
@@ -62,7 +62,7 @@ def search(
     sink = sink or Lines()
     recording = Recording(0, earlier)
     expander = Expander(
-        FedEnvironment(recording, world),
+        RecordedEnvironment(recording, world),
         Tactics(),
         lambda goals: 0.3 + 0.01 * (int(goals[0].target) % 50) if goals else 0.0,
         batch=2,
@@ -71,7 +71,7 @@ def search(
     engine = CentralizedEngine(expander, Mcts())
     count = itertools.count()
     job = Search(
-        0, "goal", "0", limits or Limits(SIMULATIONS), sink, recording,
+        0, "goal", "0", phase or Phase(simulations=SIMULATIONS), sink, recording,
         stop_asked=lambda: stop_after is not None and next(count) >= stop_after,
     )  # fmt: skip
     job.open(expander)
@@ -104,7 +104,7 @@ def test_what_is_waited_for_does_not_outlive_the_search(seconds: float | None, s
     source, sink, count = Unanswered(), Lines(), itertools.count()
     expander = Expander(world(), source, lambda goals: 0.5)
     job = Search(
-        0, "goal", "0", Limits(SIMULATIONS, seconds), sink, Recording(0, []),
+        0, "goal", "0", Phase(simulations=SIMULATIONS, seconds=seconds), sink, Recording(0, []),
         stop_asked=lambda: seconds is None and next(count) > 3,
     )  # fmt: skip
     job.open(expander)
@@ -150,12 +150,12 @@ def test_an_interrupted_search_continues() -> None:
 
 
 def test_the_time_limit_counts_what_earlier_processes_spent() -> None:
-    _, lines, _ = search([], world(), limits=Limits(5))
+    _, lines, _ = search([], world(), stop_after=5)
     old = [
         msgspec.structs.replace(line, elapsed=9.0) if isinstance(line, Iteration) else line
         for line in lines
     ]
-    stop, continued, _ = search(old, world(), limits=Limits(SIMULATIONS, seconds=8.0))
+    stop, continued, _ = search(old, world(), phase=Phase(simulations=SIMULATIONS, seconds=8.0))
     assert stop == "time"
     assert len(continued) == len(old)
 
@@ -179,18 +179,18 @@ def test_the_time_limit_counts_what_earlier_processes_spent() -> None:
     ],
 )
 def test_a_changed_trace_is_found_out(change: object, message: str) -> None:
-    _, lines, _ = search([], world(), limits=Limits(10))
+    _, lines, _ = search([], world(), phase=Phase(simulations=10))
     index = 6
     line = lines[index]
     assert isinstance(line, Iteration)
     changed = [*lines[:index], change(line), *lines[index + 1 :]]  # pyright: ignore[reportCallIssue]
     with pytest.raises(TraceError, match=message):
-        search(changed, None, limits=Limits(10))
+        search(changed, None, phase=Phase(simulations=10))
 
 
 def test_lines_survive_the_file_and_a_torn_tail(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    _, lines, _ = search([], world(), limits=Limits(10))
+    _, lines, _ = search([], world(), phase=Phase(simulations=10))
     writer = TraceWriter(path, 1, lambda: None)
     writer.append(lines)
     writer.close()
@@ -208,7 +208,7 @@ def test_lines_survive_the_file_and_a_torn_tail(tmp_path: Path) -> None:
 
 def test_what_a_replaced_owner_wrote_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    _, lines, _ = search([], world(), limits=Limits(5))
+    _, lines, _ = search([], world(), phase=Phase(simulations=5))
     late = TraceWriter(path, 1, lambda: None)
     late.append(lines[:4])
     new = TraceWriter(path, 2, lambda: None)

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from tests.proving.proving import LEAN, Proving, SessionFactory, resume
+from tests.proving.runs import LEAN, Prove, SessionFactory, resume
 from treewright.cli.replay import replay
 from treewright.lean.verify.certificate import digest
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run as runs
 from treewright.proving.cell_settings import CellSettings
-from treewright.proving.records import NegationTurn, VerdictReached
+from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.settings import Settings, StatementTarget
 from treewright.proving.tactics.factory import build_source
@@ -44,15 +44,15 @@ def offline(directory: Path) -> str:
 
 @pytest.mark.parametrize("settings", [FEW, cells()], ids=["centralized", "distributed"])
 def test_the_search_for_the_negation_is_in_the_trace_and_comes_out_the_same(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, settings: Settings
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, settings: Settings
 ) -> None:
     result, directory = prove(FALSE, settings)
     assert result.goals[0].status == "false", result.goals
     lines = read_trace(directory / "trace.jsonl")
-    turns = [line for line in lines if isinstance(line, NegationTurn)]
+    turns = [x for x in lines if isinstance(x, Iteration) and x.phase == "negate"]
     assert turns
-    assert all((line.turn.agent is None) == (settings.cells is None) for line in turns)
-    assert [line.turn.iteration for line in turns] == list(range(1, len(turns) + 1))
+    assert all((line.agent is None) == (settings.cells is None) for line in turns)
+    assert [line.iteration for line in turns] == list(range(1, len(turns) + 1))
     source = build_source(settings)
     again = replay_offline(directory, source)
     assert again.difference == ""
@@ -61,22 +61,22 @@ def test_the_search_for_the_negation_is_in_the_trace_and_comes_out_the_same(
     assert again.iterations == result.goals[0].iterations
 
 
-def test_cells_that_are_all_blocked_find_no_negation_either(prove: Proving) -> None:
+def test_cells_that_are_all_blocked_find_no_negation_either(prove: Prove) -> None:
     result, directory = prove(FALSE, cells(block_fraction=1.0, block_permanent=True))
     assert (result.goals[0].status, result.goals[0].stop) == ("unproved", "abort")
     verdict = read_trace(directory / "trace.jsonl")[-1]
-    assert isinstance(verdict, VerdictReached)
+    assert isinstance(verdict, GoalResult)
     assert verdict.negation == "abort"
     assert offline(directory) == ""
 
 
 def test_a_negation_cut_off_in_the_middle_is_continued(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer
+    prove: Prove, sessions: SessionFactory, replayer: Replayer
 ) -> None:
     _, whole = prove(HARD, FEW)
     expected = [without_clock(line) for line in read_trace(whole / "trace.jsonl")]
     lines = (whole / "trace.jsonl").read_bytes().splitlines(keepends=True)
-    places = [i for i, line in enumerate(lines) if b'"type":"negation_turn"' in line]
+    places = [i for i, line in enumerate(lines) if b'"phase":"negate"' in line]
     assert len(places) > 1
     (whole / "trace.jsonl").write_bytes(b"".join(lines[: places[1]]))
     resume(whole, sessions, replayer)
@@ -137,13 +137,13 @@ def unproved(
 def test_turns_of_the_negation_that_were_left_out_are_missed(unproved: Path) -> None:
     copy = edited(unproved, lambda line: None)
     trace = copy / "trace.jsonl"
-    kept = [x for x in trace.read_text().splitlines() if '"type": "negation' not in x]
+    kept = [x for x in trace.read_text().splitlines() if '"phase": "negate"' not in x]
     trace.write_text("\n".join(kept) + "\n")
     assert "negation" in offline(copy)
 
 
 def test_a_proof_edited_by_hand_is_found(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer
+    prove: Prove, sessions: SessionFactory, replayer: Replayer
 ) -> None:
     _, directory = prove(TRUE, FEW)
     assert offline(directory) == ""
@@ -165,10 +165,10 @@ def refuse(line: dict[str, Any]) -> None:
     line.update(status="rejected", detail="sorry: x", axioms=[])
 
 
-def test_what_the_replay_check_said_is_in_the_trace(prove: Proving) -> None:
+def test_what_the_replay_check_said_is_in_the_trace(prove: Prove) -> None:
     result, directory = prove(TRUE, FEW)
     verdict = read_trace(directory / "trace.jsonl")[-1]
-    assert isinstance(verdict, VerdictReached)
+    assert isinstance(verdict, GoalResult)
     assert verdict.check is not None
     assert result.certificate is not None
     certified = json.loads(Path(result.certificate).read_text())
@@ -191,10 +191,10 @@ def test_what_the_replay_check_said_is_in_the_trace(prove: Proving) -> None:
         assert words in offline(edited(directory, lambda line, wrong=wrong: line.update(wrong)))
 
 
-def test_a_refutation_and_its_answer_belong_together(prove: Proving) -> None:
+def test_a_refutation_and_its_answer_belong_together(prove: Prove) -> None:
     _, directory = prove(FALSE, FEW)
     verdict = read_trace(directory / "trace.jsonl")[-1]
-    assert isinstance(verdict, VerdictReached)
+    assert isinstance(verdict, GoalResult)
     assert verdict.check is not None
     assert verdict.check.reason == "proved"
 
@@ -212,7 +212,7 @@ def test_a_refutation_and_its_answer_belong_together(prove: Proving) -> None:
     )
 
 
-def test_a_proof_without_an_answer_of_the_replay_check_is_found(prove: Proving) -> None:
+def test_a_proof_without_an_answer_of_the_replay_check_is_found(prove: Prove) -> None:
     _, directory = prove(TRUE, FEW)
     assert "was not asked" in offline(edited(directory, lambda line: line.pop("check")))
 
@@ -235,7 +235,7 @@ def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
 
 
 def test_the_copy_of_a_file_is_what_was_proved(
-    prove: Proving, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
 ) -> None:
     path = tmp_path / "Own.lean"
     path.write_text("theorem own (a : Nat) : a + 0 = a := by\n  sorry\n")

@@ -7,8 +7,8 @@ from random import Random
 
 from tests.proving.synthetic import world_expander
 from treewright.proving.centralized import CentralizedEngine
-from treewright.proving.records import Counters, GoalOpened, Intervention, Iteration, VerdictReached
-from treewright.proving.search import Stamp, record
+from treewright.proving.records import Counters, GoalOpened, GoalResult, Intervention, Iteration
+from treewright.proving.search import Stamp, iteration_line
 from treewright.search.andor.policies.mcts import Mcts
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -16,7 +16,7 @@ ALGOTYPES = ("ucb", "depth_first")
 SOLVED = 1
 """A seed whose goal is solved after some dozen steps."""
 
-Line = GoalOpened | Iteration | VerdictReached
+Line = GoalOpened | Iteration | GoalResult
 
 
 def search(
@@ -34,7 +34,9 @@ def search(
     expander = world_expander(seed, closing=0.08)
     engine = CentralizedEngine(expander, Mcts())
     draw = Random(f"{seed} {agents} {blocked}")
-    lines: list[Line] = [GoalOpened(1, AT, goal, name, statement or name, expander.root)]
+    lines: list[Line] = [
+        GoalOpened(1, AT, goal, "prove", name, statement or name, limit, expander.root)
+    ]
     count = 0
     while not engine.finished and count < limit:
         stamp = Stamp(1, AT, first + count, goal, elapsed=round(0.01 * (count + 1), 6))
@@ -47,19 +49,20 @@ def search(
             turn = engine.step()
             turn.agent = agent
             turn.algotype = None if agent is None else ALGOTYPES[agent % 2]
-            lines.append(record(turn, expander.tree, expander.attempts, stamp))
+            lines.append(iteration_line(turn, expander.tree, expander.attempts, stamp))
         count += 1
     solved = engine.tree.root.status == 1
     lines.append(
-        VerdictReached(
-            1,
-            AT,
+        GoalResult(
             goal,
+            name,
             "proved" if solved else "unproved",
             "solved" if solved else "simulations",
             proof="exact <trivial> | simp" if solved else "",
             iterations=count,
             elapsed=round(0.01 * count, 6),
+            epoch=1,
+            at=AT,
         )
     )
     return lines
@@ -70,8 +73,8 @@ def idle(lines: Sequence[Line], stamp: Stamp, agent: int, intervention: Interven
     last = lines[-1]
     counters = last.counters if isinstance(last, Iteration) else Counters(1, 0, 0, 0, 0)
     return Iteration(
-        stamp.epoch, stamp.at, stamp.iteration, stamp.goal, agent, ALGOTYPES[agent % 2], (), None,
-        "blocked", (), False, (), None,
+        stamp.epoch, stamp.at, stamp.iteration, stamp.goal, "prove", agent, ALGOTYPES[agent % 2],
+        (), None, "blocked", (), False, (), None,
         last.root_value if isinstance(last, Iteration) else 0.3,
         counters, (), (), (), (intervention,), elapsed=stamp.elapsed,
     )  # fmt: skip

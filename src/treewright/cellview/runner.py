@@ -18,7 +18,7 @@ from treewright.kernel.errors import UsageError
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.expansion import Expander, Expansion
 from treewright.proving.records import Reason
-from treewright.proving.search import Turn, reason_of
+from treewright.proving.search import StepReport, expansion_reason
 from treewright.proving.settings import Settings
 from treewright.proving.tactics.source import Suggestions
 from treewright.search.andor.graph import Node, Status
@@ -111,7 +111,7 @@ class CellViewRunner:
     def in_flight(self) -> int:
         return len(self._flights)
 
-    def step(self) -> Turn:
+    def step(self) -> StepReport:
         """The next iteration. The run must not be finished."""
         damage = self._damage
         while True:
@@ -156,7 +156,7 @@ class CellViewRunner:
 
     # -- reserve --------------------------------------------------------------------------
 
-    def _reserve(self, cell: Cell) -> Turn | None:
+    def _reserve(self, cell: Cell) -> StepReport | None:
         """A turn if something was done to the cell; else it holds a reservation, or waits."""
         damage, tick = self._damage, self.tick
         if damage.possible and (turn := self._kept_back(cell)) is not None:
@@ -174,7 +174,7 @@ class CellViewRunner:
         self._sequence += 1
         return self._idle(cell, "delayed") if late else None
 
-    def _kept_back(self, cell: Cell) -> Turn | None:
+    def _kept_back(self, cell: Cell) -> StepReport | None:
         block = self._damage.blocks_cell(cell.agent, self.tick)
         if block is not None:
             self._sleep(cell, block.until)
@@ -183,7 +183,7 @@ class CellViewRunner:
             return self._reroute(cell, cell.stand, "schedule")
         return None
 
-    def _hindered(self, cell: Cell) -> Turn | None:
+    def _hindered(self, cell: Cell) -> StepReport | None:
         """The cell found nothing to reserve: all is taken, or something blocked is in the way."""
         obstacle = cell.obstacle
         if obstacle is None and self._flights:
@@ -203,7 +203,7 @@ class CellViewRunner:
         self._sleep(cell, self.tick + self.settings.block_duration if until is None else until)
         return self._idle(cell, "blocked")
 
-    def _reroute(self, cell: Cell, node: Node, source: str) -> Turn:
+    def _reroute(self, cell: Cell, node: Node, source: str) -> StepReport:
         self._damage.rerouted(cell.agent, node.id, source)
         cell.shun(node)
         self._ready.appendleft(cell)
@@ -224,7 +224,7 @@ class CellViewRunner:
 
     # -- expand, back up, release ---------------------------------------------------------
 
-    def _land(self, cell: Cell) -> Turn:
+    def _land(self, cell: Cell) -> StepReport:
         """What a cell reserved is worked on; where others were quicker, it is given back."""
         leaf, path, tree = cell.leaf, cell.path, self.tree
         if tree.solved + tree.dead != cell.settled_then and (reason := _overtaken(cell)):
@@ -242,11 +242,11 @@ class CellViewRunner:
         self._ready.append(cell)
         cell.learn(leaf, self.tick)
         damage = self._damage
-        return Turn(
+        return StepReport(
             path,
             leaf,
             expansion,
-            reason_of(leaf, expansion),
+            expansion_reason(leaf, expansion),
             cell.agent,
             cell.algotype,
             damage.take_done() if damage.done else (),
@@ -255,13 +255,13 @@ class CellViewRunner:
 
     # -- turns without work ---------------------------------------------------------------
 
-    def _idle(self, cell: Cell, reason: Reason) -> Turn:
+    def _idle(self, cell: Cell, reason: Reason) -> StepReport:
         done = self._damage.take_done()
-        return Turn((), None, None, reason, cell.agent, cell.algotype, done, self.tick)
+        return StepReport((), None, None, reason, cell.agent, cell.algotype, done, self.tick)
 
-    def _abort(self) -> Turn:
+    def _abort(self) -> StepReport:
         self.aborted = True
-        return Turn((), None, None, "abort", None, None, self._damage.take_done(), self.tick)
+        return StepReport((), None, None, "abort", None, None, self._damage.take_done(), self.tick)
 
 
 def _overtaken(cell: Cell) -> Reason | None:

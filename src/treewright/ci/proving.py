@@ -18,9 +18,9 @@ from treewright.ci.findings import Attempt, Findings
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.crew import Crew
 from treewright.lean.sorries import patch_of
-from treewright.proving.api import Proving, Sources
-from treewright.proving.prover import Observer
-from treewright.proving.run import GoalResult
+from treewright.proving.api import ProofService, Sources
+from treewright.proving.phases import Observer
+from treewright.proving.records import GoalResult
 from treewright.proving.settings import FileTarget, Settings
 
 _NAMELESS = "it is in no declaration with a name, under which a proof could be checked"
@@ -41,7 +41,7 @@ class Trier:
     stop_asked: Callable[[], bool] = lambda: False
     _deadline: float = field(default=0.0, init=False)
     _waiting: int = field(default=0, init=False)  # goals that the rest of the budget is for
-    _proving: Proving = field(init=False)
+    _service: ProofService = field(init=False)
 
     def prove(self, findings: Findings, repository: Path) -> tuple[Findings, str]:
         """The findings with what came of each, and the proofs as a patch of the repository."""
@@ -52,11 +52,11 @@ class Trier:
             by_file.setdefault(attempt.sorry.file, []).append(attempt)
         tried: list[Attempt] = []
         patch = ""
-        self._proving = Proving(
+        self._service = ProofService(
             self.crew.session, self.crew.replayer, self.crew.project, self.here, self.sources,
             self.observer, self._over,
         )  # fmt: skip
-        with self._proving:
+        with self._service:
             for name, attempts in by_file.items():
                 new = [attempt.sorry for attempt in attempts]
                 before = (repository / name).read_bytes().decode()
@@ -88,8 +88,8 @@ class Trier:
         self, target: FileTarget, goals: Sequence[OpenGoal]
     ) -> tuple[str, list[Attempt]]:
         """The text with what was proved in it, and what came of each goal."""
-        directory, specs = self._proving.create(target, self._settings())
-        result = self._proving.go_on(directory)
+        directory, specs = self._service.create(target, self._settings())
+        result = self._service.resume(directory)
         by_number = {goal.goal: goal for goal in result.goals}
         came: dict[tuple[str, str], list[GoalResult | None]] = {}
         for spec in specs:

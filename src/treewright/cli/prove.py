@@ -44,7 +44,7 @@ from treewright.search.registry import in_words
 if TYPE_CHECKING:
     from treewright.lean.hosts.host import Host
     from treewright.lean.project.project import Project
-    from treewright.proving.api import Proving
+    from treewright.proving.api import ProofService
     from treewright.proving.run import RunResult
     from treewright.proving.settings import RunRecord, Settings
 
@@ -297,8 +297,8 @@ def prove(**given: Any) -> None:
         prove_project(Path(flags["target"]), parse_settings(flags), flags)
         return
     with contextlib.ExitStack() as stack:
-        directory, proving = _open_run(flags, stack)
-        result, is_stopped = _run(directory, proving, flags)
+        directory, service = _open_run(flags, stack)
+        result, is_stopped = _run(directory, service, flags)
         # Print first: ending the Lean processes takes a while.
         echo(f"report: {directory / layout.REPORT}", err=True)
         _print_result(result, flags)
@@ -325,7 +325,7 @@ def _serve(flags: dict[str, Any]) -> None:
         WarmServer(host, idle_seconds=idle, announce=announce).run(cancel.is_set)
 
 
-def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, Proving]:
+def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, ProofService]:
     """Return the directory of the run, new or resumed, and the engine that advances it."""
     from treewright.proving import run, targets
     from treewright.proving.run import modules_of, require_unchanged
@@ -346,12 +346,12 @@ def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path,
     settings = parse_settings(flags)
     run.require_free(Path.cwd(), flags.get("run_id"))
     host, project = open_lean_for_target(target, flags.get("requested"), flags.get("sandbox"))
-    proving = stack.enter_context(_open_engine(host, project, settings, stack, flags))
+    service = stack.enter_context(_open_engine(host, project, settings, stack, flags))
     if flags.get("library", True):
         from treewright.proving.tactics.factory import with_library
 
         settings = with_library(settings, host, announce)
-    return proving.create(target, settings, flags.get("run_id")).directory, proving
+    return service.create(target, settings, flags.get("run_id")).directory, service
 
 
 def _open_engine(
@@ -360,7 +360,7 @@ def _open_engine(
     settings: Settings,
     stack: contextlib.ExitStack,
     flags: dict[str, Any],
-) -> Proving:
+) -> ProofService:
     from treewright.lean.crew import Crew
 
     host = stack.enter_context(warm_lean(host, flags.get("warm", True)))
@@ -368,7 +368,7 @@ def _open_engine(
     # These modules are imported while Lean starts.
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
-    from treewright.proving.api import Proving
+    from treewright.proving.api import ProofService
 
     def announce_run(record: RunRecord, directory: Path) -> None:
         echo(f"run {record.run_id}: {record.settings.searcher}, {directory}", err=True)
@@ -376,7 +376,7 @@ def _open_engine(
     def announce_file(path: str) -> None:
         echo(f"written into {path}", err=True)
 
-    return Proving(
+    return ProofService(
         crew.session,
         crew.replayer,
         project,
@@ -387,13 +387,13 @@ def _open_engine(
     )
 
 
-def _run(directory: Path, proving: Proving, flags: dict[str, Any]) -> tuple[RunResult, bool]:
+def _run(directory: Path, service: ProofService, flags: dict[str, Any]) -> tuple[RunResult, bool]:
     """Return the result of the run, and whether the user stopped it."""
     from treewright.cli.signals import cancel_on_signals
 
     with cancel_on_signals() as cancel:
-        proving.stop_asked = cancel.is_set
-        return proving.go_on(directory, force=bool(flags.get("force"))), cancel.is_set()
+        service.stop_asked = cancel.is_set
+        return service.resume(directory, force=bool(flags.get("force"))), cancel.is_set()
 
 
 def _print_result(result: RunResult, flags: dict[str, Any]) -> None:

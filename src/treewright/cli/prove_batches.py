@@ -20,7 +20,7 @@ from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git, va
 
 if TYPE_CHECKING:
     from treewright.cellview.experiment.execution import Progress
-    from treewright.proving.prover import Observer
+    from treewright.proving.phases import Observer
     from treewright.proving.settings import Settings
 
 
@@ -29,7 +29,7 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
 
     Each file that has a new proof gets a patch.
     """
-    from treewright.proving.project_prover import ProjectObserver, WholeProject
+    from treewright.proving.project_prover import ProjectObserver, ProjectProver
     from treewright.proving.tactics.factory import with_library
 
     if "run_id" in flags:
@@ -48,7 +48,7 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
         cancel = stack.enter_context(cancel_on_signals())
         lean = stack.enter_context(warm_lean(host, flags.get("warm", True)))
         project = stack.enter_context(
-            WholeProject(
+            ProjectProver(
                 root,
                 lean,
                 settings,

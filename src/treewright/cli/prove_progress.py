@@ -12,8 +12,8 @@ from treewright.kernel.text import numbers
 from treewright.kernel.text.terminal import visible
 from treewright.llm.usage import describe_usage
 from treewright.llm.usage_log import UsageLog
-from treewright.proving.prover import Observer
-from treewright.proving.records import Iteration, PartialProof, VerdictReached
+from treewright.proving.phases import Observer
+from treewright.proving.records import GoalResult, Iteration, PartialProof
 from treewright.proving.targets import GoalSpec
 from treewright.search.andor.graph import Graph, Status
 
@@ -55,7 +55,7 @@ def narrator(stream: TextIO) -> Observer:
             stuck = search.stuck(tree)
             say(f"  {search.count(line)}; {search.doing(line)}{stuck and '; ' + stuck}")
 
-    def verdict(spec: GoalSpec, line: VerdictReached) -> None:
+    def result(spec: GoalSpec, line: GoalResult) -> None:
         detail = f": {line.detail}" if line.detail else ""
         after = numbers.count(line.iterations, "simulation")
         say(f"  {spec.name}: {line.status} after {after}{detail}")
@@ -68,9 +68,9 @@ def narrator(stream: TextIO) -> Observer:
         so_far = "no proof so far; looking briefly" if early else "no proof; looking"
         say(f"  {spec.name}: {so_far} for one of its negation")
 
-    def again(spec: GoalSpec, names: Sequence[str]) -> None:
+    def retry(spec: GoalSpec, names: Sequence[str]) -> None:
         search.begin(spec.statement)
-        say(f"  {spec.name}: once more without {', '.join(names)}")
+        say(f"  {spec.name}: again without {', '.join(names)}")
 
     def fault(spec: GoalSpec, why: str) -> None:
         say(f"  {spec.name}: unchecked: {why}")
@@ -82,7 +82,7 @@ def narrator(stream: TextIO) -> Observer:
         if log.answers:
             say(f"treewright: {describe_usage(log.answers, log.usage)}")
 
-    return Observer(goal, iteration, verdict, negation, again, fault, trouble=trouble, spent=spent)
+    return Observer(goal, iteration, result, negation, retry, fault, trouble=trouble, spent=spent)
 
 
 def describe_partial(partial: PartialProof) -> Iterator[str]:

@@ -61,7 +61,7 @@ class LiveProof:
                 for line in journal.read(path, self._offset, self._epoch) if path else ():
                     record = jsontext.decode(line.raw)
                     self._offset, self._epoch = line.end, line.epoch
-                    if isinstance(record, dict):
+                    if isinstance(record, dict) and record.get("phase", "prove") == "prove":
                         self._take(_trimmed(record))
                 self.problem = ""
             except (StorageError, OSError, msgspec.DecodeError) as error:
@@ -224,8 +224,6 @@ def _superseded(earlier: dict[str, Any], record: dict[str, Any]) -> bool:
 def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
     """Without what no page shows; with its size, by which answers are cut into pieces."""
     record.setdefault("type", "")
-    if isinstance(turn := record.get("turn"), dict):  # of a search that pages do not draw
-        record["turn"] = {"iteration": turn.get("iteration")}
     candidates = record.pop("candidates", None)
     if isinstance(candidates, list):
         record["candidate_count"] = len(candidates)

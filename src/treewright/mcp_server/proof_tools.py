@@ -21,8 +21,8 @@ from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.faults import Fault
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.proving import layout
-from treewright.proving.api import Proving
-from treewright.proving.prover import Observer
+from treewright.proving.api import ProofService
+from treewright.proving.phases import Observer
 from treewright.proving.run import RunResult
 from treewright.proving.settings import (
     FileTarget,
@@ -90,7 +90,7 @@ def prove(desk: Desk, given: ProveArguments, call: Call) -> Proofs:
     with place.proving(call) as (bench, another):
         settings = with_library(settings, bench.host)
         deadline = time.monotonic() + given.seconds  # Lean has started
-        proving = Proving(
+        proving = ProofService(
             another,
             bench.replayer,
             bench.project,

@@ -1,4 +1,8 @@
-"""The Python interface: `prove`, `resume_proof`, and the runs that every caller makes."""
+"""The Python interface: `treewright.prove`, `resume_proof`, and `ProofService` behind both.
+
+A function call makes the same runs as `treewright prove`: they are kept below a directory, and can
+be resumed and replayed. A goal is called proved if the replay check accepted its proof.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,8 @@ from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.proving import layout, run, targets
-from treewright.proving.prover import Observer, Prover
-from treewright.proving.pursuing import SessionFactory
+from treewright.proving.phases import Observer, SessionFactory
+from treewright.proving.prover import Prover
 from treewright.proving.run import RunResult, git_record, lean_record, modules_of, require_unchanged
 from treewright.proving.settings import (
     FileTarget,
@@ -38,19 +42,34 @@ from treewright.proving.targets import GoalSpec
 from treewright.search.andor import policies
 
 Sources = Callable[[RunRecord, Spend], AbstractContextManager[TacticSource]]
-"""Opens the tactic source of a run; what its model uses is told before the answer is acted on."""
+"""Opens the tactic source of a run. The second argument is told of each answer's usage before the
+answer is used."""
 
 
 class NewRun(NamedTuple):
-    """A run that was made, and what is to be proved in it (of a statement, only in the run)."""
+    """The directory of a new run, and the goals of its file; a statement has no entry."""
 
     directory: Path
     specs: list[GoalSpec]
 
 
 @dataclass(slots=True)
-class Proving:
-    """Makes and continues runs below `base`. Closing it ends the session that it holds."""
+class ProofService:
+    """Creates and resumes proof runs on one Lean, for the command line, servers and library calls.
+
+    The Lean session is kept from one run to the next; `close` ends it.
+
+    Args:
+        sessions: Starts a Lean session.
+        replayer: Makes the replay checks.
+        project: The Lake project of the targets, if there is one.
+        base: The directory below which the runs are kept.
+        sources: Opens the tactic source of a run.
+        observer: Is told about the progress.
+        stop_asked: Returns whether the user asked to stop.
+        session: A Lean session to use, if there is one already.
+        in_place: Whether the proofs of a file are put into that file when its run is complete.
+    """
 
     sessions: SessionFactory
     replayer: Replayer
@@ -61,7 +80,6 @@ class Proving:
     stop_asked: Callable[[], bool] = lambda: False
     session: LeanSession | None = None
     in_place: bool = False
-    """Whether the proofs of a file are put into that file when its run is complete."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,19 +93,24 @@ class Proving:
         self.session = None
 
     def prove(self, target: Target, settings: Settings, run_id: str | None = None) -> RunResult:
-        """A new run, to its end or until somebody asks to stop."""
-        return self.go_on(self.create(target, settings, run_id).directory)
+        """Create a run and prove its goals, until the end or until the user asks to stop."""
+        return self.resume(self.create(target, settings, run_id).directory)
 
     def create(self, target: Target, settings: Settings, run_id: str | None = None) -> NewRun:
-        """Where a file has nothing to prove that is an error, and no run is made."""
+        """Create a run.
+
+        Raises:
+            UsageError: The file has nothing to prove. No run is created.
+        """
         commit = git_record(self.base)
-        session = self._opened()
-        specs = targets.file_goals(target, session) if isinstance(target, FileTarget) else []
-        lean = lean_record(session.info, modules_of(target, self.project))
+        if self.session is None or not self.session.alive:
+            self.session = self.sessions()
+        specs = targets.file_goals(target, self.session) if isinstance(target, FileTarget) else []
+        lean = lean_record(self.session.info, modules_of(target, self.project))
         return NewRun(run.create(self.base, run_id, target, settings, lean, commit), specs)
 
-    def go_on(self, directory: Path, *, force: bool = False) -> RunResult:
-        """A run from where it is; `force` takes over a lock that is not stale."""
+    def resume(self, directory: Path, *, force: bool = False) -> RunResult:
+        """Continue a run. `force` takes over a lease that is not stale."""
         with run.opened(directory, force=force) as opened:
             require_unchanged(opened.record, modules_of(opened.record.target, self.project))
             try:
@@ -95,23 +118,17 @@ class Proving:
                     self.observer.run(opened.record, directory)
                     prover = Prover(
                         opened, self.sessions, self.replayer, source, self.stop_asked,
-                        self.observer, self.session, keep=True,
+                        self.observer, self.session, keeps_session=True,
                     )  # fmt: skip
                     try:
                         result = prover.prove()
                     finally:
-                        self.session = prover.first
+                        self.session = prover.session
             finally:
                 self.observer.spent(opened.spent)
         if self.in_place and result.complete and (path := run.write_in_place(directory, result)):
             self.observer.written(path)
         return result
-
-    def _opened(self) -> LeanSession:
-        """The one at hand, or another if it was lost."""
-        if self.session is None or not self.session.alive:
-            self.session = self.sessions()
-        return self.session
 
 
 def prove(
@@ -136,11 +153,35 @@ def prove(
     stop: Callable[[], bool] = lambda: False,
     announce: Callable[[str], None] = lambda text: None,
 ) -> RunResult:
-    """Search for proofs of a file's sorries ("F.lean", "F.lean:theorem"), or of a statement.
+    """Search for proofs of a file's sorries, or of a statement.
 
-    `simulations` and `time_limit` (seconds) are for each goal; `tactics` are tried first.
-    `stop` is asked between two steps; what was found is kept, and `resume_proof` goes on.
-    The result says for each goal what became of it, and `is_proved` whether all are proved.
+    Args:
+        target: A file ("F.lean"), or one of its declarations ("F.lean:theorem").
+        statement: A proposition, instead of a target.
+        simulations: The most simulations for each goal.
+        time_limit: The most seconds for each goal.
+        step_timeout: The most seconds for one tactic.
+        seed: The seed of the search.
+        policy: The search policy.
+        options: The options of the policy.
+        tactics: Tactics that are tried first at every goal.
+        premises: The path of a premise index, to search it for lemmas.
+        library: Whether lemmas of Lean's own library are searched.
+        axioms: The axioms that a proof may rest on.
+        refute: Whether the negation of a goal is searched too.
+        lean: The Lean backend.
+        sandbox: Whether Lean runs in a sandbox.
+        directory: The directory below which the run is kept.
+        run_id: The id of the run; one is made if there is none.
+        stop: Is called between two steps. When it returns True, the search ends; its results are
+            kept, and `resume_proof` continues it.
+        announce: Receives messages about work that is done once, such as building an index.
+
+    Returns:
+        The status of each goal. `is_proved` says whether all goals are proved.
+
+    Raises:
+        UsageError: An argument is wrong, or the run exists.
     """
     if (target is None) == (statement is None):
         raise UsageError("give one thing to prove: a target ('F.lean', 'F.lean:name') or statement")
@@ -169,13 +210,15 @@ def prove(
     wanted = targets.parse(str(target) if target is not None else None, statement)
     base = Path(directory)
     if run_id and (base / layout.RUNS / validate_run_id(run_id) / layout.RUN).exists():
-        there = str(base / layout.RUNS / run_id)
-        raise UsageError(f"run {run_id!r} exists; go on with treewright.resume_proof({there!r})")
-    with _proving(wanted, settings, lean, sandbox, base, announce) as (host, proving):
-        proving.stop_asked = stop
+        path = str(base / layout.RUNS / run_id)
+        raise UsageError(
+            f"run {run_id!r} exists; continue it with treewright.resume_proof({path!r})"
+        )
+    with _open_service(wanted, settings, lean, sandbox, base, announce) as (host, service):
+        service.stop_asked = stop
         if library:
             settings = with_library(settings, host, announce)
-        return proving.prove(wanted, settings, run_id)
+        return service.prove(wanted, settings, run_id)
 
 
 def resume_proof(
@@ -186,34 +229,51 @@ def resume_proof(
     stop: Callable[[], bool] = lambda: False,
     announce: Callable[[str], None] = lambda text: None,
 ) -> RunResult:
-    """Go on with a proof run that was stopped or killed, under the settings that it has."""
+    """Continue a proof run that was stopped or killed, with the settings it was created with.
+
+    Args:
+        path: The directory of the run, or its id.
+        sandbox: Whether Lean runs in a sandbox.
+        force: Whether to take over the run from an owner whose lease is not stale.
+        stop: As for `prove`.
+        announce: As for `prove`.
+
+    Returns:
+        The status of each goal.
+
+    Raises:
+        UsageError: There is no such run.
+        LockActive: Another process owns the run.
+    """
     directory = run.locate(str(path), Path.cwd())
     record = read_run(directory / layout.RUN)
     backend = record.lean.backend
-    settings = record.settings
-    with _proving(record.target, settings, backend, sandbox, directory, announce) as (_, proving):
-        proving.stop_asked = stop
+    with _open_service(record.target, record.settings, backend, sandbox, directory, announce) as (
+        _,
+        service,
+    ):
+        service.stop_asked = stop
         try:
-            return proving.go_on(directory, force=force)
-        except LockActive as error:  # there is no flag here
+            return service.resume(directory, force=force)
+        except LockActive as error:  # a function call has no flag
             raise LockActive(str(error).replace("--force", "force=True")) from None
 
 
 @contextlib.contextmanager
-def _proving(
+def _open_service(
     target: Target,
     settings: Settings,
     lean: str,
     sandbox: bool,
     base: Path,
     announce: Callable[[str], None],
-) -> Iterator[tuple[Host, Proving]]:
-    """A Lean of the call's own, ended with it."""
-    place = Path(target.path).resolve() if isinstance(target, FileTarget) else None
-    choice = choose(lean, place.parent if place is not None else None, sandbox=sandbox)
-    host, project = open_lean(choice, place, announce)
+) -> Iterator[tuple[Host, ProofService]]:
+    """Start a Lean for one call, and end it with the call."""
+    path = Path(target.path).resolve() if isinstance(target, FileTarget) else None
+    choice = choose(lean, path.parent if path is not None else None, sandbox=sandbox)
+    host, project = open_lean(choice, path, announce)
     with (
         Crew(host, axioms=frozenset(settings.axioms), project=project) as crew,
-        Proving(crew.session, crew.replayer, project, base) as proving,
+        ProofService(crew.session, crew.replayer, project, base) as service,
     ):
-        yield host, proving
+        yield host, service

@@ -15,7 +15,8 @@ Target = Literal["agents", "nodes"]
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One intervention. Whom: an `agent`, a `node`, or a `fraction` of all of a `target`."""
+    """A planned intervention on an `agent`, a `node`, or a `fraction` of all agents or nodes
+    (`target`)."""
 
     at: int
     kind: Literal["block", "unblock", "delay", "reroute"]
@@ -33,7 +34,7 @@ class _Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def complain(order: Order, agents: int) -> str | None:
-    """What is wrong with an order, in words; None if nothing is."""
+    """Return the mistake in an order, in words; None if there is none."""
     if order.at < 0:
         return f"at must not be negative, but is {order.at}"
     whom = [name for name in ("agent", "node", "fraction") if getattr(order, name) is not None]
@@ -67,7 +68,8 @@ def _complain_of_kind(order: Order) -> str | None:
 
 
 def load_schedule(path: Path) -> tuple[Order, ...]:
-    """Reads `[[intervention]]` tables. Whom they name is checked with the number of agents."""
+    """Read the `[[intervention]]` tables of a file. Whether they fit the number of agents is
+    checked later."""
     try:
         schedule = msgspec.convert(tomllib.loads(path.read_text("utf-8")), type=_Schedule)
     except OSError as error:
@@ -191,7 +193,7 @@ class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.algotypes[agent % len(self.algotypes)]
 
     def orders(self) -> tuple[tuple[Order, str], ...]:
-        """Everything that is to happen, by time, each with where it was asked for."""
+        """Return all planned interventions by time, each with the setting that it comes from."""
         asked = [(order, "schedule") for order in self.schedule]
         if self.block_fraction > 0.0:
             block = Order(
@@ -216,7 +218,8 @@ _SHARES = ("block_fraction", "unfreeze_prob", "delay_prob")
 
 
 def parse_algotypes(text: str) -> tuple[Algotype, ...]:
-    """`ucb:2,depth_first:1` as a pattern of cells; a name without a number stands for one."""
+    """Read a pattern of cells such as `ucb:2,depth_first:1`; a name without a number means one
+    cell."""
     pattern: list[Algotype] = []
     for part in text.split(","):
         word, colon, count = (piece.strip() for piece in part.partition(":"))

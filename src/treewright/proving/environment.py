@@ -1,4 +1,7 @@
-"""What a search works on: apply a tactic to a node, see what goals it leaves."""
+"""The environment of a search: it applies tactics to nodes and returns the goals that are left.
+
+Goals appear as views, which read the same in every process.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from treewright.proving.records import GoalView, OutcomeKind
 
 
 class Subgoal(msgspec.Struct, frozen=True, gc=False):
-    """Goals that a tactic left and that must be solved together; `layout` is their positions."""
+    """Goals that a tactic left and that must be solved together; `layout` are their positions."""
 
     key: str
     goals: tuple[GoalView, ...]
@@ -22,7 +25,7 @@ class Subgoal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What a tactic did. `script` is what to write for it, if that differs."""
+    """The outcome of a tactic. `script` is the text to write in a proof, if that differs."""
 
     kind: OutcomeKind
     subgoals: tuple[Subgoal, ...] = ()
@@ -32,18 +35,18 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Environment(Protocol):
-    """The world of one goal. Nodes are known to it by number; the root is 0."""
+    """The environment of one goal. It knows nodes by their numbers; the root is 0."""
 
     def root(self) -> Subgoal: ...
 
     def apply(self, node: int, tactic: str) -> Outcome: ...
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
-        """Says which nodes the goals of the last outcome of `tactic` on `parent` became."""
+        """Tell which nodes the subgoals of the last outcome of `tactic` on `parent` became."""
         ...
 
     def knowledge(self, node: int) -> Knowledge:
-        """What is known that may help with a node."""
+        """Return lemmas and facts that may help with a node."""
         ...
 
 
@@ -51,10 +54,10 @@ _INTERNAL = re.compile(r"(\?m|\?u|_uniq|_fvar|_mvar)\.\d+")
 
 
 def goal_groups(state: ProofState) -> tuple[tuple[int, ...], ...]:
-    """The goals of a state by what must be solved together, in order of their first goals.
+    """Return the positions of a state's goals, grouped by which must be solved together.
 
-    Goals that share metavariables with others form one group, all of them: a script can close
-    the single goals one by one and then go on with the rest.
+    Groups are in order of their first goals. All goals that share a metavariable with another goal
+    form one group: a script can close the single goals one by one, and then go on with that group.
     """
     single = [group for group in state.groups if len(group) == 1]
     linked = sorted(index for group in state.groups if len(group) > 1 for index in group)
@@ -76,7 +79,7 @@ def _view(goal: Goal) -> GoalView:
 
 
 def stable(text: str) -> str:
-    """Lean numbers what has no name as it goes; here by order of appearance instead."""
+    """Number Lean's internal names by order of appearance; Lean's own numbers vary by session."""
     numbers: dict[str, int] = {}
 
     def renumber(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Trying tactics on a node and entering what they did into the tree. Both runners use it.
+"""Trying tactics on a node and entering their outcomes into the graph. Both runners use it.
 
-Two halves, because the first may overlap with Lean and the second may not: `propose` asks the
-tactic source, `attempt` runs tactics in Lean and changes the tree.
+An expansion has two halves, because the first may overlap with Lean and the second may not:
+`propose` asks the tactic source, `attempt` runs tactics in Lean and changes the graph.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome
-from treewright.proving.learning import Learned, Lesson, Try, observed
+from treewright.proving.learning import LearnedPriors, Lesson, Try, observed
 from treewright.proving.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.proving.tactics.known_lemmas import KnownTactics
 from treewright.proving.tactics.source import (
@@ -24,13 +24,13 @@ from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
-"""What a source said about a node, in which round, in an earlier process."""
+"""Returns the suggestions that a trace has for a node and a round, or None."""
 Known = Callable[[int], Knowledge]
-"""What Lean knows about a node."""
+"""Returns Lean's knowledge about a node."""
 
 
 class Expansion:
-    """What one turn at a node brought."""
+    """The candidates, attempts and changes of one expansion of a node."""
 
     __slots__ = ("attempts", "candidates", "changes", "complete", "grew", "new", "value")
 
@@ -45,10 +45,10 @@ class Expansion:
 
 
 class Expander:
-    """Grows one goal's tree. Not for two threads, but for `ask`.
+    """Grows the graph of one goal. Only `ask` may be called from several threads.
 
-    With `teaches` it keeps every try in memory, for `lessons`, and the prior that it had before
-    any lessons: else what was learned would be learned away again.
+    With `keeps_tries` it keeps every try in memory for `lessons`, with the prior that the rules
+    gave the tactic: with the adjusted prior, the next lessons would undo the earlier ones.
     """
 
     def __init__(
@@ -61,15 +61,15 @@ class Expander:
         discount: float = 0.97,
         recorded: Recorded = lambda node, round_number: None,
         known: Known | None = None,
-        learned: Learned | None = None,
-        teaches: bool = False,
+        learned: LearnedPriors | None = None,
+        keeps_tries: bool = False,
     ) -> None:
         self._environment = environment
         self._recorded = recorded
         self._known = known
         self._known_tactics = KnownTactics()
         self._learned = learned
-        self._teaches = teaches
+        self._keeps_tries = keeps_tries
         self._source = source
         self._estimate = estimate
         self._batch = batch
@@ -86,49 +86,51 @@ class Expander:
 
     @property
     def overlaps(self) -> bool:
-        """Whether the source says of itself that it is slow and may be asked from threads."""
+        """Whether the source is slow and may be asked from threads."""
         return bool(getattr(self._source, "overlaps", False))
 
     def lessons(self) -> list[Lesson]:
-        """What the search teaches, as far as it has come. Only of one made with `teaches`."""
-        assert self._teaches, "tries were not kept"
+        """Return the lessons of the search so far. Needs `keeps_tries`."""
+        assert self._keeps_tries, "tries were not kept"
         return observed(self.tree, self._goals.__getitem__, self.tries)
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]
 
     def round_number(self, node: Node) -> int | None:
-        """Which round of suggestions the node needs before its next attempt; None if none."""
+        """Return the round of suggestions that the node needs before its next attempt; None if
+        none."""
         frontier = self._frontiers.get(node.id)
         if frontier is None:
             return 0
         return None if frontier.untried or frontier.complete else frontier.rounds
 
     def ask(self, node: Node, round_number: int) -> Suggestions:
-        """Asks the source; changes nothing."""
+        """Ask the source for suggestions. Changes nothing."""
         known = self._recorded(node.id, round_number)
         return known or self._source.suggest(self._goals[node.id], round_number)
 
     def propose(self, node: Node, suggestions: Suggestions, expansion: Expansion) -> None:
-        """Enters suggestions into the node's frontier, and those from what Lean knows with them."""
+        """Enter suggestions into the node's frontier, with those that follow from Lean's
+        knowledge."""
         frontier = self._frontiers.setdefault(node.id, Frontier())
         if self._known is not None and self._recorded(node.id, frontier.rounds) is None:
             knowledge = self._known(node.id)
             more = self._known_tactics.suggest(self._goals[node.id], knowledge, frontier.rounds)
             suggestions = combined_suggestions(suggestions, more, whole=frontier.rounds == 0)
-        if self._teaches:
+        if self._keeps_tries:
             given = self._given.setdefault(node.id, {})
             for candidate in suggestions.candidates:
                 given.setdefault(candidate.tactic, candidate.prior or 0.0)
         if self._learned is not None and self._recorded(node.id, frontier.rounds) is None:
-            weighed = self._learned.weighed(self._goals[node.id], suggestions.candidates)
+            weighed = self._learned.adjust(self._goals[node.id], suggestions.candidates)
             suggestions = Suggestions(weighed, suggestions.complete)
         frontier.merge(suggestions.candidates, suggestions.complete)
         expansion.candidates = suggestions.candidates
         expansion.complete = suggestions.complete
 
     def expand(self, node: Node) -> Expansion:
-        """Both halves, one after the other."""
+        """Propose if the node needs suggestions, then attempt."""
         expansion = Expansion()
         frontier = self._frontiers.get(node.id)
         if frontier is None or not (frontier.untried or frontier.complete):
@@ -138,13 +140,13 @@ class Expander:
         return expansion
 
     def attempt(self, node: Node, expansion: Expansion) -> None:
-        """Tries the next candidates; stops early when the node is settled."""
+        """Try the next candidates. Stops early when the node is settled."""
         frontier = self._frontiers[node.id]
         for _ in range(self._batch):
             if not frontier.untried or node.status is not Status.OPEN:
                 break
             self._try(node, frontier, expansion)
-            if self._teaches:
+            if self._keeps_tries:
                 attempt = expansion.attempts[-1]
                 prior = self._given[node.id].get(attempt.tactic, 0.0)
                 self.tries.append(Try(node.id, attempt, prior))
@@ -178,7 +180,7 @@ class Expander:
         keys: tuple[str, ...],
         expansion: Expansion,
     ) -> Attempt:
-        """Adds an edge for a tactic that worked, unless it leads in a circle."""
+        """Add an edge for a tactic that worked, unless it leads back to a goal it came from."""
         layout = tuple([subgoal.layout for subgoal in outcome.subgoals])
         known = len(self.tree.nodes)
         children = [Child(s.key, self._estimate(s.goals)) for s in outcome.subgoals]
@@ -208,7 +210,8 @@ class Expander:
         )
 
     def _worth(self, node: Node) -> float:
-        """Provability after the attempts: of the best way found, or less than was thought."""
+        """Return the provability after the attempts: of the best edge, or half the estimate without
+        one."""
         if node.status is not Status.OPEN:
             return node.value
         if node.live:
@@ -223,8 +226,14 @@ _FALSE_TARGET = 0.6
 _NEARLY_CERTAIN = 0.95
 
 
-def estimate(goals: Sequence[GoalView]) -> float:
-    """The product over goals that must be solved together."""
+def estimate_provability(goals: Sequence[GoalView]) -> float:
+    """Return a first guess, between 0 and 1, of how provable goals look that must be solved
+    together.
+
+    It is the product over the goals. Short targets, targets that are a hypothesis and closed facts
+    look good; existentials and long targets look worse. The number of tactics that apply is not
+    considered.
+    """
     value = 1.0
     for goal in goals:
         value *= _estimate_one(goal)

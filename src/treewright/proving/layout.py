@@ -1,6 +1,6 @@
-"""Where everything of a proof run is: the only place that spells a path inside its directory.
+"""The names of the files in the directory of a proof run. No other module spells them.
 
-The names are part of the file format (docs/proof-runs.md).
+They are part of the file format (docs/proof-runs.md).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["LEASE"]
 
 RUNS_DIR = "proof_runs"
 RUNS = Path(STATE_DIR) / RUNS_DIR
-"""Below the directory that a search was started in."""
+"""Relative to the directory in which a search was started."""
 
 RUN = "run.json"
 TRACE = "trace.jsonl"

@@ -1,7 +1,7 @@
-"""Lean as the world of one goal, used strictly one step at a time.
+"""The environment of one goal in a Lean session, used strictly one step at a time.
 
-It remembers how each node came about, so that after a crash of Lean, or in another process, a
-node's proof state is made again from the root when it is needed.
+It remembers the tactic that led to each node. When Lean was lost, or in another process, it makes
+the proof state of a node again, from the root.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _FREE_TOGETHER = 64
 class LeanEnvironment:
     """One goal in a Lean session, which this object replaces when it is lost.
 
-    Two environments may share a session, one step at a time: each frees its own states, and makes
-    them again where the other one has lost the session.
+    Two environments may share a session, one step at a time. Each frees its own states, and makes
+    them again if the other environment has lost the session.
     """
 
     def __init__(
@@ -61,15 +61,20 @@ class LeanEnvironment:
         self.sessions_lost = 0
 
     def root(self) -> Subgoal:
-        """Raises LeanError, with Lean's message, if the goal does not elaborate."""
+        """Open the goal.
+
+        Raises:
+            GoalError: The goal does not elaborate; the error is Lean's message.
+        """
         state = self._open_root()
         self._keys[0] = state.hash
         return Subgoal(state.hash, views(state.goals), tuple(range(len(state.goals))))
 
     def apply(self, node: int, tactic: str) -> Outcome:
-        """Tries a tactic; once more if Lean was lost, for that need not be the tactic's doing.
+        """Try a tactic. If Lean was lost, try it a second time: the tactic need not be the cause.
 
-        Raises LeanError if Lean cannot be had at all: that is a fault, and no outcome.
+        Raises:
+            LeanError: Lean cannot be started again. That is a fault, and no outcome.
         """
         outcome = self._apply(node, tactic)
         if outcome.kind == "lost":
@@ -79,7 +84,7 @@ class LeanEnvironment:
         return outcome
 
     def _require_lean(self) -> None:
-        """A tactic may end Lean each time it is tried, but not one that does not open the goal."""
+        """Raise LeanError if Lean does not even open the goal: then no tactic was the cause."""
         try:
             self._state(0)
         except LeanError as error:
@@ -112,8 +117,10 @@ class LeanEnvironment:
                 return Outcome("lost", ms=result.ms, detail=_short(result.reason))
 
     def knowledge(self, node: int) -> Knowledge:
-        """What Lean knows that may help with a node; nothing if it cannot be had. A Lean that was
-        lost is asked once more, and one that cannot be had at all is a LeanError."""
+        """Return Lean's knowledge about a node; nothing if Lean cannot give any.
+
+        A lost Lean is asked a second time. Raises LeanError if Lean cannot be started again.
+        """
         for _ in range(2):
             try:
                 return self._surveyed(node)
@@ -150,17 +157,17 @@ class LeanEnvironment:
                 self._session.free(unneeded)
 
     def closes(self, script: str) -> bool:
-        """Whether a whole script closes the goal."""
+        """Return whether a whole script closes the goal."""
         end = self._end_of(script)
         return end is not None and end.closed and end.complete
 
     def takes(self, script: str) -> bool:
-        """Whether Lean gets through a script; there may be a `sorry` in it."""
+        """Return whether Lean runs a script to its end; the script may contain `sorry`."""
         end = self._end_of(script)
         return end is not None and end.closed
 
     def _end_of(self, script: str) -> ProofState | None:
-        """What a whole script leaves of the goal; None if Lean does not get through it."""
+        """Return the state after a whole script; None if Lean does not run it to its end."""
         try:
             state = self._state(0)
         except LeanError:
@@ -171,9 +178,9 @@ class LeanEnvironment:
         return result if isinstance(result, ProofState) else None
 
     def accepts(self, source: str, original: str) -> bool:
-        """Whether a whole text elaborates, as far as the original does; sorries may be left in it.
+        """Return whether a text has no error that the original does not have. Sorries are fine.
 
-        A session that is lost is replaced once. Raises LeanError if there is no answer.
+        Raises LeanError if Lean gives no answer, from a second session either.
         """
         result = self._checked(source)
         if not result.errors or result.stopped:
@@ -181,8 +188,10 @@ class LeanEnvironment:
         return not new_errors(result.errors, self._checked(original).errors)
 
     def unproved(self, source: str, asked: Sequence[str] = ()) -> tuple[str, ...]:
-        """The declarations of a text that rest on `sorry`; of those it imports, which of `asked`
-        do. Raises LeanError if there is no answer."""
+        """Return the declarations of a text that rest on `sorry`, and those of `asked` that do.
+
+        Raises LeanError if Lean gives no answer.
+        """
         questions = "".join(f"\n#print axioms {name}" for name in asked)
         result = self._checked(source + questions)
         answers = (_RESTS.match(d.text) for d in result.diagnostics if d.severity == "information")
@@ -207,7 +216,8 @@ class LeanEnvironment:
         return result
 
     def release(self) -> LeanSession | None:
-        """Gives the session away, emptied; None if there is none that can be used."""
+        """Return the session, without the states of this goal; None if the session cannot be
+        used."""
         session, self._session = self._session, None
         states = [*self._states.values(), *self._unneeded]
         self.close()
@@ -219,7 +229,7 @@ class LeanEnvironment:
         return None
 
     def expect(self, node: int, key: str) -> None:
-        """Tells the key of a node that was found in an earlier process."""
+        """Set the key of a node that an earlier process found."""
         self._keys.setdefault(node, key)
 
     def close(self) -> None:
@@ -259,7 +269,7 @@ class LeanEnvironment:
         return Outcome("goals", subgoals, state.ms)
 
     def _follow_advice(self, state: ProofState, result: ProofState) -> Outcome:
-        """`exact?` and its kin are not written into a proof; what they found is, if it works."""
+        """Replace `exact?` and its kin by the tactic they found, if that closes the goal too."""
         for message in result.messages:
             if found := _TRY_THIS.search(message.text):
                 advice = found.group(1).strip()
@@ -276,7 +286,8 @@ class LeanEnvironment:
     # -- states ---------------------------------------------------------------------------
 
     def _state(self, node: int) -> ProofState:
-        """The proof state of a node, made again from the nearest one at hand."""
+        """Return the proof state of a node; make it again from the nearest known state if
+        needed."""
         self._recycle()
         missing: list[int] = []
         current = node
@@ -332,7 +343,8 @@ class LeanEnvironment:
             self.lean_seconds += time.perf_counter() - begun
 
     def _recycle(self) -> None:
-        """Replaces a session whose heap has grown, or that another goal's environment has lost."""
+        """Replace a session whose heap has grown too large, or that another environment has
+        lost."""
         if self._session is None:
             return
         too_large = getattr(self._session, "heap_bytes", 0) > self._heap_limit
@@ -345,7 +357,7 @@ class LeanEnvironment:
 
 
 class GoalError(LeanError):
-    """The goal itself is wrong: it does not elaborate."""
+    """The goal does not elaborate."""
 
 
 def _short(text: str) -> str:

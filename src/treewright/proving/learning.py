@@ -1,11 +1,19 @@
-"""What earlier searches teach the next: which kinds of tactics solved which kinds of goals. Pure.
+"""Lessons: which kinds of tactics solved which kinds of goals in earlier searches. Pure.
 
-A *lesson* counts, for a class of goals and a shape of tactics, how often such a tactic was tried on
-a goal that was solved in the end, how often it was the one that solved it, the seconds these tries
-took, and the prior that the rules had given them. Goals that nobody solved teach nothing, nor do
-tries that were lost or cut off. Shapes have no names in them (`rw [← add_comm]` is `rw [←]`).
+A *lesson* counts, for a class of goals and a shape of tactics: how often such a tactic was tried on
+a goal that was solved in the end, how often it was the solving tactic, the seconds of these tries,
+and the sum of the priors that the rules gave them. Unsolved goals teach nothing, nor do tries that
+were lost or cut off. A shape contains no names (`rw [← add_comm]` is `rw [←]`).
 
-A run is given lessons as part of its settings; `weighing` says what it makes of them.
+A run gets lessons with its settings. `LearnedPriors` adjusts priors by them: a candidate's prior is
+multiplied by
+
+    (how often its shape helped / the prior its shape was given, in this class of goals) ^ 0.5
+
+relative to the same ratio of all tactics, between 1/4 and 4. The priors are then scaled to their
+former sum. Ratios are smoothed: those of a class by that of the shape, and those of a shape by that
+of all tactics, each as if `*_SMOOTHING` more prior had been given. Seconds are recorded and not
+used: a search is bounded by counts, and slow but strong tactics would come too late.
 """
 
 from __future__ import annotations
@@ -22,7 +30,7 @@ from treewright.proving.tactics.goal_outline import Context, flat, shape
 from treewright.search.andor.graph import Graph, Status
 
 FADING = 0.995
-"""What a further try leaves of the weight of earlier ones."""
+"""The factor by which each further try reduces the weight of earlier tries."""
 MOST_LESSONS = 600
 
 _WORD = re.compile(r"[^\W\d][\w'!?]*")
@@ -41,9 +49,9 @@ _UNKNOWN = frozenset({"lost", "timeout"})
 
 
 class Lesson(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is known of a shape of tactics in a class of goals.
+    """The counts for a shape of tactics in a class of goals.
 
-    `prior` is the sum of what the rules gave the tries, before any lessons.
+    `prior` is the sum of the priors that the rules gave the tries, before any adjustment.
     """
 
     goal_class: str
@@ -54,7 +62,7 @@ class Lesson(msgspec.Struct, frozen=True, array_like=True, gc=False):
     prior: float
 
     def fading(self, newer: Lesson) -> Lesson:
-        """With newer tries, before which older ones lose weight."""
+        """Return this lesson with newer tries added, and the weight of the older ones reduced."""
         kept = FADING**newer.tried
         return Lesson(
             self.goal_class,
@@ -75,7 +83,7 @@ class Try(NamedTuple):
 
 
 def class_of(goal: GoalView) -> str:
-    """The class of a goal: the outermost sign of its target, and what there is to work with."""
+    """Return the class of a goal: the outermost sign of its target, and whether it has facts."""
     kind = shape(flat(goal.target)).kind
     if any(h.name.startswith("ih") for h in goal.hypotheses):
         return f"{kind} ih"
@@ -83,7 +91,7 @@ def class_of(goal: GoalView) -> str:
 
 
 def shape_of(tactic: str) -> str:
-    """A tactic without names and terms: its first word, and what it is told to do."""
+    """Return a tactic without names and terms: its first word and its modifiers."""
     word = _WORD.match(tactic)
     head = word.group() if word else tactic[:1]
     rest = tactic[len(head) :]
@@ -97,7 +105,7 @@ def shape_of(tactic: str) -> str:
 def observed(
     graph: Graph, goals: Callable[[int], Sequence[GoalView]], tries: Iterable[Try]
 ) -> list[Lesson]:
-    """The lessons of one search: of its tries, by node, on goals that it solved."""
+    """Return the lessons of one search: of the tries on the goals that it solved."""
     counts: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
     classes: dict[int, str] = {}
     for number, attempt, prior in tries:
@@ -120,7 +128,7 @@ def observed(
 
 
 def together(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Lesson]:
-    """What is known after newer lessons."""
+    """Return the lessons after adding newer ones."""
     known = {(lesson.goal_class, lesson.shape): lesson for lesson in lessons}
     for lesson in newer:
         key = (lesson.goal_class, lesson.shape)
@@ -129,12 +137,12 @@ def together(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Lesson]
 
 
 def worth_keeping(lessons: Iterable[Lesson], most: int = MOST_LESSONS) -> tuple[Lesson, ...]:
-    """The lessons with most behind them, in a fixed order: what a run is given."""
+    """Return the lessons with the largest counts, in a fixed order."""
     ranked = sorted(lessons, key=lambda x: (-x.helped, -x.tried, x.goal_class, x.shape))[:most]
     return tuple(sorted(ranked, key=lambda lesson: (lesson.goal_class, lesson.shape)))
 
 
-_OF_CLASS, _OF_SHAPE = 1.0, 1.0
+_CLASS_SMOOTHING, _SHAPE_SMOOTHING = 1.0, 1.0
 _POWER = 0.5
 _MOST = 4.0
 
@@ -149,8 +157,8 @@ def _scaled(candidates: Sequence[Candidate], weights: Sequence[float]) -> tuple[
     return tuple(changed)
 
 
-class Learned:
-    """What lessons make of priors: by how often a shape helped for the prior it was given."""
+class LearnedPriors:
+    """Adjusts the priors of candidates by lessons."""
 
     def __init__(self, lessons: Iterable[Lesson]) -> None:
         self._classes: dict[tuple[str, str], Lesson] = {}
@@ -165,10 +173,10 @@ class Learned:
         self._shapes = dict(shapes)
         self._mean = helped / prior if prior else 0.0
 
-    def weighed(
+    def adjust(
         self, goals: Sequence[GoalView], candidates: Sequence[Candidate]
     ) -> tuple[Candidate, ...]:
-        """The same candidates with other priors, the best first; their sum stays what it was."""
+        """Return the candidates with adjusted priors, best first; the sum of the priors stays."""
         if not self._mean or not candidates:
             return tuple(candidates)
         kind = class_of(goals[0])
@@ -177,8 +185,10 @@ class Learned:
 
     def _factor(self, kind: str, of: str) -> float:
         helped, prior = self._shapes.get(of, (0.0, 0.0))
-        ratio = (helped / self._mean + _OF_SHAPE) / (prior + _OF_SHAPE)
+        ratio = (helped / self._mean + _SHAPE_SMOOTHING) / (prior + _SHAPE_SMOOTHING)
         own = self._classes.get((kind, of))
         if own is not None:
-            ratio = (own.helped / self._mean + _OF_CLASS * ratio) / (own.prior + _OF_CLASS)
+            ratio = (own.helped / self._mean + _CLASS_SMOOTHING * ratio) / (
+                own.prior + _CLASS_SMOOTHING
+            )
         return min(_MOST, max(1 / _MOST, ratio**_POWER))

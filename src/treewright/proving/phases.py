@@ -1,61 +1,478 @@
-"""A search that is a later phase of a goal: its lines in the trace, told from the first ones."""
+"""One goal, from the first search to its result, in up to three phases.
+
+*prove*: the goal is searched for a proof. If `EARLY_PROVE_SIMULATIONS` do not find one, the search
+pauses for an early search for the negation, and then goes on to its limit.
+
+*negate*: the goal may be false, so its negation is searched for a proof: early, with
+`EARLY_NEGATE_SIMULATIONS`, and to its own limit if the first phase ends without a proof.
+
+*retry*: a script may rest on a lemma that is still a `sorry`, because the same run may prove that
+lemma later. If it did not, the goal is searched again, and no tactic may mention an open lemma.
+
+Every phase uses the runner of the run's mode, is bounded by counts and is in the trace line by
+line, so that a run is continued and replayed with the same phases. A proof or a refutation counts
+only if the replay check accepts it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from treewright.proving.records import (
-    AgainOpened,
-    AgainTurn,
-    GoalOpened,
-    Iteration,
-    NegationOpened,
-    NegationTurn,
-    TraceLine,
-)
-from treewright.proving.search import Sink
-from treewright.proving.trace import Recording
+import msgspec
 
-PhaseOpened = NegationOpened | AgainOpened
-PhaseTurn = NegationTurn | AgainTurn
+from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.llm.usage_log import UsageLog
+from treewright.proving.checker import ScriptChecker, Unchecked
+from treewright.proving.lean_environment import GoalError, LeanEnvironment
+from treewright.proving.records import GoalOpened, GoalResult, Iteration
+from treewright.proving.run import ProofRun
+from treewright.proving.script import extraction
+from treewright.proving.script.formatting import present
+from treewright.proving.script.partial import best_partial
+from treewright.proving.search import Phase, Runner, Search, Stop, make_expander, make_runner
+from treewright.proving.settings import RunRecord, Settings
+from treewright.proving.tactics.counterexamples import WithCounterexamples
+from treewright.proving.tactics.exclusion import find_named, possible_names
+from treewright.proving.tactics.source import TacticSource, stop_when
+from treewright.proving.targets import GoalSpec, Opening, TellTrouble
+from treewright.proving.trace import RecordedEnvironment, Recording
+from treewright.search.andor.graph import Graph
+
+EARLY_PROVE_SIMULATIONS = 10
+"""Simulations of the search for a proof before the negation is searched early."""
+EARLY_NEGATE_SIMULATIONS = 8
+"""Simulations of the early search for the negation."""
+MOST_NEGATE_SIMULATIONS = 40
+"""The most simulations of a search for a negation."""
+SHORTENING_SECONDS = 30.0
+"""The most time for making a script shorter and formatting it."""
+CHECK_GRACE_SECONDS = 5.0
+"""How long a replay check may go on after the user asked to stop."""
+_POLL_SECONDS = 0.1
+
+SessionFactory = Callable[[], LeanSession]
+
+_STOP_IN_WORDS: dict[Stop, str] = {
+    "exhausted": "every tactic that was proposed has been tried",
+    "simulations": "the limit of simulations was reached",
+    "time": "the time limit was reached",
+    "abort": "no agent could go on",
+}
 
 
-def phase_recording(
-    goal: int, lines: Iterable[TraceLine], opened: type[PhaseOpened], turn: type[PhaseTurn]
-) -> Recording:
-    """What a trace knows of one phase of a goal, as if that were all."""
-    return Recording(goal, _unwrapped(lines, opened, turn))
+@dataclass(slots=True)
+class Observer:
+    """Callbacks for the progress of a run. The defaults do nothing."""
+
+    goal: Callable[[GoalSpec, int], None] = lambda spec, total: None
+    iteration: Callable[[Iteration, Graph], None] = lambda line, tree: None
+    result: Callable[[GoalSpec, GoalResult], None] = lambda spec, result: None
+    negation: Callable[[GoalSpec, bool], None] = lambda spec, early: None
+    retry: Callable[[GoalSpec, Sequence[str]], None] = lambda spec, names: None
+    fault: Callable[[GoalSpec, str], None] = lambda spec, why: None
+    run: Callable[[RunRecord, Path], None] = lambda record, directory: None
+    written: Callable[[str], None] = lambda path: None
+    trouble: TellTrouble = lambda names, error: None
+    spent: Callable[[UsageLog], None] = lambda log: None
 
 
-def _unwrapped(
-    lines: Iterable[TraceLine], opened: type[PhaseOpened], turn: type[PhaseTurn]
-) -> Iterator[TraceLine]:
-    for line in lines:
-        if isinstance(line, turn):
-            yield line.turn
-        elif isinstance(line, opened):
-            yield GoalOpened(line.epoch, line.at, line.goal, line.name, line.statement, line.root)
+def prove_phase(settings: Settings) -> Phase:
+    """Return the limits of the search for a proof."""
+    return Phase("prove", settings.simulations, settings.time_limit)
 
 
-class PhaseSink:
-    """Writes the lines of a search as those of a phase."""
+def negate_phase(settings: Settings) -> Phase:
+    """Return the limits of the search for a proof of the negation."""
+    most = min(MOST_NEGATE_SIMULATIONS, settings.simulations)
+    return Phase("negate", most, settings.time_limit)
 
-    def __init__(
-        self, sink: Sink, opened: Callable[[GoalOpened], PhaseOpened], turn: type[PhaseTurn]
-    ) -> None:
-        self._sink = sink
-        self._opened = opened
-        self._turn = turn
+
+def retry_phase(
+    settings: Settings, simulations: int, seconds: float = 0.0, without: tuple[str, ...] = ()
+) -> Phase:
+    """Return the limits of a retry: what the other phases left of the goal's limits."""
+    limit = settings.time_limit
+    left = None if limit is None else max(0.0, limit - seconds)
+    return Phase("retry", max(0, settings.simulations - simulations), left, without)
+
+
+@dataclass(slots=True)
+class SharedSession:
+    """The Lean session that all searches of a run share. A session that ended is replaced."""
+
+    start: SessionFactory
+    session: LeanSession | None = None
+
+    def get(self) -> LeanSession:
+        if self.session is None or not self.session.alive:
+            self.session = self.start()
+        return self.session
+
+
+@dataclass(slots=True)
+class PhaseSearch:
+    """The search of a phase with its runner. It can be paused for another search and continued."""
+
+    search: Search
+    runner: Runner
+    source: TacticSource
+    environment: LeanEnvironment
+    stop: Stop | None = None
+
+    def run(self, until: int | None = None) -> Stop | None:
+        """Search, and return why the search ended, or None if it pauses at `until` simulations."""
+        stop_when(self.source, self.search.is_over)
+        self.stop = self.search.run(self.runner, until)
+        return self.stop
+
+
+@dataclass(slots=True)
+class Negation:
+    """The negate phase of a goal, as far as it has come."""
+
+    is_begun: bool = False
+    phase: PhaseSearch | None = None
+    """None before it begins, and if Lean does not accept the negation as a proposition."""
+    result: GoalResult | None = None
+    """The answer of the replay check about the proof of the negation that was found."""
 
     @property
-    def epoch(self) -> int:
-        return self._sink.epoch
+    def stop(self) -> str:
+        """Why the phase ended; '' if it did not take place."""
+        return "" if self.phase is None else self.phase.stop or "simulations"
 
-    def append(self, lines: list[TraceLine]) -> None:
-        self._sink.append([self._wrapped(line) for line in lines])
 
-    def _wrapped(self, line: TraceLine) -> TraceLine:
-        if isinstance(line, Iteration):
-            return self._turn(line.epoch, line.at, line.goal, line)
-        assert isinstance(line, GoalOpened)
-        return self._opened(line)
+@dataclass(slots=True)
+class GoalProver:
+    """Searches the goals of one run. It records iterations, and returns results unrecorded.
+
+    Args:
+        run: The run.
+        session: The Lean session for all searches.
+        checker: Checks scripts.
+        source: Suggests tactics.
+        results: The results of the goals so far.
+        stop_asked: Returns whether the user asked to stop.
+        observer: Is told about the progress.
+        iteration: The number of the run's last iteration so far.
+    """
+
+    run: ProofRun
+    session: SharedSession
+    checker: ScriptChecker
+    source: TacticSource
+    results: Mapping[int, GoalResult]
+    stop_asked: Callable[[], bool]
+    observer: Observer
+    iteration: int = field(default=0)
+
+    def prove(self, spec: GoalSpec) -> GoalResult | None:
+        """Search a goal for a proof, and its negation: early, and again at the end.
+
+        Returns None if the user asked to stop before there was a result.
+
+        Raises:
+            Unchecked: The replay check gave no answer.
+        """
+        settings = self.run.record.settings
+        negation = Negation()
+        with contextlib.ExitStack() as stack:
+            environment = stack.enter_context(self._open_environment(spec.opening))
+            phase = prove_phase(settings)
+            try:
+                proof = stack.enter_context(self._open_phase(spec, phase, environment))
+            except GoalError as error:
+                return GoalResult(spec.number, spec.name, "ill_typed", "ill_typed", str(error))
+            early = self._should_negate(spec, early=True)
+            stop = proof.run(EARLY_PROVE_SIMULATIONS if early else None)
+            if stop is None:
+                self._search_negation(spec, negation, stack, EARLY_NEGATE_SIMULATIONS)
+                if negation.stop == "interrupted":
+                    return None
+                if negation.result is not None and negation.result.status == "false":
+                    return _completed(negation.result, "refuted", proof, negation)
+                stop = proof.run()
+            if stop is None or stop == "interrupted":
+                return None
+            if stop == "solved":
+                return _completed(self._check_solved(proof, spec), stop, proof, negation)
+            indent = self.checker.indentation(spec)
+            partial = best_partial(proof.runner, environment.takes, indent)
+            if self._should_negate(spec, early=False):
+                self._search_negation(spec, negation, stack)
+            if negation.stop == "interrupted":
+                return None
+        why = _STOP_IN_WORDS[stop]
+        result = negation.result
+        if result is None:
+            also = "; its negation was not proved either" if negation.stop else ""
+            result = GoalResult(spec.number, spec.name, "unproved", detail=f"{why}{also}")
+        elif result.status == "unproved":
+            result = msgspec.structs.replace(result, detail=f"{why}; {result.detail}")
+        if result.status == "unproved":
+            result = msgspec.structs.replace(result, partial=partial)
+        return _completed(result, stop, proof, negation)
+
+    def retry(self, spec: GoalSpec, earlier: GoalResult) -> GoalResult | None:
+        """Search a partial goal again, without the open lemmas that its script rests on.
+
+        Returns `earlier` itself if the script mentions no open lemma, and None if the user asked to
+        stop.
+
+        Raises:
+            Unchecked: Lean or the replay check gave no answer.
+        """
+        try:
+            with self._open_environment(spec.opening) as environment:
+                without = self._open_lemmas(spec, earlier, environment)
+                if not without:
+                    return earlier
+                return self._search_again(spec, earlier, without, environment)
+        except LeanError as error:
+            raise Unchecked(f"the search without what is not proved: {error}") from None
+
+    # -- phases ---------------------------------------------------------------------------
+
+    def _should_negate(self, spec: GoalSpec, *, early: bool) -> bool:
+        """Return whether the negation is to be searched, early or at the end.
+
+        The sorries of one declaration have the same negation. The early search is made for the
+        first of them only, and the search to the end until one of them is unproved.
+        """
+        settings = self.run.record.settings
+        if not settings.refute or (early and settings.simulations <= EARLY_PROVE_SIMULATIONS):
+            return False
+        if spec.sorry is None:
+            return True
+        known = (self.results.get(other.number) for other in self.checker.family(spec))
+        searched = [r for r in known if r is not None and r.negation not in ("", "solved")]
+        return not any(early or result.status == "unproved" for result in searched)
+
+    def _search_negation(
+        self,
+        spec: GoalSpec,
+        negation: Negation,
+        stack: contextlib.ExitStack,
+        until: int | None = None,
+    ) -> None:
+        """Begin or continue the search for the negation, and check the proof that it finds."""
+        if negation.is_begun and (negation.phase is None or negation.phase.stop):
+            return
+        self.observer.negation(spec, until is not None)
+        try:
+            if not negation.is_begun:
+                negation.is_begun = True
+                negation.phase = self._open_negation(spec, stack)
+            phase = negation.phase
+            if phase is None or phase.run(until) != "solved":
+                return
+        except LeanError as error:
+            raise Unchecked(f"the search for the negation: {error}") from None
+        script = extraction.render(extraction.extract(phase.runner.tree.root))
+        negation.result = self.checker.check_refutation(spec, script)
+
+    def _open_negation(self, spec: GoalSpec, stack: contextlib.ExitStack) -> PhaseSearch | None:
+        """Open the negate phase; None if Lean does not accept the negation of a file's goal."""
+        environment = stack.enter_context(self._open_environment(spec.negation.opening))
+        phase = negate_phase(self.run.record.settings)
+        try:
+            return stack.enter_context(self._open_phase(spec, phase, environment))
+        except GoalError:
+            if spec.sorry is None:
+                raise
+            return None
+
+    def _open_lemmas(
+        self, spec: GoalSpec, earlier: GoalResult, environment: LeanEnvironment
+    ) -> tuple[str, ...]:
+        """Return the open declarations that a retry must not mention.
+
+        Returns an empty tuple if the script mentions none of them, or if its declaration is partial
+        because of another `sorry` in it.
+        """
+        for line in self.run.lines:
+            if isinstance(line, GoalOpened) and (line.goal, line.phase) == (spec.number, "retry"):
+                return line.without
+        if spec.sorry is None or not self.checker.is_family_complete(spec):
+            return ()
+        words = dict.fromkeys(possible_names(earlier.proof))
+        if self.checker.has_project_imports:
+            known = environment.knowledge(0)
+            words |= dict.fromkeys([*(use.name for use in known.uses), *known.related])
+        names = self.checker.open_declarations(spec.sorry.declaration, environment, [*words])
+        return names if find_named(earlier.proof, names) else ()
+
+    def _search_again(
+        self,
+        spec: GoalSpec,
+        earlier: GoalResult,
+        without: tuple[str, ...],
+        environment: LeanEnvironment,
+    ) -> GoalResult | None:
+        self.observer.retry(spec, find_named(earlier.proof, without))
+        settings = self.run.record.settings
+        phase = retry_phase(settings, earlier.iterations, earlier.elapsed, without)
+        with self._open_phase(spec, phase, environment) as retry:
+            stop = retry.run()
+            if stop is None or stop == "interrupted":
+                return None
+            iterations = earlier.iterations + retry.search.simulations
+            elapsed = round(earlier.elapsed + retry.search.elapsed, 3)
+            if stop == "solved":
+                try:
+                    result = self._check_solved(retry, spec)
+                except Unchecked:
+                    self.checker.keep(spec, earlier.proof)
+                    raise
+                if result.status != "rejected":
+                    return msgspec.structs.replace(
+                        result,
+                        stop="solved",
+                        iterations=iterations,
+                        elapsed=elapsed,
+                        negation=earlier.negation,
+                        retry=stop,
+                    )
+                self.checker.keep(spec, earlier.proof)
+                why = f"what was found without that was refused: {result.detail}"
+            else:
+                why = f"without that no proof was found: {_STOP_IN_WORDS[stop]}"
+        return msgspec.structs.replace(
+            earlier,
+            detail=f"{earlier.detail}; {why}",
+            iterations=iterations,
+            elapsed=elapsed,
+            retry="refused" if stop == "solved" else stop,
+        )
+
+    @contextlib.contextmanager
+    def _open_phase(
+        self, spec: GoalSpec, phase: Phase, environment: LeanEnvironment
+    ) -> Iterator[PhaseSearch]:
+        """Open a phase on Lean. Raises GoalError if Lean does not accept the goal."""
+        settings = self.run.record.settings
+        recording = Recording(spec.number, self.run.lines, phase.kind)
+        is_proof, is_negation = phase.kind == "prove", phase.kind == "negate"
+        search = Search(
+            spec.number,
+            spec.name,
+            spec.negation.statement if is_negation else spec.statement,
+            phase,
+            self.run.writer,
+            recording,
+            self.iteration if is_proof else 0,
+            self.stop_asked,
+            self.observer.iteration if is_proof else lambda line, tree: None,
+        )
+        source = self.source
+        if is_negation:
+            source = WithCounterexamples(source, self.run.record.target)
+        answering = RecordedEnvironment(recording, environment)
+        expander = make_expander(
+            settings, answering, source, recording.suggestions, without=phase.without
+        )
+        search.open(expander)
+        runner = make_runner(settings, expander)
+        try:
+            yield PhaseSearch(search, runner, source, environment)
+        finally:
+            runner.drain()
+            if is_proof:
+                self.iteration = search.iteration
+
+    @contextlib.contextmanager
+    def _open_environment(self, opening: Opening) -> Iterator[LeanEnvironment]:
+        """Free the states of the shared session at the end; close the session after an error."""
+        environment = LeanEnvironment(
+            self.session.get, opening, step_seconds=self.run.record.settings.step_timeout
+        )
+        try:
+            yield environment
+        except BaseException:
+            environment.close()
+            raise
+        environment.release()
+
+    # -- scripts --------------------------------------------------------------------------
+
+    def _check_solved(self, phase: PhaseSearch, spec: GoalSpec) -> GoalResult:
+        """Check the script of a solved phase.
+
+        Three forms are tried until the replay check accepts one: shortened and formatted, only
+        shortened, and as the search found it.
+        """
+        runner, environment = phase.runner, phase.environment
+        deadline = time.monotonic() + SHORTENING_SECONDS
+
+        def closes(script: str) -> bool:
+            is_late = self.stop_asked() or time.monotonic() >= deadline
+            return not is_late and environment.closes(script)
+
+        root, goals = runner.tree.root, runner.expander.goals
+        step = extraction.extract(root, goals=goals)
+        left_out = extraction.superfluous(step, closes)
+        shorter = extraction.without(step, left_out)
+        other = extraction.extract(root, extraction.shortest(root), goals)
+        best = shorter
+        if extraction.render(other) != extraction.render(shorter):
+            other = extraction.without(other, extraction.superfluous(other, closes))
+            best = min(shorter, other, key=lambda step: extraction.render(step).count("\n"))
+        plain = extraction.render(shorter)
+        formatted = present(best, closes, self.checker.indentation(spec))
+        forms = {formatted: left_out, plain: left_out, extraction.render(step): ()}
+        result, script = None, plain
+        with cancel_on_stop(self.stop_asked, self.checker.replayer.close, CHECK_GRACE_SECONDS):
+            for script in forms:
+                result = self.checker.check_script(spec, script, environment)
+                if result.status != "rejected":
+                    break
+        assert result is not None
+        found = plain if script == formatted != plain else ""
+        return msgspec.structs.replace(result, left_out=forms[script], found=found)
+
+
+def _completed(result: GoalResult, stop: str, proof: PhaseSearch, negation: Negation) -> GoalResult:
+    """Return a result with the way in which the phases ended, and with their sums."""
+    searches = [proof.search]
+    if negation.phase is not None:
+        searches.append(negation.phase.search)
+    return msgspec.structs.replace(
+        result,
+        stop=stop,
+        iterations=sum(search.simulations for search in searches),
+        elapsed=round(sum(search.elapsed for search in searches), 3),
+        negation=negation.stop,
+    )
+
+
+@contextlib.contextmanager
+def cancel_on_stop(
+    stop_asked: Callable[[], bool], cancel: Callable[[], None], grace: float = 0.0
+) -> Iterator[None]:
+    """Call `cancel` while the body runs, `grace` seconds after the user asked to stop.
+
+    A body that waits for Lean does not ask itself: reading a long file takes minutes.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        since: float | None = None
+        while not over.wait(_POLL_SECONDS):
+            if not stop_asked():
+                continue
+            since = since or time.monotonic()
+            if time.monotonic() - since >= grace:
+                cancel()
+
+    watcher = threading.Thread(target=watch, name="stop-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()

@@ -1,4 +1,4 @@
-"""Every `sorry` of a Lake project: a run for each file, in the order of their imports."""
+"""Every `sorry` of a Lake project: one proof run for each file, in the order of the imports."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import lean_files
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run, targets
-from treewright.proving.api import Proving, Sources
-from treewright.proving.prover import Observer
+from treewright.proving.api import ProofService, Sources
+from treewright.proving.phases import Observer
 from treewright.proving.run import RunResult
 from treewright.proving.settings import Settings
 from treewright.proving.targets import NothingToProve
 
-_OPEN = (b"sorry", b"admit")
+_OPEN_WORDS = (b"sorry", b"admit")
 
 
 @dataclass(slots=True)
 class ProjectObserver:
-    """Told about a project; the defaults say nothing."""
+    """Callbacks for the progress of a project. The defaults do nothing."""
 
     file: Callable[[Path], Observer] = lambda path: Observer()
     patch: Callable[[Path, RunResult, Path], None] = lambda path, result, patch: None
@@ -37,8 +37,11 @@ class ProjectObserver:
 
 @dataclass(slots=True)
 class ProjectResult:
-    """What came of each file, and of those with which something was wrong; `left_alone`: what was
-    not tried, by file."""
+    """The results of a project's files.
+
+    `left_alone` are the declarations that were not searched, by file. `problems` are the files on
+    which nothing could be done, each with its error.
+    """
 
     files: list[RunResult] = field(default_factory=list[RunResult])
     left_alone: dict[Path, tuple[str, ...]] = field(default_factory=dict[Path, tuple[str, ...]])
@@ -55,13 +58,16 @@ class ProjectResult:
 
     @property
     def is_proved(self) -> bool:
-        """Whether nothing is left to do, also in files with which something is wrong."""
+        """Whether nothing is left to prove, in any file."""
         return not self.problems and not self.left_alone and self.proved == self.total
 
 
-class WholeProject:
-    """Proves what is open below `root`. Its session and its replay check last until a file of the
-    project is changed; `open_project` is asked again then. Runs are kept below `here`."""
+class ProjectProver:
+    """Proves the sorries below a directory of a Lake project.
+
+    Its Lean session and its replay check last until a file of the project is changed. Then
+    `open_project` is called again, so that the next files see the change.
+    """
 
     def __init__(
         self,
@@ -75,6 +81,21 @@ class WholeProject:
         observer: ProjectObserver,
         in_place: bool = False,
     ) -> None:
+        """Open the project around `root`.
+
+        Args:
+            root: The directory with the files.
+            host: Starts Lean.
+            settings: The settings of every run.
+            open_project: Reads the project; None if it has no modules to import.
+            here: The directory below which the runs are kept.
+            sources: Opens the tactic source of a run.
+            observer: Is told about the progress.
+            in_place: Whether proofs are put into the files.
+
+        Raises:
+            UsageError: The directory is in no Lake project.
+        """
         base = find_root(root)
         if base is None:
             raise UsageError(f"{root} is in no Lake project: it needs a lakefile.toml")
@@ -95,41 +116,45 @@ class WholeProject:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self._close_processes()
 
     def prove(self, stop_asked: Callable[[], bool]) -> ProjectResult:
-        """A file that cannot be worked on keeps nobody from the others."""
-        came = ProjectResult()
+        """Prove file after file. An error in one file does not keep the others from being
+        proved."""
+        project = ProjectResult()
         for path in self.files():
             if stop_asked():
                 break
             try:
                 result = self._prove_file(path, stop_asked)
-                came.files.append(result)
+                project.files.append(result)
                 if result.left_alone:
-                    came.left_alone[path] = result.left_alone
-            except NothingToProve:  # the word stands in a comment or a string only
+                    project.left_alone[path] = result.left_alone
+            except NothingToProve:  # the word stands only in a comment or a string
                 continue
             except TreewrightError as error:
-                came.problems.append({"file": str(path), "error": str(error)})
+                project.problems.append({"file": str(path), "error": str(error)})
                 self._observer.problem(path, error)
-        came.stopped = stop_asked()
-        return came
+        project.stopped = stop_asked()
+        return project
 
     def files(self) -> list[Path]:
-        """Those with something open, each behind what it imports."""
+        """Return the files that contain `sorry` or `admit`, each after the files it imports."""
         found = [path for path in lean_files(self._root) if path.name != "lakefile.lean"]
         if self._project is None:
             ordered = by_written_imports(self._root, found)
         else:
             ordered = self._project.ordered(found)
-        return [path for path in ordered if any(word in path.read_bytes() for word in _OPEN)]
+        return [path for path in ordered if any(word in path.read_bytes() for word in _OPEN_WORDS)]
 
     def _prove_file(self, path: Path, stop_asked: Callable[[], bool]) -> RunResult:
         observer = self._observer.file(path)
-        proving = Proving(
-            self._new_session,
-            self._replay_check(),
+        if self._replayer is None:
+            axioms = frozenset(self._settings.axioms)
+            self._replayer = Replayer(self._host, axioms=axioms, project=self._project)
+        service = ProofService(
+            lambda: HostSession(self._host, project=self._project),
+            self._replayer,
             self._project,
             self._here,
             self._sources,
@@ -138,29 +163,20 @@ class WholeProject:
             self._session,
         )
         try:
-            result = proving.prove(targets.file_target(path), self._settings)
+            result = service.prove(targets.file_target(path), self._settings)
         finally:
-            self._session = proving.session
+            self._session = service.session
         directory = Path(result.directory)
         if patch := run.write_patch(directory, result, self._base):
             self._observer.patch(path, result, patch)
         in_place = self._in_place and result.complete
         if in_place and (written := run.write_in_place(directory, result)):
             observer.written(written)
-            self._end()  # the next ones read the project as it is now
+            self._close_processes()  # the next files must see the changed file
             self._project = self._open_project()
         return result
 
-    def _replay_check(self) -> Replayer:
-        if self._replayer is None:
-            axioms = frozenset(self._settings.axioms)
-            self._replayer = Replayer(self._host, axioms=axioms, project=self._project)
-        return self._replayer
-
-    def _new_session(self) -> LeanSession:
-        return HostSession(self._host, project=self._project)
-
-    def _end(self) -> None:
+    def _close_processes(self) -> None:
         for process in (self._session, self._replayer):
             if process is not None:
                 process.close()

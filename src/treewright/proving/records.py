@@ -1,8 +1,8 @@
-"""What a proof run writes down: the lines of `trace.jsonl`, as types.
+"""The lines of `trace.jsonl`, as types.
 
-Everything a decision rested on is here, so that a run can be continued, repeated and checked from
-its trace. `ms`, `elapsed`, `at` and `epoch` are of the clock and the process; nothing else is.
-Small records are out of the garbage collector's sight: there are millions and no circles.
+A trace holds everything that a decision of the run rested on, so that the run can be continued,
+repeated and checked. Only `ms`, `elapsed`, `at` and `epoch` depend on the clock or the process.
+Small records are excluded from garbage collection: a run has millions of them, without cycles.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from treewright.lean.session.answers import Hypothesis
+from treewright.lean.verify.verdict import Verdict
 
 OutcomeKind = Literal[
     "goals", "closed", "error", "timeout", "exhausted", "lost", "rejected", "duplicate"
@@ -20,11 +21,14 @@ Reason = Literal[
     "expanded", "no_expansion", "solved", "dead", "terminal", "blocked", "delayed", "rerouted",
     "abort",
 ]  # fmt: skip
-GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false"]
+GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false", "unchecked"]
+PhaseKind = Literal["prove", "negate", "retry"]
+"""A goal is searched in up to three phases: for a proof, for a proof of its negation, and again
+for a proof that mentions no lemma that is still open."""
 
 
 class GoalView(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A goal as a reader sees it; Lean's internal names are left out."""
+    """A goal as Lean prints it, without Lean's internal names."""
 
     target: str
     hypotheses: tuple[Hypothesis, ...] = ()
@@ -32,7 +36,7 @@ class GoalView(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A tactic somebody proposes. Priors of one node's candidates are comparable."""
+    """A tactic that a source proposes. The priors of one node's candidates are comparable."""
 
     tactic: str
     prior: float | None = None
@@ -40,7 +44,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class NodeRecord(msgspec.Struct, frozen=True, gc=False):
-    """A node that came into being: its key is the strict hash of its goals."""
+    """A new node of the graph. Its key is the strict hash of its goals."""
 
     id: int
     key: str
@@ -48,11 +52,11 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One tactic tried in Lean, and what came of it.
+    """One tactic tried in Lean, and its outcome.
 
-    `script` is what to write instead where Lean proposed it (`exact?`). `layout` says which
-    goals, by position, each child stands for. `children` are nodes, also of a rejected edge if
-    they existed already.
+    `script` is the text to write in a proof, if that is not the tactic itself (`exact?`). `layout`
+    gives, for each child, the positions of its goals. `children` are node ids; a rejected edge has
+    them too if the nodes existed already.
     """
 
     tactic: str
@@ -67,7 +71,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False):
-    """The tree after the iteration."""
+    """The size of the graph after an iteration."""
 
     nodes: int
     edges: int
@@ -77,7 +81,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False):
 
 
 class Intervention(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was done to the search at this iteration, and to whom."""
+    """An intervention that took effect at an iteration, on an agent or on a node."""
 
     kind: Literal["block", "unblock", "delay", "reroute"]
     agent: int | None = None
@@ -87,27 +91,35 @@ class Intervention(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class GoalOpened(msgspec.Struct, frozen=True, tag="goal"):
-    """A goal of the run, and the root of its tree."""
+    """A phase of a goal began: the searched statement, the root of its graph and its limit.
+
+    `without` are the declarations that no tactic may mention; only a retry has them.
+    """
 
     epoch: int
     at: str
     goal: int
+    phase: PhaseKind
     name: str
     statement: str
+    simulations: int
     root: NodeRecord
+    without: tuple[str, ...] = ()
 
 
 class Iteration(msgspec.Struct, frozen=True, tag="iteration"):
-    """One turn: where it went, what was tried, what it taught.
+    """One simulation of a phase: its path, the tactics that were tried, and the new values.
 
-    `candidates` is there only if the tactic source was asked; `complete` is its answer to
-    whether asking again would bring more.
+    Iterations of `prove` are counted over the whole run, those of the other phases from 1 for each
+    goal. `candidates` is None if the tactic source was not asked; `complete` is true if the source
+    has nothing more to suggest for the node.
     """
 
     epoch: int
     at: str
     iteration: int
     goal: int
+    phase: PhaseKind
     agent: int | None
     algotype: str | None
     path: tuple[int, ...]
@@ -127,62 +139,8 @@ class Iteration(msgspec.Struct, frozen=True, tag="iteration"):
     elapsed: float = 0.0
 
 
-class NegationOpened(msgspec.Struct, frozen=True, tag="negation"):
-    """The search for a goal's negation began: what is searched, its root, its limit."""
-
-    epoch: int
-    at: str
-    goal: int
-    name: str
-    statement: str
-    simulations: int
-    root: NodeRecord
-
-
-class NegationTurn(msgspec.Struct, frozen=True, tag="negation_turn"):
-    """One turn of that search. Its iterations are counted from 1 for each goal."""
-
-    epoch: int
-    at: str
-    goal: int
-    turn: Iteration
-
-
-class AgainOpened(msgspec.Struct, frozen=True, tag="again"):
-    """The search for a goal began once more, with nothing that names `without`: declarations that
-    rest on `sorry`, as the script did that was found first."""
-
-    epoch: int
-    at: str
-    goal: int
-    name: str
-    statement: str
-    simulations: int
-    without: tuple[str, ...]
-    root: NodeRecord
-
-
-class AgainTurn(msgspec.Struct, frozen=True, tag="again_turn"):
-    """One turn of that search. Its iterations are counted from 1 for each goal."""
-
-    epoch: int
-    at: str
-    goal: int
-    turn: Iteration
-
-
-class CheckAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the replay check answered: `proved`, or why not. `original` and `candidate` are the
-    sha256 of the texts that it was given, as in a certificate."""
-
-    reason: str
-    original: str
-    candidate: str
-    detail: str = ""
-
-
 class NearLemma(msgspec.Struct, frozen=True, gc=False):
-    """A lemma that applied: by which tactic, to which target, and the targets it left."""
+    """A lemma that applied without closing its goal: the tactic, its target, the targets left."""
 
     name: str
     tactic: str
@@ -191,49 +149,50 @@ class NearLemma(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartialProof(msgspec.Struct, frozen=True, gc=False):
-    """How far a search came: a script with `sorry` for what is open, the open goals as Lean shows
-    them, and lemmas that nearly fitted. The script is empty if nothing brought the goal nearer."""
+    """The best partial proof of an unproved goal.
+
+    `script` has a `sorry` for every open goal; it is empty if no tactic brought the goal nearer.
+    `open` are the open goals as Lean prints them.
+    """
 
     script: str
     open: tuple[str, ...]
     lemmas: tuple[NearLemma, ...] = ()
 
 
-class VerdictReached(msgspec.Struct, frozen=True, tag="verdict"):
-    """How a goal ended. Only the replay check says `proved`.
+class GoalResult(msgspec.Struct, frozen=True, tag="verdict"):
+    """How a goal ended: a line of the trace, and an entry of `result.json`.
 
-    `left_out` are the steps, one after the other, by which `proof` is shorter than what was
-    found; `found` is that script, where `proof` is written in another way. `negation` says how
-    the search for the negation ended, if there was one. `check` is the answer that the verdict
-    rests on, if the replay check was asked. `partial` is there if there is no proof. `again` says
-    how the search once more ended, if there was one: `solved` if `proof` is from it, `refused` if
-    what it found did not hold. `iterations` and `elapsed` count all searches of the goal.
+    Only the replay check makes a goal `proved`. `unchecked` is no verdict: a check was lost, and
+    `--resume` tries again; no such line is in a trace.
+
+    `stop` is the reason for which the search for a proof ended. `negation` and `retry` are those of
+    the other two phases, empty if the phase did not take place; `retry` is `solved` if `proof` is
+    from it, and `refused` if its script did not hold. `iterations` and `elapsed` count all phases.
+
+    `left_out` are the steps, in order, by which `proof` is shorter than the script that was found.
+    `found` is that shorter script if `proof` is formatted differently. `check` is the answer of the
+    replay check that the status rests on, without its certificate. `partial` is there if the goal
+    has no proof.
     """
 
-    epoch: int
-    at: str
     goal: int
+    name: str
     status: GoalStatus
-    stop: str
+    stop: str = ""
     detail: str = ""
     proof: str = ""
     axioms: tuple[str, ...] = ()
     iterations: int = 0
     elapsed: float = 0.0
+    partial: PartialProof | None = None
+    check: Verdict | None = None
+    negation: str = ""
+    retry: str = ""
     left_out: tuple[tuple[int, ...], ...] = ()
     found: str = ""
-    negation: str = ""
-    check: CheckAnswer | None = None
-    partial: PartialProof | None = None
-    again: str = ""
+    epoch: int = 0
+    at: str = ""
 
 
-TraceLine = (
-    GoalOpened
-    | Iteration
-    | NegationOpened
-    | NegationTurn
-    | AgainOpened
-    | AgainTurn
-    | VerdictReached
-)
+TraceLine = GoalOpened | Iteration | GoalResult

@@ -1,14 +1,14 @@
-"""`treewright replay`: does a run come out the same again, and does it support its verdicts?
+"""`treewright replay`: whether a run comes out the same again, and supports its results.
 
-Live, every iteration is searched again with Lean and compared with the trace, and every recorded
-proof is put to the replay check again. Offline, Lean's answers are taken from the trace and
-everything that was decided is decided again: where to go, what to add, what is solved, what may be
-said of it. Both report the first difference.
+A live replay searches every iteration again with Lean and compares it with the trace, and gives
+every recorded proof to the replay check again. An offline replay takes the answers of Lean from the
+trace and repeats every decision: which goal to work on, which edges to add, what is solved, what
+the result is. Both report the first difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,26 +17,29 @@ from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.proving import layout
 from treewright.proving.checker import (
-    verify_file,
-    verify_refutation,
-    verify_statement,
-    with_proofs,
+    check_file,
+    check_negation,
+    check_statement,
+    with_scripts,
 )
 from treewright.proving.environment import Environment
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.once_more import again_opened, again_recording
-from treewright.proving.records import GoalOpened, Iteration, TraceLine, VerdictReached
-from treewright.proving.refutation import negation_recording, order_of_turns
-from treewright.proving.run import copy_of, read_result, verdicts
-from treewright.proving.runners import make_expander, make_runner
-from treewright.proving.search import Runner, Stamp, record
+from treewright.proving.records import GoalResult, Iteration, PhaseKind, TraceLine
+from treewright.proving.run import copy_of, last_results, read_result
+from treewright.proving.search import Runner, Stamp, iteration_line, make_expander, make_runner
 from treewright.proving.settings import RunRecord, StatementTarget, Target, read_run
-from treewright.proving.support import Evidence, Searched, stale, unsupported
-from treewright.proving.tactics.counterexamples import WithWitnesses
+from treewright.proving.support import (
+    Evidence,
+    Repeated,
+    find_disagreement,
+    find_unsupported,
+    find_wrong_order,
+)
+from treewright.proving.tactics.counterexamples import WithCounterexamples
 from treewright.proving.tactics.source import TacticSource
-from treewright.proving.targets import GoalSpec, Opening, goals_of
+from treewright.proving.targets import GoalSpec, goals_of
 from treewright.proving.trace import (
-    FedEnvironment,
+    RecordedEnvironment,
     Recording,
     TraceError,
     first_difference,
@@ -44,10 +47,16 @@ from treewright.proving.trace import (
 )
 from treewright.search.andor.invariants import check
 
+_PHASE_IN_WORDS: dict[PhaseKind, str] = {
+    "prove": "",
+    "negate": ", its negation",
+    "retry": ", its retry",
+}
+
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What the replay check said when the verdict on a goal was reached, and about which text."""
+class RecordedCheck:
+    """The recorded answer of the replay check about a goal, and the text it was about."""
 
     goal: int
     status: str
@@ -57,28 +66,23 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """How much was compared, and the first difference, if there is one."""
+class ReplayReport:
+    """How much was compared, and the first difference; '' if there is none."""
 
     goals: int
     iterations: int
     difference: str = ""
-    checks: tuple[Check, ...] = ()
+    checks: tuple[RecordedCheck, ...] = ()
 
 
-class _Differs(Exception):
-    """Something came out differently."""
+class _DifferenceFound(Exception):
+    """The replay differs from the trace."""
 
 
-def replay_offline(directory: Path, source: TacticSource) -> Replayed:
-    """Checks a trace against itself. The source is never asked: its answers are in the trace."""
-    run, lines = _read(directory)
-    replay = _Replay(run, lines, source, recorded_suggestions=True)
-
-    def environment(_goal: int, recording: Recording, _negated: bool) -> Environment:
-        return FedEnvironment(recording, None)
-
-    return replay.report(lambda: replay.offline(directory, environment))
+def replay_offline(directory: Path, source: TacticSource) -> ReplayReport:
+    """Check a trace against itself. The source is never asked: its answers are in the trace."""
+    replay = _Replay(directory, source, uses_recorded_suggestions=True)
+    return replay.report(lambda: replay.compare_offline())
 
 
 def replay_live(
@@ -88,253 +92,258 @@ def replay_live(
     replayer: Replayer,
     *,
     recorded: bool = False,
-) -> Replayed:
-    """Searches again, each goal in a fresh session, and checks every proof again.
+) -> ReplayReport:
+    """Search again, each phase in a fresh session, and check every proof again.
 
-    `recorded`: what sources said is taken from the trace, since it cannot be asked again.
+    Args:
+        directory: The directory of the run.
+        sessions: Starts a Lean session.
+        source: Suggests tactics.
+        replayer: Makes the replay checks.
+        recorded: Whether suggestions are taken from the trace, because the source may answer
+            differently now.
+
+    Raises:
+        Unchecked: The replay check gave no answer.
     """
-    run, lines = _read(directory)
-    specs = {spec.number: spec for spec in goals_of(run.target, sessions)}
-    recorded = recorded or run.settings.sources.outside
-    replay = _Replay(run, lines, source, recorded_suggestions=recorded)
-    environments: list[LeanEnvironment] = []
-
-    def opening(goal: int, negated: bool) -> Opening:
-        if goal not in specs:
-            raise _Differs(f"goal {goal}: there is no such goal")
-        return specs[goal].negation.opening if negated else specs[goal].opening
-
-    def environment(goal: int, _recording: Recording, negated: bool) -> Environment:
-        while environments:
-            environments.pop().close()
-        seconds = run.settings.step_timeout
-        environments.append(LeanEnvironment(sessions, opening(goal, negated), step_seconds=seconds))
-        return environments[-1]
-
-    def everything() -> None:
-        replay.searches(environment)
-        replay.result(directory)
-        found = recheck(directory, run.target, specs, verdicts(lines), replayer)
-        if found := found or still_refused(specs, replay.refused, replayer):
-            raise _Differs(found)
-
-    try:
-        return replay.report(everything)
-    finally:
-        while environments:
-            environments.pop().close()
+    replay = _Replay(directory, source, uses_recorded_suggestions=recorded)
+    replay.uses_recorded_suggestions |= replay.run.settings.sources.outside
+    specs = {spec.number: spec for spec in goals_of(replay.run.target, sessions)}
+    return replay.report(lambda: replay.compare_live(specs, sessions, replayer))
 
 
-def _read(directory: Path) -> tuple[RunRecord, list[TraceLine]]:
-    return read_run(directory / layout.RUN), read_trace(directory / layout.TRACE)
-
-
-_Environments = Callable[[int, Recording, bool], Environment]
-"""The environment of a goal, or of its negation."""
+_Environments = Callable[[int, PhaseKind, Recording], Environment]
 
 
 @dataclass(slots=True)
 class _Replay:
-    """One repetition: what is compared, and how far it got."""
+    """One repetition of a run."""
 
-    run: RunRecord
-    lines: Sequence[TraceLine]
+    directory: Path
     source: TacticSource
-    recorded_suggestions: bool
-    compared: int = 0
-    refused: list[tuple[int, str]] = field(default_factory=list)
-    """Proofs of negations that were found, and that the replay check is said to have refused."""
+    uses_recorded_suggestions: bool
+    run: RunRecord = field(init=False)
+    lines: list[TraceLine] = field(init=False)
+    compared: int = field(default=0, init=False)
+    refused: list[tuple[int, str]] = field(default_factory=list, init=False)
+    """Proofs of negations that were found, and that the replay check refused at that time."""
 
-    @property
-    def goals(self) -> list[int]:
-        return list(dict.fromkeys(line.goal for line in self.lines))
+    def __post_init__(self) -> None:
+        self.run = read_run(self.directory / layout.RUN)
+        self.lines = read_trace(self.directory / layout.TRACE)
 
-    def report(self, everything: Callable[[], None]) -> Replayed:
+    def report(self, compare: Callable[[], None]) -> ReplayReport:
         difference = ""
         try:
-            everything()
-        except _Differs as found:
+            compare()
+        except _DifferenceFound as found:
             difference = str(found)
         checks = tuple(
-            Check(goal, verdict.status, found.reason, found.candidate, found.detail)
-            for goal, verdict in verdicts(self.lines).items()
-            if (found := verdict.check) is not None
+            RecordedCheck(goal, result.status, answer.reason, answer.candidate, answer.detail)
+            for goal, result in last_results(self.lines).items()
+            if (answer := result.check) is not None
         )
-        return Replayed(len(self.goals), self.compared, difference, checks)
+        goals = len({line.goal for line in self.lines})
+        return ReplayReport(goals, self.compared, difference, checks)
 
-    def offline(self, directory: Path, environment: _Environments) -> None:
-        if problem := _order(self.lines) or order_of_turns(self.lines):
-            raise _Differs(problem)
-        self.searches(environment)
-        self.result(directory)
+    def compare_offline(self) -> None:
+        if problem := find_missing_iteration(self.lines) or find_wrong_order(self.lines):
+            raise _DifferenceFound(problem)
+        self._repeat_searches(lambda goal, phase, recording: RecordedEnvironment(recording, None))
+        self._compare_result()
 
-    def searches(self, environment: _Environments) -> None:
-        reached = verdicts(self.lines)
-        for goal in self.goals:
-            first = Recording(goal, self.lines)
-            proof = self._search(goal, first, environment, False)
-            recording = negation_recording(goal, self.lines)
-            negation = self._search(goal, recording, environment, True)
-            again = self._search_again(goal, first.opened, environment)
-            if goal not in reached:
+    def compare_live(
+        self,
+        specs: Mapping[int, GoalSpec],
+        sessions: Callable[[], LeanSession],
+        replayer: Replayer,
+    ) -> None:
+        opened: list[LeanEnvironment] = []
+
+        def open_environment(goal: int, phase: PhaseKind, _recording: Recording) -> Environment:
+            while opened:
+                opened.pop().close()
+            if goal not in specs:
+                raise _DifferenceFound(f"goal {goal}: there is no such goal")
+            spec = specs[goal]
+            opening = spec.negation.opening if phase == "negate" else spec.opening
+            seconds = self.run.settings.step_timeout
+            opened.append(LeanEnvironment(sessions, opening, step_seconds=seconds))
+            return opened[-1]
+
+        try:
+            self._repeat_searches(open_environment)
+        finally:
+            while opened:
+                opened.pop().close()
+        self._compare_result()
+        results = last_results(self.lines)
+        difference = check_results_again(
+            self.directory, self.run.target, specs, results, replayer
+        ) or find_accepted_negation(specs, self.refused, replayer)
+        if difference:
+            raise _DifferenceFound(difference)
+
+    def _repeat_searches(self, environments: _Environments) -> None:
+        """Repeat every phase of every goal, and check each result against its phases."""
+        results = last_results(self.lines)
+        for goal in dict.fromkeys(line.goal for line in self.lines):
+            proof = self._repeat_phase(goal, "prove", environments)
+            negation = self._repeat_phase(goal, "negate", environments)
+            self._check_retry_opening(goal)
+            retry = self._repeat_phase(goal, "retry", environments)
+            if (result := results.get(goal)) is None:
                 continue
-            evidence = Evidence(self.run, proof, negation, again)
-            if problem := unsupported(reached[goal], evidence):
-                raise _Differs(f"goal {goal}: {problem}")
-            if negation is not None and negation.solved and reached[goal].status != "false":
+            evidence = Evidence(self.run, proof, negation, retry)
+            if problem := find_unsupported(result, evidence):
+                raise _DifferenceFound(f"goal {goal}: {problem}")
+            if negation is not None and negation.solved and result.status != "false":
                 self.refused.append((goal, negation.script()))
 
-    def result(self, directory: Path) -> None:
-        result = read_result(directory)
-        if result is not None and (problem := stale(result, verdicts(self.lines))):
-            raise _Differs(problem)
+    def _check_retry_opening(self, goal: int) -> None:
+        retry = Recording(goal, self.lines, "retry").opened
+        if retry is None:
+            return
+        where = f"goal {goal}{_PHASE_IN_WORDS['retry']}"
+        first = Recording(goal, self.lines).opened
+        if first is None or (retry.statement, retry.root) != (first.statement, first.root):
+            raise _DifferenceFound(f"{where}: it is another goal than was searched first")
+        if not retry.without:
+            raise _DifferenceFound(f"{where}: it names no lemma to search without")
 
-    def _search_again(
-        self, goal: int, first: GoalOpened | None, environment: _Environments
-    ) -> Searched | None:
-        opened = again_opened(goal, self.lines)
-        if opened is None:
-            return None
-        if first is None or (opened.statement, opened.root) != (first.statement, first.root):
-            raise _Differs(f"goal {goal}, once more: it is another one than was searched first")
-        if not opened.without:
-            raise _Differs(f"goal {goal}, once more: there is nothing that it was searched without")
-        recording = again_recording(goal, self.lines)
-        return self._search(goal, recording, environment, False, opened.without)
-
-    def _search(
-        self,
-        goal: int,
-        recording: Recording,
-        environment: _Environments,
-        negated: bool,
-        without: Sequence[str] = (),
-    ) -> Searched | None:
-        """Repeats a search; None if there was none (ill-typed, or nothing to refute)."""
+    def _repeat_phase(
+        self, goal: int, phase: PhaseKind, environments: _Environments
+    ) -> Repeated | None:
+        """Repeat a phase; None if it did not take place."""
+        recording = Recording(goal, self.lines, phase)
         if recording.opened is None:
             return None
-        where = f"goal {goal}{', its negation' if negated else ', once more' if without else ''}"
+        where = f"goal {goal}{_PHASE_IN_WORDS[phase]}"
         settings = self.run.settings
-        suggestions = recording.suggestions if self.recorded_suggestions else _nothing
+        suggestions = recording.suggestions if self.uses_recorded_suggestions else _no_suggestions
+        source = self.source
+        if phase == "negate":
+            source = WithCounterexamples(source, self.run.target)
         try:
-            around = environment(goal, recording, negated)
-            source = WithWitnesses(self.source, self.run.target) if negated else self.source
-            expander = make_expander(settings, around, source, suggestions, without=without)
+            environment = environments(goal, phase, recording)
+            without = recording.opened.without
+            expander = make_expander(settings, environment, source, suggestions, without=without)
             if expander.root.key != recording.opened.root.key:
-                raise _Differs(f"{where}: it is another one now")
+                raise _DifferenceFound(f"{where}: it is another one now")
             runner = make_runner(settings, expander)
             for line in recording.iterations:
-                if difference := _again(runner, line):
-                    raise _Differs(f"{where}, iteration {line.iteration}: {difference}")
+                if difference := _compare_step(runner, line):
+                    raise _DifferenceFound(f"{where}, iteration {line.iteration}: {difference}")
                 self.compared += 1
             finished = runner.finished
             runner.drain()
             check(runner.tree)
         except (TraceError, AssertionError) as error:
-            raise _Differs(f"{where}: {error}") from None
-        return Searched(runner, len(recording.iterations), finished, recording.opened.statement)
+            raise _DifferenceFound(f"{where}: {error}") from None
+        return Repeated(runner, len(recording.iterations), finished, recording.opened.statement)
+
+    def _compare_result(self) -> None:
+        result = read_result(self.directory)
+        if result is not None and (problem := find_disagreement(result, last_results(self.lines))):
+            raise _DifferenceFound(problem)
 
 
-def _nothing(_node: int, _round_number: int) -> None:
+def _no_suggestions(_node: int, _round_number: int) -> None:
     return None
 
 
-def _again(runner: Runner, line: Iteration) -> str:
+def _compare_step(runner: Runner, line: Iteration) -> str:
+    """Take a step and return how it differs from the recorded line; '' if it does not."""
     if runner.finished:
         return "the search is over before it"
-    turn = runner.step()
-    stamp = Stamp(line.epoch, line.at, line.iteration, line.goal, line.elapsed)
-    return first_difference(line, record(turn, runner.tree, runner.expander.attempts, stamp))
+    report = runner.step()
+    stamp = Stamp(line.epoch, line.at, line.iteration, line.goal, line.phase, line.elapsed)
+    found = iteration_line(report, runner.tree, runner.expander.attempts, stamp)
+    return first_difference(line, found)
 
 
-def _order(lines: Sequence[TraceLine]) -> str:
+def find_missing_iteration(lines: list[TraceLine]) -> str:
+    """Return the first gap in the count of the prove iterations; '' if there is none."""
     expected = 1
     for line in lines:
-        if isinstance(line, Iteration):
+        if isinstance(line, Iteration) and line.phase == "prove":
             if line.iteration != expected:
                 return f"iteration {expected} is missing: {line.iteration} stands in its place"
             expected += 1
     return ""
 
 
-def recheck(
+# -- recorded proofs, checked again -------------------------------------------------------
+
+
+def check_results_again(
     directory: Path,
     target: Target,
     specs: Mapping[int, GoalSpec],
-    verdicts: Mapping[int, VerdictReached],
+    results: Mapping[int, GoalResult],
     replayer: Replayer,
 ) -> str:
-    """The first recorded script of which Lean says something else now; '' if there is none.
+    """Return the first recorded script about which Lean now answers differently; '' if none.
 
-    Raises Unchecked where Lean does not answer.
+    The copy of the file is compared too, if it is there. Raises Unchecked.
     """
-    for goal, verdict in verdicts.items():
-        if not verdict.proof:
+    for goal, result in results.items():
+        if not result.proof:
             continue
         if goal not in specs:
             return f"goal {goal}: there is no such goal"
-        accepted = verdict.status in ("proved", "false")
-        answer = _ask(target, specs, verdicts, verdict, replayer)
-        if answer.proved != accepted:
-            said = "is accepted" if answer.proved else f"is refused ({answer.reason})"
-            return f"goal {goal}: the verdict is {verdict.status}, but its script {said} now"
-        said_then = verdict.check.reason if verdict.check is not None else answer.reason
-        if isinstance(target, StatementTarget) and answer.reason != said_then:
-            return f"goal {goal}: the replay check said {said_then!r}, now {answer.reason!r}"
-        if accepted and answer.axioms != verdict.axioms:
-            return f"goal {goal}: it rests on other axioms: {', '.join(answer.axioms) or 'none'}"
-    return _wrong_copy(directory, target, specs, verdicts)
+        was_accepted = result.status in ("proved", "false")
+        verdict = _check_again(target, specs, results, result, replayer)
+        if verdict.proved != was_accepted:
+            said = "is accepted" if verdict.proved else f"is refused ({verdict.reason})"
+            return f"goal {goal}: the verdict is {result.status}, but its script {said} now"
+        reason = result.check.reason if result.check is not None else verdict.reason
+        if isinstance(target, StatementTarget) and verdict.reason != reason:
+            return f"goal {goal}: the replay check said {reason!r}, now {verdict.reason!r}"
+        if was_accepted and verdict.axioms != result.axioms:
+            return f"goal {goal}: it rests on other axioms: {', '.join(verdict.axioms) or 'none'}"
+    path = copy_of(directory, target)
+    if path is None or isinstance(target, StatementTarget) or not path.exists():
+        return ""
+    text = _text_with(target.source, specs, _in_file(results)).encode()
+    return "" if path.read_bytes() == text else f"{path.name} is not what was proved"
 
 
-def still_refused(
-    specs: Mapping[int, GoalSpec], scripts: Sequence[tuple[int, str]], replayer: Replayer
+def find_accepted_negation(
+    specs: Mapping[int, GoalSpec], scripts: list[tuple[int, str]], replayer: Replayer
 ) -> str:
-    """The first proof of a negation that is accepted although its goal is not called false."""
+    """Return the first goal that is not called false although its negation is proved; '' if
+    none."""
     for goal, script in scripts:
-        if verify_refutation(replayer, specs[goal].negation, script).proved:
+        if check_negation(replayer, specs[goal], script).proved:
             return f"goal {goal}: the verdict is not `false`, but its negation is proved"
     return ""
 
 
-def _ask(
+def _check_again(
     target: Target,
     specs: Mapping[int, GoalSpec],
-    verdicts: Mapping[int, VerdictReached],
-    verdict: VerdictReached,
+    results: Mapping[int, GoalResult],
+    result: GoalResult,
     replayer: Replayer,
 ) -> Verdict:
-    if verdict.status == "false":
-        return verify_refutation(replayer, specs[verdict.goal].negation, verdict.proof)
+    spec = specs[result.goal]
+    if result.status == "false":
+        return check_negation(replayer, spec, result.proof)
     if isinstance(target, StatementTarget):
-        return verify_statement(replayer, target, verdict.proof)
-    together = {v.goal: v for v in _in_file(verdicts)} | {verdict.goal: verdict}
-    text = _file_text(target.source, specs, together)
-    sorry = specs[verdict.goal].sorry
-    assert sorry is not None
-    return verify_file(replayer, target.source, text, sorry.declaration)
+        return check_statement(replayer, target, result.proof)
+    assert spec.sorry is not None
+    text = _text_with(target.source, specs, {**_in_file(results), result.goal: result})
+    return check_file(replayer, target.source, text, spec.sorry.declaration)
 
 
-def _in_file(verdicts: Mapping[int, VerdictReached]) -> Iterator[VerdictReached]:
-    return (v for v in verdicts.values() if v.status in ("proved", "partial"))
+def _in_file(results: Mapping[int, GoalResult]) -> dict[int, GoalResult]:
+    """Return the results whose scripts stand in the copy of the file."""
+    return {goal: r for goal, r in results.items() if r.status in ("proved", "partial")}
 
 
-def _file_text(
-    source: str, specs: Mapping[int, GoalSpec], verdicts: Mapping[int, VerdictReached]
+def _text_with(
+    source: str, specs: Mapping[int, GoalSpec], results: Mapping[int, GoalResult]
 ) -> str:
-    pairs = [(specs[goal].sorry, v.proof) for goal, v in verdicts.items() if goal in specs]
-    return with_proofs(source, [(s, proof) for s, proof in pairs if s is not None])
-
-
-def _wrong_copy(
-    directory: Path,
-    target: Target,
-    specs: Mapping[int, GoalSpec],
-    verdicts: Mapping[int, VerdictReached],
-) -> str:
-    """The copy of the file is derived, and may be missing; it must not say something else."""
-    path = copy_of(directory, target)
-    if path is None or isinstance(target, StatementTarget) or not path.exists():
-        return ""
-    proofs = {v.goal: v for v in _in_file(verdicts)}
-    text = _file_text(target.source, specs, proofs).encode()
-    return "" if path.read_bytes() == text else f"{path.name} is not what was proved"
+    pairs = [(specs[goal].sorry, r.proof) for goal, r in results.items() if goal in specs]
+    return with_scripts(source, [(sorry, proof) for sorry, proof in pairs if sorry is not None])

@@ -1,4 +1,4 @@
-"""A proof run on disk: `run.json`, `trace.jsonl`, `result.json`, and who owns them."""
+"""A proof run on disk: `run.json`, `trace.jsonl`, `result.json`, its lease, and its provenance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -28,7 +27,7 @@ from treewright.lean.sorries import patch_of
 from treewright.llm.usage import Usage
 from treewright.llm.usage_log import UsageLog
 from treewright.proving import layout
-from treewright.proving.records import GoalStatus, PartialProof, TraceLine, VerdictReached
+from treewright.proving.records import GoalResult, TraceLine
 from treewright.proving.settings import (
     FORMAT_VERSION,
     TRACE_VERSION,
@@ -44,28 +43,13 @@ from treewright.proving.settings import (
 from treewright.proving.trace import TraceWriter, read_trace
 
 
-class GoalResult(msgspec.Struct, frozen=True):
-    """How one goal ended. `unchecked` is no verdict: a check was lost; `--resume` tries again."""
-
-    goal: int
-    name: str
-    status: GoalStatus | Literal["unchecked"]
-    stop: str
-    detail: str = ""
-    proof: str = ""
-    axioms: tuple[str, ...] = ()
-    iterations: int = 0
-    elapsed: float = 0.0
-    partial: PartialProof | None = None
-
-
 class RunResult(msgspec.Struct, frozen=True):
-    """`result.json`, and what `prove --json` prints.
+    """The content of `result.json`, and of `prove --json`.
 
-    `left_alone`: declarations with a sorry that an error in the file concerns. `file` has every
-    script that closes its goal; `proved_file` only those that are proofs: it is what goes into the
-    author's own file. `answers` and `usage` are of the model, over all processes of the run;
-    `usage` is None where there is none.
+    `left_alone` are declarations with a `sorry` that an error in the file concerns. `file` is the
+    copy of the file with every script that closes its goal, `proved_file` the copy with proofs
+    only: its text goes into the user's own file. `answers` and `usage` are those of the model, over
+    all processes of the run; `usage` is None without a model.
     """
 
     run_id: str
@@ -90,7 +74,8 @@ class RunResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProofRun:
-    """An open run. `lines` is what earlier processes wrote, `spent` what all used of the model."""
+    """An open run. `lines` were written by earlier processes; `spent` is the usage of the model so
+    far."""
 
     directory: Path
     record: RunRecord
@@ -98,25 +83,18 @@ class ProofRun:
     writer: TraceWriter
     spent: UsageLog
 
-    def verdicts(self) -> dict[int, VerdictReached]:
-        """The last verdict on each goal so far."""
-        return verdicts(self.lines)
+    def results(self) -> dict[int, GoalResult]:
+        """Return the last recorded result of each goal."""
+        return last_results(self.lines)
 
 
-def verdicts(lines: Iterable[TraceLine]) -> dict[int, VerdictReached]:
-    """The last verdict on each goal."""
-    return {line.goal: line for line in lines if isinstance(line, VerdictReached)}
-
-
-def goal_result(name: str, line: VerdictReached) -> GoalResult:
-    return GoalResult(
-        line.goal, name, line.status, line.stop, line.detail, line.proof, line.axioms,
-        line.iterations, line.elapsed, line.partial,
-    )  # fmt: skip
+def last_results(lines: Iterable[TraceLine]) -> dict[int, GoalResult]:
+    """Return the last recorded result of each goal."""
+    return {line.goal: line for line in lines if isinstance(line, GoalResult)}
 
 
 def locate(run: str, base: Path) -> Path:
-    """A run by its id under `base`, or by the path of its directory."""
+    """Return the directory of a run, given its id below `base` or its path. Raises UsageError."""
     path = Path(run)
     if (path / layout.RUN).is_file():
         return path
@@ -134,7 +112,8 @@ def create(
     lean: LeanRecord,
     git: GitRecord | None,
 ) -> Path:
-    """Makes the directory of a new run and its `run.json`; the id must be free."""
+    """Create the directory of a new run and its `run.json`. Raises UsageError if the id is
+    taken."""
     runs = base / layout.RUNS
     hide_from_git(runs)
     require_free(base, run_id)
@@ -144,7 +123,7 @@ def create(
 
 
 def require_free(base: Path, run_id: str | None) -> None:
-    """Raises UsageError if a run cannot have this id."""
+    """Raise UsageError if there is a run with this id."""
     if run_id and (base / layout.RUNS / validate_run_id(run_id) / layout.RUN).exists():
         raise UsageError(f"run {run_id!r} exists; continue it with --resume {run_id}")
 
@@ -152,7 +131,7 @@ def require_free(base: Path, run_id: str | None) -> None:
 def create_in(
     directory: Path, target: Target, settings: Settings, lean: LeanRecord, git: GitRecord | None
 ) -> None:
-    """Writes the `run.json` of a new run, whose id is the name of the directory."""
+    """Write the `run.json` of a new run; its id is the name of the directory."""
     prepare(directory)
     record = RunRecord(
         format_version=FORMAT_VERSION,
@@ -174,7 +153,7 @@ def create_in(
 def opened(
     directory: Path, *, stale_seconds: float = DEFAULT_STALE_SECONDS, force: bool = False
 ) -> Iterator[ProofRun]:
-    """Owns a run while it is open."""
+    """Open a run and own it until the block ends."""
     record = read_run(directory / layout.RUN)
     trace = directory / layout.TRACE
     lease = Lease.acquire(
@@ -195,7 +174,7 @@ def opened(
 
 
 def copy_of(directory: Path, target: Target) -> Path | None:
-    """Where the file with the proofs in it is kept."""
+    """Return the path of the copy of the file with the scripts in it; None for a statement."""
     return (
         directory / layout.PROVED / Path(target.path).name
         if isinstance(target, FileTarget)
@@ -204,15 +183,18 @@ def copy_of(directory: Path, target: Target) -> Path | None:
 
 
 def proved_copy_of(directory: Path, target: Target) -> Path | None:
-    """Where the file without what is partial is kept, if there is such a thing."""
+    """Return the path of the copy with proofs only, which exists if another goal is partial."""
     path = copy_of(directory, target)
     return path.with_suffix(".proved.lean") if path is not None else None
 
 
 def write_in_place(directory: Path, result: RunResult) -> str | None:
-    """Puts the proofs into the author's own file, if it is as it was; gives its path.
+    """Put the proofs into the user's own file and return its path; None if nothing was proved.
 
-    What is partial is no proof, and stays out. None if nothing was proved.
+    Partial scripts are no proofs, and are left out.
+
+    Raises:
+        UsageError: The run has no file, or the file has changed since the run began.
     """
     target = read_run(directory / layout.RUN).target
     if not isinstance(target, FileTarget):
@@ -231,7 +213,7 @@ def write_in_place(directory: Path, result: RunResult) -> str | None:
 
 
 def write_patch(directory: Path, result: RunResult, root: Path) -> Path | None:
-    """The proofs of a file as a patch, for the directory `root`; None if nothing was proved."""
+    """Write the proofs of a file as a patch for `root`; None if nothing was proved."""
     target = read_run(directory / layout.RUN).target
     if not isinstance(target, FileTarget) or result.proved_file is None:
         return None
@@ -243,7 +225,7 @@ def write_patch(directory: Path, result: RunResult, root: Path) -> Path | None:
 
 
 def read_result(directory: Path) -> RunResult | None:
-    """What a run wrote down at its end; None before that."""
+    """Return the content of `result.json`; None if there is no such file yet."""
     try:
         data = (directory / layout.RESULT).read_bytes()
     except FileNotFoundError:
@@ -263,7 +245,7 @@ _GIT_SECONDS = 20
 
 
 def git_record(directory: Path) -> GitRecord | None:
-    """The commit and whether there are changes; None outside a repository or without git."""
+    """Return the commit and whether there are changes; None outside a repository or without git."""
     commit = _git(directory, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return None
@@ -275,7 +257,7 @@ def lean_record(info: SessionInfo, modules: dict[str, str] | None = None) -> Lea
 
 
 def modules_of(target: Target, project: Project | None) -> dict[str, str]:
-    """The modules of its project that a file rests on, and the sha256 of their texts."""
+    """Return the project modules that a file imports, with the sha256 of their texts."""
     if project is None or not isinstance(target, FileTarget):
         return {}
     modules = project.modules_for(project.imports_of(target.source))
@@ -283,7 +265,7 @@ def modules_of(target: Target, project: Project | None) -> dict[str, str]:
 
 
 def require_unchanged(record: RunRecord, modules: dict[str, str]) -> None:
-    """Refuses to continue a run whose project means something else now."""
+    """Raise UsageError if a project module was edited since the run began."""
     before = record.lean.modules
     changed = [name for name in before | modules if before.get(name) != modules.get(name)]
     if changed:

@@ -1,6 +1,6 @@
 """The published JSON Schemas of a proof run's files, made from the types.
 
-`python -m treewright.proving.schema [DIRECTORY]` writes them; a test checks that the committed
+`python -m treewright.proving.schema [DIRECTORY]` writes them. A test checks that the committed
 files are up to date.
 """
 
@@ -20,7 +20,7 @@ from treewright.search.andor.policies import BUILT_IN, Policy
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """File name -> schema."""
+    """Return the schemas by file name."""
     return {
         "proof-run.schema.json": _titled(RunRecord, "run.json of a treewright proof run"),
         "proof-trace.schema.json": _titled(TraceLine, "A line of trace.jsonl of a proof run"),
@@ -34,7 +34,7 @@ def _titled(kind: Any, title: str) -> dict[str, Any]:
 
 
 def _policies(kind: type) -> dict[str, Any]:
-    """Those in the box, and any that a plug-in may bring."""
+    """Return the schema of a policy: a built-in one, or one of a plug-in."""
     if kind is not Policy:
         raise TypeError(f"no schema for {kind.__name__}")
     _, components = msgspec.json.schema_components(BUILT_IN)

@@ -1,30 +1,67 @@
-"""The loop around a runner: limits, the trace, continuing where an earlier process stopped."""
+"""The loop of one proof search: a runner takes steps, the loop keeps the limits and the trace.
+
+A search is a function of its seed, of the answers of the tactic sources and of the answers of Lean.
+All of these are in the trace. A search that is continued therefore repeats its recorded iterations
+without Lean, compares each with the trace, and goes on with Lean from there.
+"""
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from treewright.kernel.clock import timestamp
-from treewright.proving.expansion import Expander, Expansion
+from treewright.proving.environment import Environment
+from treewright.proving.expansion import Expander, Expansion, Recorded, estimate_provability
+from treewright.proving.learning import LearnedPriors
 from treewright.proving.records import (
     Counters,
     GoalOpened,
     Intervention,
     Iteration,
+    PhaseKind,
     Reason,
     TraceLine,
 )
-from treewright.proving.tactics.source import AskingStopped
+from treewright.proving.settings import Mode, Settings
+from treewright.proving.tactics.exclusion import WithoutNames, knowledge_without
+from treewright.proving.tactics.source import AskingStopped, TacticSource
 from treewright.proving.trace import Recording, TraceError, first_difference
 from treewright.search.andor.graph import Edge, Graph, Node, Status
 
+Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
+
+_RUNNER_MODULES: dict[Mode, str] = {
+    "centralized": "treewright.proving.centralized",
+    "distributed": "treewright.cellview.runner",
+}
+"""The module with the `make_runner(settings, expander)` of each mode. It is imported by name,
+because a runner builds on this package. Neither mode falls back to the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase of a goal: its kind and its limits.
+
+    The limits count the work of earlier processes too. `without` are the declarations that no
+    tactic may mention; only a retry has them.
+    """
+
+    kind: PhaseKind = "prove"
+    simulations: int = 200
+    seconds: float | None = None
+    without: tuple[str, ...] = ()
+
 
 @dataclass(slots=True)
-class Turn:
-    """One iteration. Without a leaf nothing was visited: its agent was kept from working."""
+class StepReport:
+    """What a runner did in one simulation.
+
+    Without a leaf no node was visited: the agent was blocked or delayed.
+    """
 
     path: Sequence[tuple[Node, Edge]]
     leaf: Node | None
@@ -36,60 +73,8 @@ class Turn:
     tick: int | None = None
 
 
-@dataclass(slots=True)
-class Stamp:
-    """What a line says about its place and its time."""
-
-    epoch: int
-    at: str
-    iteration: int
-    goal: int
-    elapsed: float = 0.0
-
-
-def reason_of(leaf: Node, expansion: Expansion) -> Reason:
-    """What an expansion came to."""
-    if leaf.status is Status.SOLVED:
-        return "solved"
-    if leaf.status is Status.DEAD:
-        return "dead"
-    return "expanded" if expansion.grew else "no_expansion"
-
-
-def record(turn: Turn, tree: Graph, attempts: int, stamp: Stamp) -> Iteration:
-    expansion = turn.expansion or Expansion()
-    leaf = turn.leaf
-    path = tuple([node.id for node, _ in turn.path])
-    return Iteration(
-        epoch=stamp.epoch,
-        at=stamp.at,
-        iteration=stamp.iteration,
-        goal=stamp.goal,
-        agent=turn.agent,
-        algotype=turn.algotype,
-        path=path if leaf is None else (*path, leaf.id),
-        node=None if leaf is None else leaf.id,
-        reason=turn.reason,
-        candidates=expansion.candidates,
-        complete=expansion.complete,
-        attempts=tuple(expansion.attempts),
-        value=None if turn.expansion is None else round(expansion.value, 6),
-        root_value=round(tree.root.value, 6),
-        counters=Counters(len(tree.nodes), len(tree.edges), tree.solved, tree.dead, attempts),
-        new=tuple(expansion.new),
-        solved=tuple([node.id for node in expansion.changes.solved]),
-        dead=tuple([node.id for node in expansion.changes.dead]),
-        interventions=turn.interventions,
-        tick=turn.tick,
-        elapsed=stamp.elapsed,
-    )
-
-
-Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
-
-
 class Runner(Protocol):
-    """The centralized engine and the cell-view runner, as the loop sees them."""
+    """Grows a graph step by step: the centralized engine, or the cell-view runner."""
 
     tree: Graph
     expander: Expander
@@ -97,19 +82,19 @@ class Runner(Protocol):
     @property
     def finished(self) -> bool: ...
 
-    def step(self) -> Turn: ...
+    def step(self) -> StepReport: ...
 
     def pause(self) -> None:
-        """Waits for the questions that are under way, before another search has its turn."""
+        """Wait for the requests under way, so that another search can use Lean."""
         ...
 
     def drain(self) -> None:
-        """Gives up what is under way, so that the tree is idle and no thread is left."""
+        """Give up the requests under way. Afterwards the graph is idle and no thread is left."""
         ...
 
 
 class Sink(Protocol):
-    """Where lines go: the trace of a run, or nowhere."""
+    """Where a search writes its lines: the trace of a run, or a list in memory."""
 
     @property
     def epoch(self) -> int: ...
@@ -117,144 +102,209 @@ class Sink(Protocol):
     def append(self, lines: list[TraceLine]) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When to stop. Both count what earlier processes of the run have spent."""
+@dataclass(slots=True)
+class Stamp:
+    """Position and time of an iteration in the trace."""
 
-    simulations: int = 200
-    seconds: float | None = None
+    epoch: int
+    at: str
+    iteration: int
+    goal: int
+    phase: PhaseKind = "prove"
+    elapsed: float = 0.0
+
+
+def expansion_reason(leaf: Node, expansion: Expansion) -> Reason:
+    """Return the reason to record for an expanded leaf."""
+    if leaf.status is Status.SOLVED:
+        return "solved"
+    if leaf.status is Status.DEAD:
+        return "dead"
+    return "expanded" if expansion.grew else "no_expansion"
+
+
+def iteration_line(report: StepReport, tree: Graph, attempts: int, stamp: Stamp) -> Iteration:
+    """Return the trace line of a step; `attempts` are those of the whole search so far."""
+    expansion = report.expansion or Expansion()
+    leaf = report.leaf
+    path = tuple([node.id for node, _ in report.path])
+    return Iteration(
+        epoch=stamp.epoch,
+        at=stamp.at,
+        iteration=stamp.iteration,
+        goal=stamp.goal,
+        phase=stamp.phase,
+        agent=report.agent,
+        algotype=report.algotype,
+        path=path if leaf is None else (*path, leaf.id),
+        node=None if leaf is None else leaf.id,
+        reason=report.reason,
+        candidates=expansion.candidates,
+        complete=expansion.complete,
+        attempts=tuple(expansion.attempts),
+        value=None if report.expansion is None else round(expansion.value, 6),
+        root_value=round(tree.root.value, 6),
+        counters=Counters(len(tree.nodes), len(tree.edges), tree.solved, tree.dead, attempts),
+        new=tuple(expansion.new),
+        solved=tuple([node.id for node in expansion.changes.solved]),
+        dead=tuple([node.id for node in expansion.changes.dead]),
+        interventions=report.interventions,
+        tick=report.tick,
+        elapsed=stamp.elapsed,
+    )
 
 
 @dataclass(slots=True)
 class Search:
-    """One goal being searched. `iteration` counts over the whole run."""
+    """The search of one phase of a goal.
+
+    Args:
+        goal: The number of the goal in its run.
+        name: The name of the goal.
+        statement: The searched proposition: the goal's, or its negation.
+        phase: Its kind and limits.
+        sink: Receives the lines of the trace.
+        recording: The lines that earlier processes wrote of this phase.
+        iteration: The number of the last iteration before this search.
+        stop_asked: Returns whether the user asked to stop.
+        observe: Is told of every iteration, with the graph after it.
+    """
 
     goal: int
     name: str
     statement: str
-    limits: Limits
+    phase: Phase
     sink: Sink
     recording: Recording
     iteration: int = 0
     stop_asked: Callable[[], bool] = lambda: False
     observe: Callable[[Iteration, Graph], None] = lambda line, tree: None
-    turns: int = field(default=0, init=False)
-    """The simulations of this search so far, also those of earlier processes."""
-    _elapsed: float = field(default=0.0, init=False)
-    _begun: float = field(default=0.0, init=False)
-    _over: bool = field(default=False, init=False)
+    simulations: int = field(default=0, init=False)
+    """The simulations so far, including those of earlier processes."""
+    elapsed: float = field(default=0.0, init=False)
+    """The seconds so far, including those of earlier processes."""
+    _started: float = field(default=0.0, init=False)
+    _is_over: bool = field(default=False, init=False)
 
     def open(self, expander: Expander) -> None:
-        """Writes down the goal, or compares it with what was written down."""
+        """Write the opening line; if it is recorded already, compare.
+
+        Raises:
+            TraceError: The goal is another one than in the trace.
+        """
         line = GoalOpened(
-            self.sink.epoch, timestamp(), self.goal, self.name, self.statement, expander.root
+            self.sink.epoch,
+            timestamp(),
+            self.goal,
+            self.phase.kind,
+            self.name,
+            self.statement,
+            self.phase.simulations,
+            expander.root,
+            self.phase.without,
         )
         if self.recording.opened is None:
             self.sink.append([line])
         elif difference := first_difference(self.recording.opened, line):
             raise TraceError(f"goal {self.goal} is another one now: {difference}")
 
-    def run(self, runner: Runner, share: int | None = None) -> Stop | None:
+    def run(self, runner: Runner, until: int | None = None) -> Stop | None:
         """Simulate until the goal is settled, a limit is reached, or the user asks to stop.
 
-        With `share` the search pauses after that many simulations in all and returns None; another
-        call continues it. The clock of its time limit stands still in between.
+        With `until` the search pauses after that many simulations in all and returns None; another
+        call continues it. The clock of the time limit stands still during the pause.
         """
-        most = self.limits.simulations if share is None else min(share, self.limits.simulations)
-        self._begun = 0.0
+        limit = self.phase.simulations
+        most = limit if until is None else min(until, limit)
+        recorded = self.recording.iterations
+        self._started = 0.0
         try:
-            stop = self._run(runner, most)
-            if stop == "simulations" and most < self.limits.simulations:
+            stop = step_until_finished(
+                runner,
+                most,
+                lambda done: None if done < len(recorded) else self._reason_to_stop(),
+                lambda done, report: self._write(report, runner, recorded, done),
+                first=self.simulations,
+            )
+            if stop == "simulations" and most < limit:
                 runner.pause()
                 return None
+        except AskingStopped:  # a source stopped waiting because `is_over` told it to
+            self._is_over = True
+            has_stopped = self.phase.seconds is None or self.stop_asked()
+            return "interrupted" if has_stopped else "time"
         except BaseException:
-            self._over = True
+            self._is_over = True
             raise
-        self._over = True
+        self._is_over = True
         return stop
 
     def is_over(self) -> bool:
-        """Whether nobody waits for anything any more: for what was asked ahead of time."""
-        return self._over or (self._begun > 0.0 and self._stop_before() is not None)
+        """Return whether a source that waits for an answer should stop waiting."""
+        return self._is_over or (self._started > 0.0 and self._reason_to_stop() is not None)
 
-    def _run(self, runner: Runner, most: int) -> Stop:
-        recorded = self.recording.iterations
-
-        def known(done: int) -> Iteration | None:
-            return recorded[done] if done < len(recorded) else None
-
-        try:
-            return step_until_finished(
-                runner,
-                most,
-                lambda done: None if known(done) else self._stop_before(),
-                lambda done, turn: self._write_down(turn, runner, known(done)),
-                first=self.turns,
-            )
-        except AskingStopped:  # by `is_over`: the user asked to stop, or the time was over
-            asked = self.limits.seconds is None or self.stop_asked()
-            return "interrupted" if asked else "time"
-
-    def _write_down(self, turn: Turn, runner: Runner, known: Iteration | None) -> None:
-        """Appends an iteration, or compares it with the one that was written down."""
+    def _write(
+        self, report: StepReport, runner: Runner, recorded: Sequence[Iteration], done: int
+    ) -> None:
+        """Append the line of a step, or compare it with the recorded line of that step."""
+        known = recorded[done] if done < len(recorded) else None
         self.iteration += 1
-        self.turns += 1
-        self._elapsed = self._clock() if known is None else known.elapsed
-        line = self._line(turn, runner, known)
+        self.simulations += 1
+        self.elapsed = self._clock() if known is None else known.elapsed
+        stamp = Stamp(
+            epoch=self.sink.epoch if known is None else known.epoch,
+            at=timestamp() if known is None else known.at,
+            iteration=self.iteration,
+            goal=self.goal,
+            phase=self.phase.kind,
+            elapsed=round(self.elapsed, 3),
+        )
+        line = iteration_line(report, runner.tree, runner.expander.attempts, stamp)
         if known is None:
             self.sink.append([line])
         elif difference := first_difference(known, line):
             raise TraceError(f"iteration {self.iteration} comes out differently: {difference}")
         self.observe(line, runner.tree)
 
-    def _stop_before(self) -> Stop | None:
-        """Why no new iteration may begin; the clock starts with the first one that is asked for."""
-        if not self._begun:
-            self._begun = time.monotonic() - self._elapsed
-        if self.limits.seconds is not None and self._clock() >= self.limits.seconds:
+    def _reason_to_stop(self) -> Stop | None:
+        """Return why no new iteration may begin. The first call starts the clock."""
+        if not self._started:
+            self._started = time.monotonic() - self.elapsed
+        if self.phase.seconds is not None and self._clock() >= self.phase.seconds:
             return "time"
         return "interrupted" if self.stop_asked() else None
 
     def _clock(self) -> float:
-        return time.monotonic() - self._begun
-
-    @property
-    def elapsed(self) -> float:
-        return self._elapsed
-
-    def _line(self, turn: Turn, runner: Runner, known: Iteration | None) -> Iteration:
-        stamp = Stamp(
-            epoch=self.sink.epoch if known is None else known.epoch,
-            at=timestamp() if known is None else known.at,
-            iteration=self.iteration,
-            goal=self.goal,
-            elapsed=round(self._elapsed, 3),
-        )
-        return record(turn, runner.tree, runner.expander.attempts, stamp)
+        return time.monotonic() - self._started
 
 
 def step_until_finished(
     runner: Runner,
     most: int,
-    may_not_begin: Callable[[int], Stop | None] = lambda done: None,
-    observe: Callable[[int, Turn], None] = lambda done, turn: None,
+    reason_to_stop: Callable[[int], Stop | None] = lambda done: None,
+    observe: Callable[[int, StepReport], None] = lambda done, report: None,
     first: int = 0,
 ) -> Stop:
-    """At most so many simulations, one after the other; says why there are no more.
+    """Take steps until the runner is finished, and return why there are no more.
 
-    `first` of them were done by an earlier call. `may_not_begin` is asked before each, `observe`
-    told of each, with how many were done before.
+    Args:
+        runner: The runner.
+        most: The largest number of steps in all.
+        reason_to_stop: Is called before each step with the number of steps done; a reason ends
+            the loop.
+        observe: Is called after each step with the number of steps before it.
+        first: The number of steps that an earlier call took.
     """
     for done in range(first, most):
         if runner.finished:
-            return _settled(runner)
-        if stop := may_not_begin(done):
+            return _finished_reason(runner)
+        if stop := reason_to_stop(done):
             return stop
         observe(done, runner.step())
-    return _settled(runner) if runner.finished else "simulations"
+    return _finished_reason(runner) if runner.finished else "simulations"
 
 
-def _settled(runner: Runner) -> Stop:
+def _finished_reason(runner: Runner) -> Stop:
     match runner.tree.root.status:
         case Status.SOLVED:
             return "solved"
@@ -262,3 +312,47 @@ def _settled(runner: Runner) -> Stop:
             return "exhausted"
         case _:
             return "abort"
+
+
+def make_expander(
+    settings: Settings,
+    environment: Environment,
+    source: TacticSource,
+    recorded: Recorded,
+    *,
+    keeps_tries: bool = False,
+    without: Sequence[str] = (),
+) -> Expander:
+    """Return the expander of a search.
+
+    Args:
+        settings: The settings of the run.
+        environment: Applies tactics: Lean, or a recording.
+        source: Suggests tactics.
+        recorded: Returns the recorded suggestions for a node, if there are any.
+        keeps_tries: Whether the search is to yield lessons.
+        without: Declarations that no tactic may mention.
+    """
+    known = environment.knowledge if settings.sources.known else None
+    if without:
+        source = WithoutNames(source, without)
+        known = knowledge_without(known, without) if known is not None else None
+    lessons = settings.sources.learned
+    return Expander(
+        environment,
+        source,
+        estimate_provability,
+        batch=settings.batch,
+        discount=settings.policy.discount,
+        recorded=recorded,
+        known=known,
+        learned=LearnedPriors(lessons) if lessons else None,
+        keeps_tries=keeps_tries,
+    )
+
+
+def make_runner(settings: Settings, expander: Expander) -> Runner:
+    """Return the runner of the settings' mode."""
+    module = importlib.import_module(_RUNNER_MODULES[settings.mode])
+    make: Callable[[Settings, Expander], Runner] = module.make_runner
+    return make(settings, expander)

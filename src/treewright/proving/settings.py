@@ -1,4 +1,4 @@
-"""What shapes a proof search, and `run.json`: the record from which a run can be repeated."""
+"""The settings of a proof search, and `run.json`: the record from which a run can be repeated."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
 TRACE_VERSION = 1
-"""Of run.json and of trace.jsonl. Each is raised when the meaning of a field changes; a run with
-another version is refused."""
+"""The versions of run.json and trace.jsonl. A version is raised when the meaning of a field
+changes; a run with another version is refused."""
 MODEL_TOKENS = 400
 MODEL_SECONDS = 30.0
-"""How much a model may say about a goal, and how long it may take."""
+"""The most tokens of a model's answer about a goal, and the most seconds for it."""
 Mode = Literal["centralized", "distributed"]
 
 
@@ -35,7 +35,8 @@ class StatementTarget(msgspec.Struct, frozen=True, tag="statement"):
 
 
 class FileTarget(msgspec.Struct, frozen=True, tag="file"):
-    """The sorries of a file, or of one of its declarations; the text as it was then."""
+    """The sorries of a file, or of one of its declarations. `source` is the text when the run
+    began."""
 
     path: str
     source: str
@@ -48,8 +49,8 @@ Target = StatementTarget | FileTarget
 class EndpointSettings(msgspec.Struct, frozen=True):
     """A chat endpoint that proposes tactics.
 
-    `key_env` names the environment variable with its key; the key itself is never here. The prices
-    are for the cost in the result and the report, which is unknown without them.
+    `key_env` is the name of the environment variable with the key; the key itself is never stored.
+    The prices give the cost in the result and the report; without them the cost is unknown.
     """
 
     url: str
@@ -71,12 +72,12 @@ class EndpointSettings(msgspec.Struct, frozen=True):
 
 
 class SourceSettings(msgspec.Struct, frozen=True):
-    """Where tactics come from.
+    """The tactic sources of a run.
 
-    `known`: whether to use what Lean knows of a goal, lemmas that fit it among that. `tactics` is
-    the text of the user's file; `advice` is Lean's own search (`exact?`), seconds a goal. `library`
-    is the digest of the index of Lean's library, which is asked when all else was tried; `learned`,
-    what earlier searches teach (learning.py).
+    `known`: whether to use Lean's knowledge about a goal, such as lemmas that fit it. `tactics` is
+    the text of the user's file. `advice`: whether to use Lean's own search (`exact?`), which takes
+    seconds per goal. `library` is the digest of the index of Lean's library, which is searched
+    after everything else was tried. `learned` are the lessons of earlier searches (learning.py).
     """
 
     tactics: str | None = None
@@ -91,15 +92,15 @@ class SourceSettings(msgspec.Struct, frozen=True):
 
     @property
     def outside(self) -> bool:
-        """Whether answers come from something that may have changed since."""
+        """Whether suggestions come from a source that may have changed since."""
         return self.endpoint is not None or self.cache is not None or self.premises is not None
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Everything a search depends on but its target. `cells` are for the distributed mode.
+    """Everything except its target that a search depends on.
 
-    `policy` is how the centralized mode chooses; cells take their constants from it.
-    `axioms` are those that a proof may rest on.
+    `policy` is the policy of the centralized mode; cells take their constants from it. `cells` are
+    for the distributed mode. `axioms` are those that a proof may rest on.
     """
 
     mode: Mode = "centralized"
@@ -116,12 +117,13 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def searcher(self) -> str:
-        """Who searches, in words."""
+        """The mode and, in centralized mode, the policy, in words."""
         return f"{self.mode}, {self.policy.name}" if self.mode == "centralized" else self.mode
 
 
 class LeanRecord(msgspec.Struct, frozen=True):
-    """Which Lean answered. `modules`: of the project, with the sha256 of their texts."""
+    """The Lean that a run used. `modules` are those of the project, with the sha256 of their
+    texts."""
 
     backend: str
     version: str
@@ -130,14 +132,14 @@ class LeanRecord(msgspec.Struct, frozen=True):
 
 
 class GitRecord(msgspec.Struct, frozen=True):
-    """The commit of the directory the run was started in, if it is in a repository."""
+    """The commit of the directory in which the run was started, if it is in a repository."""
 
     commit: str
     dirty: bool
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """`run.json`. Written once, before the first goal is opened."""
+    """The content of `run.json`. It is written once, before the first goal is opened."""
 
     format_version: int
     trace_version: int
@@ -157,6 +159,8 @@ def write_run(path: Path, record: RunRecord) -> None:
 
 
 def read_run(path: Path) -> RunRecord:
+    """Read a `run.json`. Raises UsageError without one or for another version, StorageError if
+    damaged."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -175,7 +179,7 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _policy(kind: type, recorded: Any) -> Policy:
-    """A recorded policy is tagged with its name."""
+    """Decode a recorded policy, which is tagged with its name."""
     if kind is not Policy or not isinstance(recorded, dict):
         raise TypeError(f"no {kind.__name__}")
     options = {key: value for key, value in recorded.items() if key != "type"}

@@ -1,35 +1,42 @@
-"""Does a trace support the verdicts that were drawn from it, and does `result.json` say the same?
+"""Whether a trace supports its results, and whether `result.json` agrees with the trace.
 
-Pure: of a search that was repeated and of recorded lines, with them what Lean's replay check
-answered. Whether it would say so again, `replay` with Lean asks (`rechecking`).
+The checks are pure: they compare repeated searches with recorded lines. Whether the replay check
+would answer the same again is asked by a live replay (`replay.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from treewright.lean.verify.certificate import digest
-from treewright.proving.checker import checked_texts
-from treewright.proving.once_more import again_limits
-from treewright.proving.records import CheckAnswer, VerdictReached
-from treewright.proving.refutation import NEGATION_SHARE, PROOF_SHARE, negation_limits
-from treewright.proving.run import RunResult, goal_result
+from treewright.lean.verify.verdict import Verdict
+from treewright.proving.checker import statement_texts
+from treewright.proving.phases import (
+    EARLY_NEGATE_SIMULATIONS,
+    EARLY_PROVE_SIMULATIONS,
+    negate_phase,
+    prove_phase,
+    retry_phase,
+)
+from treewright.proving.records import GoalResult, Iteration, TraceLine
+from treewright.proving.run import RunResult
 from treewright.proving.script import extraction
-from treewright.proving.search import Limits, Runner
+from treewright.proving.search import Phase, Runner
 from treewright.proving.settings import FileTarget, RunRecord, StatementTarget
 from treewright.proving.targets import negation_in_text, negation_of
 from treewright.search.andor.graph import Status
 
-_NEEDS_SOLVED_ROOT = ("proved", "partial", "rejected")
+_STATUSES_OF_SOLVED_ROOTS = ("proved", "partial", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """A search that was repeated from its recorded turns."""
+class Repeated:
+    """A phase that was repeated from its recorded iterations."""
 
     runner: Runner
-    turns: int
+    simulations: int
     finished: bool
     statement: str = ""
 
@@ -38,220 +45,248 @@ class Searched:
         return self.runner.tree.root.status is Status.SOLVED
 
     def script(self, left_out: Sequence[extraction.Place] = ()) -> str:
-        """What it found. Raises ValueError if it is not solved, or cannot be left out."""
+        """Return the script that the phase found, without the steps `left_out`.
+
+        Raises ValueError if the phase found none, or if the steps cannot be left out.
+        """
         step = extraction.extract(self.runner.tree.root)
         return extraction.render(extraction.without(step, left_out))
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a trace has on one goal."""
+    """The repeated phases of one goal; None for a phase that did not take place."""
 
     run: RunRecord
-    proof: Searched | None
-    negation: Searched | None
-    again: Searched | None = None
+    prove: Repeated | None
+    negate: Repeated | None
+    retry: Repeated | None = None
 
 
-def unsupported(verdict: VerdictReached, evidence: Evidence) -> str:
-    """What a verdict says that its trace does not; '' if it is supported."""
-    proof = evidence.proof
-    if (proof is None) != (verdict.status == "ill_typed"):
+def find_unsupported(result: GoalResult, evidence: Evidence) -> str:
+    """Return a claim of a result that its trace does not support; '' if all are supported."""
+    proof = evidence.prove
+    if (proof is None) != (result.status == "ill_typed"):
         was = "never opened" if proof is None else "opened"
-        return f"the verdict is {verdict.status}, but the goal was {was}"
+        return f"the verdict is {result.status}, but the goal was {was}"
     if proof is None:
         return ""
-    if proof.solved != (verdict.status in _NEEDS_SOLVED_ROOT):
+    if proof.solved != (result.status in _STATUSES_OF_SOLVED_ROOTS):
         state = "is solved" if proof.solved else "is not solved"
-        return f"the verdict is {verdict.status}, but the root {state}"
-    settings = evidence.run.settings
-    limits = Limits(settings.simulations, settings.time_limit)
-    if verdict.stop == "refuted":
-        ended = _wrong_early_end(verdict, evidence, proof)
-    else:
-        ended = _wrong_end(verdict.stop, proof, limits)
+        return f"the verdict is {result.status}, but the root {state}"
     return (
-        ended
-        or _wrong_negation(verdict, evidence)
-        or _wrong_again(verdict, evidence)
-        or _wrong_count(verdict, evidence, proof)
-        or _wrong_script(verdict, evidence, proof)
-        or _wrong_words(verdict, evidence)
-        or _wrong_check(verdict, evidence)
+        _check_end(result, evidence, proof)
+        or _check_negation(result, evidence)
+        or _check_retry(result, evidence)
+        or _check_count(result, evidence, proof)
+        or _check_script(result, evidence, proof)
+        or _check_words(result, evidence)
+        or _check_answer(result, evidence)
     )
 
 
-def stale(result: RunResult, verdicts: Mapping[int, VerdictReached]) -> str:
-    """Where `result.json` says something else than the trace; '' if nowhere.
+def find_wrong_order(lines: Iterable[TraceLine]) -> str:
+    """Return where the iterations of a goal's first two phases are in a wrong order; '' if nowhere.
 
-    Goals may be missing in it: it is written when a process has done what it could.
+    The early share of the negation may be missing if the negation was searched for an earlier goal:
+    for another `sorry` of the same declaration.
+    """
+    prove, negate = Counter[int](), Counter[int]()
+    without_early_share: set[int] = set()
+    for line in lines:
+        if not isinstance(line, Iteration) or line.phase == "retry":
+            continue
+        goal = line.goal
+        if line.phase == "negate":
+            is_wrong = goal in without_early_share
+            negate[goal] += 1
+        else:
+            prove[goal] += 1
+            is_late = prove[goal] > EARLY_PROVE_SIMULATIONS
+            is_wrong = negate[goal] > (EARLY_NEGATE_SIMULATIONS if is_late else 0)
+            if is_late and not negate.total():
+                without_early_share.add(goal)
+        if is_wrong:
+            return f"goal {goal}: the searches for it and its negation are in the wrong order"
+    return ""
+
+
+def find_disagreement(result: RunResult, results: Mapping[int, GoalResult]) -> str:
+    """Return where `result.json` disagrees with the results in the trace; '' if nowhere.
+
+    Goals may be missing in `result.json`: a process writes it when it stops, too.
     """
     for goal in result.goals:
-        verdict = verdicts.get(goal.goal)
-        if verdict is None and goal.status != "unchecked":
+        recorded = results.get(goal.goal)
+        if recorded is None and goal.status != "unchecked":
             return f"result.json: goal {goal.goal} is {goal.status}; the trace has no verdict on it"
-        if verdict is not None and goal != goal_result(goal.name, verdict):
-            what = f"{goal.status} there, {verdict.status} in the trace"
-            if goal.status == verdict.status:
+        if recorded is not None and goal != recorded:
+            what = f"{goal.status} there, {recorded.status} in the trace"
+            if goal.status == recorded.status:
                 what = "other words or numbers than in the trace"
             return f"result.json: goal {goal.goal}: {what}"
     if result.proved != sum(goal.status == "proved" for goal in result.goals):
         return "result.json: `proved` is not the number of goals that are"
-    if result.complete and (missing := set(verdicts) - {goal.goal for goal in result.goals}):
+    if result.complete and (missing := set(results) - {goal.goal for goal in result.goals}):
         return f"result.json: goal {min(missing)} is missing"
     return ""
 
 
-def _wrong_end(stop: str, searched: Searched, limits: Limits) -> str:
-    """A search ends for one reason, which can be seen in what was searched."""
-    status = searched.runner.tree.root.status
-    if status is Status.SOLVED:
-        expected = ("solved",)
-    elif status is Status.DEAD:
-        expected = ("exhausted",)
-    elif searched.finished:
-        expected = ("abort",)
-    elif searched.turns >= limits.simulations:
-        expected = ("simulations",)
-    else:
-        expected = ("time",) if limits.seconds is not None else ()
-    if stop in expected:
-        return ""
-    seen = expected[0] if expected else "no reason to end"
-    return f"it is said to have ended by {stop!r}, but the trace has {seen}"
-
-
-def _wrong_early_end(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
-    """A goal is refuted early when the negation is proved within its first share."""
-    negation = evidence.negation
-    early = (
-        verdict.status == "false"
+def _check_end(result: GoalResult, evidence: Evidence, proof: Repeated) -> str:
+    settings = evidence.run.settings
+    if result.stop != "refuted":
+        return _check_stop(result.stop, proof, prove_phase(settings))
+    negation = evidence.negate
+    is_early = (
+        result.status == "false"
         and not proof.finished
-        and proof.turns == PROOF_SHARE < evidence.run.settings.simulations
+        and proof.simulations == EARLY_PROVE_SIMULATIONS < settings.simulations
         and negation is not None
-        and negation.turns <= NEGATION_SHARE
+        and negation.simulations <= EARLY_NEGATE_SIMULATIONS
     )
-    return "" if early else "it is said to have been refuted early, but the trace has more or less"
+    return "" if is_early else "it is said to have been refuted early; the trace disagrees"
 
 
-def _wrong_count(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
-    """A verdict counts all searches; one once more that is under way is not in it."""
-    again = evidence.again if verdict.again else None
-    turns = proof.turns + sum(other.turns for other in (evidence.negation, again) if other)
-    if verdict.iterations == turns:
+def _check_stop(stop: str, repeated: Repeated, phase: Phase) -> str:
+    """Compare the recorded stop of a phase with the stop that its graph and its limits imply."""
+    status = repeated.runner.tree.root.status
+    if status is Status.SOLVED:
+        expected = "solved"
+    elif status is Status.DEAD:
+        expected = "exhausted"
+    elif repeated.finished:
+        expected = "abort"
+    elif repeated.simulations >= phase.simulations:
+        expected = "simulations"
+    else:
+        expected = "time" if phase.seconds is not None else "no reason to end"
+    if stop == expected:
         return ""
-    return f"the verdict counts {verdict.iterations} iterations, the trace has {turns}"
+    return f"it is said to have ended by {stop!r}, but the trace has {expected}"
 
 
-def _wrong_negation(verdict: VerdictReached, evidence: Evidence) -> str:
-    """The negation of a statement is searched if the user asked for that, and the statement was not
-    proved or its proof took more than the first share.
+def _check_negation(result: GoalResult, evidence: Evidence) -> str:
+    """Check whether the negate phase took place if it had to, and how it ended.
 
-    Of a goal of a file it may be missing: Lean takes not every negation, and one is searched once
-    for all sorries of its declaration.
+    It has to if the user asked for it, and the goal was not proved within the early simulations.
+    For a goal of a file it may be missing: Lean does not accept every negation, and the negation is
+    searched once for all sorries of a declaration.
     """
-    run, negation = evidence.run, evidence.negation
-    in_vain = verdict.status in ("unproved", "false")
-    long = evidence.proof is not None and evidence.proof.turns > PROOF_SHARE
-    due = run.settings.refute and (in_vain or long)
-    optional = isinstance(run.target, FileTarget) and verdict.status != "false"
-    if due != (negation is not None) and not (due and optional):
-        what = "no" if due else "a"
-        return f"the verdict is {verdict.status}, and the trace has {what} search for the negation"
+    run, negation = evidence.run, evidence.negate
+    has_no_proof = result.status in ("unproved", "false")
+    is_long = evidence.prove is not None and evidence.prove.simulations > EARLY_PROVE_SIMULATIONS
+    is_due = run.settings.refute and (has_no_proof or is_long)
+    is_optional = isinstance(run.target, FileTarget) and result.status != "false"
+    if is_due != (negation is not None) and not (is_due and is_optional):
+        what = "no" if is_due else "a"
+        return f"the verdict is {result.status}, and the trace has {what} search for the negation"
     if negation is None:
-        return f"no negation was searched; {verdict.negation!r} ended it" * bool(verdict.negation)
-    if verdict.status == "false" and not negation.solved:
+        return f"no negation was searched; {result.negation!r} ended it" * bool(result.negation)
+    if result.status == "false" and not negation.solved:
         return "the verdict is false, but the search for the negation did not find a proof"
-    limits = negation_limits(run.settings)
-    if not in_vain:
-        limits = Limits(NEGATION_SHARE, limits.seconds)
-    if problem := _wrong_end(verdict.negation, negation, limits):
+    phase = negate_phase(run.settings)
+    if not has_no_proof:
+        phase = replace(phase, simulations=EARLY_NEGATE_SIMULATIONS)
+    if problem := _check_stop(result.negation, negation, phase):
         return f"the search for the negation: {problem}"
     return ""
 
 
-def _wrong_again(verdict: VerdictReached, evidence: Evidence) -> str:
-    """The search once more is for what was partial. While it is under way the verdict has none."""
-    again = evidence.again
-    if not verdict.again:
+def _check_retry(result: GoalResult, evidence: Evidence) -> str:
+    """Check how a retry ended. A result that was recorded before the retry ended names none."""
+    if not result.retry:
         return ""
-    if again is None:
-        return f"nothing was searched once more; {verdict.again!r} ended it"
-    if verdict.status not in ("proved", "partial"):
-        return f"the verdict is {verdict.status}, and the trace has a search once more"
-    ended = "solved" if verdict.again == "refused" else verdict.again
-    other = (evidence.proof, evidence.negation)
-    spent = sum(searched.turns for searched in other if searched is not None)
-    if problem := _wrong_end(ended, again, again_limits(evidence.run.settings, spent)):
-        return f"the search once more: {problem}"
+    if evidence.retry is None:
+        return f"there was no retry; {result.retry!r} ended it"
+    if result.status not in ("proved", "partial"):
+        return f"the verdict is {result.status}, and the trace has a retry"
+    stop = "solved" if result.retry == "refused" else result.retry
+    earlier = [phase for phase in (evidence.prove, evidence.negate) if phase is not None]
+    spent = sum(phase.simulations for phase in earlier)
+    if problem := _check_stop(stop, evidence.retry, retry_phase(evidence.run.settings, spent)):
+        return f"the retry: {problem}"
     return ""
 
 
-def _wrong_script(verdict: VerdictReached, evidence: Evidence, proof: Searched) -> str:
-    if verdict.status == "unproved":
-        return "an unproved goal has a proof" * bool(verdict.proof)
-    if not verdict.proof:
-        return f"the verdict is {verdict.status}, but there is no script"
-    searched = evidence.negation if verdict.status == "false" else proof
-    if verdict.again == "solved":
-        searched = evidence.again
-    assert searched is not None
+def _check_count(result: GoalResult, evidence: Evidence, proof: Repeated) -> str:
+    """Check the count of all phases; a retry that is under way is not counted yet."""
+    retry = evidence.retry if result.retry else None
+    others = [phase for phase in (evidence.negate, retry) if phase is not None]
+    simulations = proof.simulations + sum(phase.simulations for phase in others)
+    if result.iterations == simulations:
+        return ""
+    return f"the verdict counts {result.iterations} iterations, the trace has {simulations}"
+
+
+def _check_script(result: GoalResult, evidence: Evidence, proof: Repeated) -> str:
+    if result.status == "unproved":
+        return "an unproved goal has a proof" * bool(result.proof)
+    if not result.proof:
+        return f"the verdict is {result.status}, but there is no script"
+    phase = evidence.negate if result.status == "false" else proof
+    if result.retry == "solved":
+        phase = evidence.retry
+    assert phase is not None
     try:
-        found = searched.script(verdict.left_out)
+        found = phase.script(result.left_out)
     except ValueError as error:
         return f"the script is not the one that was found: {error}"
-    same = found == (verdict.found or verdict.proof)
-    return "" if same else "the script is not the one that was found"
+    is_same = found == (result.found or result.proof)
+    return "" if is_same else "the script is not the one that was found"
 
 
-def _wrong_words(verdict: VerdictReached, evidence: Evidence) -> str:
-    if verdict.status == "partial" and not isinstance(evidence.run.target, FileTarget):
+def _check_words(result: GoalResult, evidence: Evidence) -> str:
+    if result.status == "partial" and not isinstance(evidence.run.target, FileTarget):
         return "the verdict is partial, but a statement has no parts"
-    if (verdict.status == "proved") == bool(verdict.detail):
-        why = "an objection" if verdict.detail else "no reason"
-        return f"the verdict is {verdict.status}, with {why}: {verdict.detail}"
-    if outside := set(verdict.axioms) - set(evidence.run.settings.axioms):
+    if (result.status == "proved") == bool(result.detail):
+        why = "an objection" if result.detail else "no reason"
+        return f"the verdict is {result.status}, with {why}: {result.detail}"
+    if outside := set(result.axioms) - set(evidence.run.settings.axioms):
         return f"it rests on {', '.join(sorted(outside))}, which the run does not allow"
-    if verdict.axioms and verdict.status not in ("proved", "false"):
-        return f"the verdict is {verdict.status}, with axioms of a proof"
+    if result.axioms and result.status not in ("proved", "false"):
+        return f"the verdict is {result.status}, with axioms of a proof"
     return ""
 
 
-def _wrong_check(verdict: VerdictReached, evidence: Evidence) -> str:
-    """The answer of the replay check must be there, give the verdict, and be about its script."""
-    check = verdict.check
-    refused = evidence.negation is not None and evidence.negation.solved
-    if check is None:
-        of_statement = isinstance(evidence.run.target, StatementTarget)
-        needed = verdict.status in ("proved", "false") or (
-            of_statement and (verdict.status == "rejected" or refused)
+def _check_answer(result: GoalResult, evidence: Evidence) -> str:
+    """Check that the answer of the replay check is there, implies the status, and fits the text."""
+    answer = result.check
+    is_refused = evidence.negate is not None and evidence.negate.solved
+    if answer is None:
+        is_statement = isinstance(evidence.run.target, StatementTarget)
+        is_needed = result.status in ("proved", "false") or (
+            is_statement and (result.status == "rejected" or is_refused)
         )
-        if needed:
-            return f"the verdict is {verdict.status}, and the replay check was not asked"
+        if is_needed:
+            return f"the verdict is {result.status}, and the replay check was not asked"
         return ""
-    if verdict.status == "unproved" and not refused:
+    if result.status == "unproved" and not is_refused:
         return "the verdict is unproved, and nothing was found that could have been checked"
-    if (check.reason == "proved") != (verdict.status in ("proved", "false")):
-        return f"the verdict is {verdict.status}, but the replay check said {check.reason!r}"
-    if verdict.status == "rejected" and verdict.detail != f"{check.reason}: {check.detail}":
-        return f"it is rejected in other words than the replay check's: {check.detail}"
-    return _about_another_text(verdict, check, evidence)
+    if (answer.reason == "proved") != (result.status in ("proved", "false")):
+        return f"the verdict is {result.status}, but the replay check said {answer.reason!r}"
+    if result.status == "rejected" and result.detail != f"{answer.reason}: {answer.detail}":
+        return f"it is rejected in other words than the replay check's: {answer.detail}"
+    return _check_texts(result, answer, evidence)
 
 
-def _about_another_text(verdict: VerdictReached, check: CheckAnswer, evidence: Evidence) -> str:
-    """Where a script goes in a file only Lean knows; of a file the original can be compared."""
-    target, negation = evidence.run.target, evidence.negation
-    if verdict.status in ("unproved", "false") and negation is not None:
-        script = verdict.proof or negation.script()
+def _check_texts(result: GoalResult, answer: Verdict, evidence: Evidence) -> str:
+    """Check that the answer is about the result's script.
+
+    Only Lean knows the place of a script in a file, so of a file's goal only the original is
+    compared.
+    """
+    target, negation = evidence.run.target, evidence.negate
+    if result.status in ("unproved", "false") and negation is not None:
+        script = result.proof or negation.script()
         if isinstance(target, FileTarget):
             denied = negation_in_text(target.source, negation.statement)
         else:
             denied = negation_of(target)
         texts = (denied.original, denied.with_proof(script))
-        same = (check.original, check.candidate) == tuple(map(digest, texts))
+        is_same = (answer.original, answer.candidate) == tuple(map(digest, texts))
     elif isinstance(target, FileTarget):
-        same = check.original == digest(target.source)
+        is_same = answer.original == digest(target.source)
     else:
-        texts = checked_texts(target, verdict.proof)
-        same = (check.original, check.candidate) == tuple(map(digest, texts))
-    return "" if same else "the replay check was asked about another text"
+        texts = statement_texts(target, result.proof)
+        is_same = (answer.original, answer.candidate) == tuple(map(digest, texts))
+    return "" if is_same else "the replay check was asked about another text"

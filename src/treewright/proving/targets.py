@@ -1,4 +1,4 @@
-"""From what the user names to goals that a session can open."""
+"""From the target that the user names to goals that a Lean session can open."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ NEGATION_NAME = "treewright_negation"
 _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 
 TellTrouble = Callable[[tuple[str, ...], str], None]
-"""Hears which declarations are left alone, and why: the line of the error that concerns them."""
+"""Receives the declarations that are left alone, and the line of the error that concerns them."""
 
 Opening = Callable[[LeanSession], StepResult]
 
 
 class NothingToProve(UsageError):
-    """A file without an open goal: no `sorry`, no example with one, and no error in it."""
+    """The file has no open goal: no `sorry`, no example with one, and no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """The negation of what is to be proved, as a theorem of its own: behind the file, if there is
-    one, where every name means what it means for the goal. `original` has a `sorry` as its proof.
+    """The negation of a goal as a theorem of its own, with `sorry` as the proof of `original`.
+
+    For a goal of a file the theorem stands behind the file, so that every name keeps its meaning.
     """
 
     statement: str
@@ -47,14 +48,14 @@ class Negation:
     declaration: str
 
     def with_proof(self, script: str) -> str:
-        """The candidate for the replay check."""
+        """Return the text with the script as the proof: the candidate for the replay check."""
         lines = [f"  {line}" if line.strip() else "" for line in script.splitlines()]
         return self.original.removesuffix("  sorry\n") + "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class GoalSpec:
-    """One goal of a run. `sorry` is its place, for goals of a file."""
+    """One goal of a run. `sorry` is its place, for a goal of a file."""
 
     number: int
     name: str
@@ -65,7 +66,7 @@ class GoalSpec:
 
 
 def parse(argument: str | None, statement: str | None) -> Target:
-    """TARGET or `--statement`: exactly one of them."""
+    """Return the target for the argument TARGET or the option `--statement`. Raises UsageError."""
     if (argument is None) == (statement is None):
         raise UsageError(
             "name one thing to prove: FILE.lean, FILE.lean:theorem, a project's directory, or "
@@ -86,7 +87,7 @@ def parse(argument: str | None, statement: str | None) -> Target:
 
 
 def file_target(path: Path, declaration: str | None = None) -> FileTarget:
-    """Every `sorry` of a file, or of one declaration in it."""
+    """Return the target for every `sorry` of a file, or of one of its declarations."""
     try:
         source = path.read_bytes().decode()
     except OSError as error:
@@ -109,8 +110,10 @@ def negation_of(target: StatementTarget) -> Negation:
 
 
 def negation_in_file(source: str, declaration: str) -> Negation:
-    """What a declaration says, denied, at the end of its file. Lean does not take all of them: what
-    a definition gives is no proposition."""
+    """Return the negation of a declaration, at the end of its file.
+
+    Lean does not accept all of them: the type of a definition is no proposition.
+    """
     return negation_in_text(source, f"¬ (type_of% @_root_.{declaration})")
 
 
@@ -131,14 +134,15 @@ def negation_in_text(source: str, statement: str) -> Negation:
 def file_goals(
     target: FileTarget, session: LeanSession, tell: TellTrouble = lambda names, error: None
 ) -> list[GoalSpec]:
-    """`tell` hears of declarations with a sorry that an error in the file concerns."""
+    """Return the goals of a file. `tell` receives the declarations that an error in the file
+    concerns."""
     found = _sorries(target, session, tell)
     places = _Places(target.source, session, found)
     return [_spec(number, places, sorry) for number, sorry in enumerate(found)]
 
 
 def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
-    """The goals of a run; a session is needed, and closed again, only for those of a file."""
+    """Return the goals of a run. A session is opened and closed only for a file."""
     if isinstance(target, StatementTarget):
         return [statement_goal(target)]
     session = sessions()
@@ -189,7 +193,7 @@ def _tell_of_examples(target: FileTarget, examples: list[Sorry], tell: TellTroub
 
 
 def _without_trouble(target: FileTarget, found: list[Sorry], tell: TellTrouble) -> list[Sorry]:
-    """Those whose declarations no error of the file concerns; there has to be one."""
+    """Return the sorries that no error of the file concerns. Raises TreewrightError without any."""
     fine = [sorry for sorry in found if sorry.trouble is None]
     if not fine and (error := found[0].trouble) is not None:
         raise TreewrightError(
@@ -210,10 +214,10 @@ def _line(target: FileTarget, error: Diagnostic) -> str:
 
 
 class _Places:
-    """The goals of a file's sorries in a session: one elaboration of the file gives them all.
+    """The goals of a file's sorries in a session. One elaboration of the file gives all of them.
 
-    Each is handed out once, because whoever got it frees it. In another session, or for a goal
-    that is opened a second time, the file is elaborated again, as far as its declaration.
+    Each goal is handed out once, because its user frees it. In another session, or when a goal is
+    opened a second time, the file is elaborated again, up to the goal's declaration.
     """
 
     def __init__(self, source: str, session: LeanSession, found: list[Sorry]) -> None:

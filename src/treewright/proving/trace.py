@@ -1,7 +1,11 @@
-"""`trace.jsonl`: one line per iteration, written by the owner of the run's lease.
+"""`trace.jsonl`: written by the owner of the run's lease, read back to continue or replay a run.
 
 Lines are in the order of what happened. A line torn by a crash is cut off when the run is
-continued. What a replaced owner still managed to write has an older epoch and is left out.
+continued. Lines that a replaced owner still wrote have an older epoch and are left out.
+
+A search is a function of its seed and of the recorded answers of tactic sources and Lean. With
+these it runs again to its last iteration without Lean, and continues from there with Lean. A replay
+checks a trace in the same way.
 """
 
 from __future__ import annotations
@@ -21,18 +25,18 @@ from treewright.kernel.text import jsontext
 from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome, Subgoal
 from treewright.proving.records import (
-    AgainTurn,
     Attempt,
     GoalOpened,
     GoalView,
     Iteration,
-    NegationTurn,
     NodeRecord,
+    PhaseKind,
     TraceLine,
 )
 from treewright.proving.tactics.source import Suggestions
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
+"""Fields that depend on the clock or the process; comparisons leave them out."""
 _SYNC_EVERY_SECONDS = 1.0
 
 _decoder = jsontext.decoder(TraceLine)
@@ -40,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_trace(path: Path) -> list[TraceLine]:
-    """The valid lines. Raises StorageError where the file is damaged."""
+    """Return the valid lines. Raises StorageError if the file is damaged."""
     lines: list[TraceLine] = []
     for raw in journal.read(path):
         try:
@@ -54,19 +58,20 @@ def read_trace(path: Path) -> list[TraceLine]:
 
 
 def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
-    """Whether a turn was written by an owner who had lost the run, and then taken again."""
-    if isinstance(earlier, NegationTurn | AgainTurn) and isinstance(line, type(earlier)):
-        return earlier.goal == line.goal and _superseded(earlier.turn, line.turn)
+    """Return whether a process that had lost the run wrote an iteration that was then repeated."""
     return (
         isinstance(earlier, Iteration)
         and isinstance(line, Iteration)
+        and earlier.phase == line.phase
+        and (line.phase == "prove" or earlier.goal == line.goal)
         and earlier.epoch < line.epoch
         and earlier.iteration >= line.iteration
     )
 
 
 class TraceWriter:
-    """Appends lines; they survive the end of the process at once, a power cut within a second."""
+    """Appends lines. They survive the end of the process at once, and a power cut after a
+    second."""
 
     def __init__(
         self,
@@ -75,7 +80,7 @@ class TraceWriter:
         guard: Callable[[], None],
         is_ours: Callable[[], bool] = lambda: False,
     ) -> None:
-        """See journal.Journal."""
+        """Open the trace for appending; `guard` and `is_ours` are those of journal.Journal."""
         self.epoch = epoch
         _cut_torn_tail(path)
         self._journal = journal.Journal(path, epoch, guard, is_ours)
@@ -92,7 +97,7 @@ class TraceWriter:
 
 
 def _cut_torn_tail(path: Path) -> None:
-    """Only the owner of the lease may; a journal would need a line of its own to step over it."""
+    """Cut off an incomplete last line. Only the owner of the lease may do this."""
     if not path.exists():
         return
     end = 0
@@ -104,7 +109,7 @@ def _cut_torn_tail(path: Path) -> None:
 
 
 def without_clock(value: object) -> object:
-    """A line as plain data, without what differs between two runs of the same search."""
+    """Return a line as plain data, without the fields that depend on the clock."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
@@ -115,7 +120,7 @@ def without_clock(value: object) -> object:
 
 
 def first_difference(expected: TraceLine, found: TraceLine) -> str:
-    """Where two lines differ, as `field: expected, found`; '' if they do not."""
+    """Return where two lines differ, as `field: expected, found`; '' if they are equal."""
     return _differ(without_clock(expected), without_clock(found), "")
 
 
@@ -144,32 +149,30 @@ def _show(value: object) -> str:
 
 
 class TraceError(TreewrightError):
-    """A trace that does not fit its own run."""
+    """The trace does not fit its own run."""
 
 
 class Recording:
-    """The recorded answers of one goal, by what was asked."""
+    """The recorded answers of one phase of a goal: of the tactic sources and of Lean."""
 
-    def __init__(self, goal: int, lines: Iterable[TraceLine]) -> None:
+    def __init__(self, goal: int, lines: Iterable[TraceLine], phase: PhaseKind = "prove") -> None:
         self.opened: GoalOpened | None = None
         self.iterations: list[Iteration] = []
+        self.keys: dict[int, str] = {}
         self._attempts: dict[tuple[int, str], Attempt] = {}
         self._suggestions: dict[int, list[Suggestions]] = {}
         self._goals: dict[str, tuple[GoalView, ...]] = {}
-        self.keys: dict[int, str] = {}
         for line in lines:
-            if line.goal != goal:
-                continue
-            if isinstance(line, GoalOpened):
+            if isinstance(line, GoalOpened) and (line.goal, line.phase) == (goal, phase):
                 self.opened = line
-                self._remember(line.root)
-            elif isinstance(line, Iteration):
-                self._read(line)
+                self._add_node(line.root)
+            elif isinstance(line, Iteration) and (line.goal, line.phase) == (goal, phase):
+                self._add_iteration(line)
 
-    def _read(self, line: Iteration) -> None:
+    def _add_iteration(self, line: Iteration) -> None:
         self.iterations.append(line)
         for record in line.new:
-            self._remember(record)
+            self._add_node(record)
         if line.node is None:
             return
         if line.candidates is not None:
@@ -178,16 +181,21 @@ class Recording:
         for attempt in line.attempts:
             self._attempts[line.node, attempt.tactic] = attempt
 
-    def _remember(self, record: NodeRecord) -> None:
+    def _add_node(self, record: NodeRecord) -> None:
         self._goals[record.key] = record.goals
         self.keys[record.id] = record.key
 
     def suggestions(self, node: int, round_number: int) -> Suggestions | None:
+        """Return the recorded suggestions for a node and a round; None if there are none."""
         answers = self._suggestions.get(node, [])
         return answers[round_number] if round_number < len(answers) else None
 
     def outcome(self, node: int, tactic: str) -> Outcome | None:
-        """What Lean answered; a refused edge had worked in Lean, the tree refuses it again."""
+        """Return the recorded outcome of a tactic; None if there is none.
+
+        A rejected edge is returned as `goals`: the tactic worked in Lean, and the graph rejects it
+        again.
+        """
         attempt = self._attempts.get((node, tactic))
         if attempt is None:
             return None
@@ -204,13 +212,14 @@ class Recording:
 
 
 class LiveEnvironment(Environment, Protocol):
-    """An environment that can be told about nodes it has not seen come about."""
+    """An environment that can be told the keys of nodes that it did not make itself."""
 
     def expect(self, node: int, key: str) -> None: ...
 
 
-class FedEnvironment:
-    """Answers from a recording while it can, then from the live environment, if there is one."""
+class RecordedEnvironment:
+    """Answers from a recording as far as it goes, then from the live environment, if there is
+    one."""
 
     def __init__(self, recording: Recording, live: LiveEnvironment | None) -> None:
         self._recording = recording

@@ -10,8 +10,8 @@ from treewright.cellview.experiment.results import MeasuredRun, measure_run
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import layout
+from treewright.proving.phases import SessionFactory
 from treewright.proving.prover import Prover
-from treewright.proving.pursuing import SessionFactory
 from treewright.proving.run import create_in, git_record, lean_record, opened
 from treewright.proving.settings import StatementTarget
 from treewright.proving.tactics.factory import build_source
@@ -51,14 +51,14 @@ class PlanProver:
                 self._replayer,
                 build_source(settings),
                 self._stop_asked,
-                first=self._session,
-                keep=True,
+                session=self._session,
+                keeps_session=True,
             )
             self._session = None
             try:
                 result = prover.prove()
             finally:
-                self._session = prover.first
+                self._session = prover.session
         if not result.complete:
             return None
         return measure_run(planned, directory)

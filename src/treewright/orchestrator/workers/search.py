@@ -16,11 +16,10 @@ from treewright.orchestrator.workers.base import Availability, Hole, LeanWorker,
 from treewright.orchestrator.workers.meter import Meter, current_meter
 from treewright.proving.expansion import Expander
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.once_more import named_in
-from treewright.proving.runners import make_expander, make_runner
 from treewright.proving.script import extraction
-from treewright.proving.search import step_until_finished
+from treewright.proving.search import make_expander, make_runner, step_until_finished
 from treewright.proving.settings import Settings, SourceSettings
+from treewright.proving.tactics.exclusion import find_named
 from treewright.proving.tactics.factory import build_source, library_search
 from treewright.search.andor.graph import Status
 
@@ -63,7 +62,7 @@ def _search(
     result = session.check(goal.place.source)
     names = result.unproved if isinstance(result, CheckResult) else ()
     names = tuple(name for name in names if name != goal.place.declaration)
-    if not named_in("\n".join(steps), names):
+    if not find_named("\n".join(steps), names):
         return steps
     return _once(session, state, deadline, stop, meter, names) or steps
 
@@ -98,7 +97,7 @@ def _once(
                 environment,
                 source,
                 lambda node, number: None,
-                teaches=True,
+                keeps_tries=True,
                 without=without,
             )
             runner = make_runner(settings, expander)

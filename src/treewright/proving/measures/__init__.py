@@ -1,5 +1,5 @@
-"""What a search did, in numbers: pure functions of trace records. Formulas: docs/measures.md.
+"""Measures of one search: pure functions of trace records. Formulas: docs/measures.md.
 
-Whatever is drawn at random here is drawn from a given seed. What is undefined for the records at
-hand is None, beside the reason why.
+Random draws come from a given seed. A measure that is undefined for the records is None, with the
+reason in `undefined`.
 """

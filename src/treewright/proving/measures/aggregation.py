@@ -1,7 +1,7 @@
-"""Aggregation: do nodes next to each other get expanded by agents of the same algotype?
+"""Aggregation: whether neighbouring nodes are expanded by agents of the same algotype.
 
 Neighbours are a node and the goals of its edges. The share of neighbours with equal labels is
-compared with the same labels dealt out at random over the same tree.
+compared with the share after a random permutation of the labels over the same tree.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from treewright.proving.records import Iteration
 
 
 class Aggregation(msgspec.Struct, frozen=True):
-    """`share` of `pairs` neighbours have equal labels; the rest describes the null.
+    """The share of `pairs` of neighbours with equal labels, and the null distribution.
 
-    `p` is one-sided: more alike than chance. `z` is None where the null does not vary.
+    `p` is one-sided: the probability of at least this share by chance. `z` is None if the null does
+    not vary.
     """
 
     pairs: int
@@ -32,7 +33,7 @@ class Aggregation(msgspec.Struct, frozen=True):
 
 
 def expanders(iterations: Iterable[Iteration]) -> dict[int, str]:
-    """The algotype that was the first to try a tactic at each node of one goal's tree."""
+    """Return, for each node of a goal, the algotype that first tried a tactic there."""
     labels: dict[int, str] = {}
     for turn in iterations:
         if turn.node is not None and turn.algotype is not None and turn.attempts:
@@ -41,7 +42,7 @@ def expanders(iterations: Iterable[Iteration]) -> dict[int, str]:
 
 
 def neighbours(iterations: Iterable[Iteration]) -> list[tuple[int, int]]:
-    """(node, goal of one of its edges), every pair once, in order of appearance."""
+    """Return all pairs of a node and a goal of one of its edges, in order of appearance."""
     pairs: dict[tuple[int, int], None] = {}
     for turn in iterations:
         for attempt in turn.attempts:
@@ -53,14 +54,14 @@ def neighbours(iterations: Iterable[Iteration]) -> list[tuple[int, int]]:
 def aggregation(
     iterations: Sequence[Iteration], *, seed: int = 0, permutations: int = 999
 ) -> Aggregation:
-    """Of one goal's tree."""
+    """Return the aggregation in one goal's tree."""
     return of_labels(expanders(iterations), neighbours(iterations), seed, permutations)
 
 
 def of_labels(
     labels: Mapping[int, str], pairs: Sequence[tuple[int, int]], seed: int, permutations: int
 ) -> Aggregation:
-    """Of any labelled nodes; pairs in which one has no label do not count."""
+    """Return the aggregation of labelled nodes; pairs with an unlabelled node do not count."""
     both = [(a, b) for a, b in pairs if a in labels and b in labels]
     kinds = sorted(set(labels.values()))
     if not both:

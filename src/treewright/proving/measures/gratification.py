@@ -1,7 +1,7 @@
-"""Delayed gratification: does the search accept that things look worse, and does it pay?
+"""Delayed gratification: whether a search accepts a decline of its estimate, and gains by it.
 
-On the root's provability over the iterations of one goal: after each unbroken decline (the dip)
-the unbroken rise that follows it (the gain), as gain over dip.
+The measure follows the root's provability over the iterations of one goal. Each unbroken decline
+(the dip) is compared with the unbroken rise after it (the gain), as gain over dip.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from treewright.proving.measures.intervals import upper_p
 from treewright.proving.records import Iteration
 
 _FEWEST_EXCURSIONS = 5
-"""Fewer have so few orders that no p-value could be small."""
+"""With fewer excursions there are too few permutations for a small p-value."""
 
 
 class Excursion(msgspec.Struct, frozen=True):
-    """A decline from `start` to `bottom` and the rise after it up to `end`, as positions."""
+    """A decline from `start` to `bottom` and the rise after it to `end`, as positions."""
 
     start: int
     bottom: int
@@ -33,11 +33,11 @@ class Excursion(msgspec.Struct, frozen=True):
 
 
 class Gratification(msgspec.Struct, frozen=True):
-    """`ratio` is all gains over all dips; `mean_ratio` weighs every excursion alike.
+    """`ratio` is the sum of gains over the sum of dips; `mean_ratio` weighs all excursions alike.
 
-    `p` is small where deeper dips are followed by larger gains; it needs some excursions. Where
-    no dip is followed by a rise the ratios are None and `undefined` says why. `open_dip` is a
-    decline at the end that nothing followed; it is in no ratio.
+    `p` is small if deeper dips are followed by larger gains; it needs some excursions. If no dip is
+    followed by a rise, the ratios are None and `undefined` gives the reason. `open_dip` is a final
+    decline without a rise; no ratio contains it.
     """
 
     excursions: tuple[Excursion, ...]
@@ -49,10 +49,9 @@ class Gratification(msgspec.Struct, frozen=True):
 
 
 def root_series(iterations: Sequence[Iteration], *, settled: bool = False) -> list[float]:
-    """The root's provability after each iteration of one goal.
+    """Return the root's provability after each iteration of one goal.
 
-    A settled root is 1 or 0 because that is known, not estimated; unless `settled`, the series
-    ends before it.
+    A settled root is 1 or 0 by proof, not by estimate: unless `settled`, the series ends before it.
     """
     values: list[float] = []
     for iteration in iterations:
@@ -66,7 +65,7 @@ def root_series(iterations: Sequence[Iteration], *, settled: bool = False) -> li
 def gratification(
     series: Sequence[float], *, seed: int = 0, permutations: int = 999
 ) -> Gratification:
-    """Of one series of estimates."""
+    """Return the measure for one series of estimates."""
     excursions, open_dip = excursions_of(series)
     if not excursions:
         return Gratification((), None, None, open_dip, None, _why(series, open_dip))
@@ -80,7 +79,7 @@ def gratification(
 
 
 def excursions_of(series: Sequence[float]) -> tuple[list[Excursion], float]:
-    """Every dip with the gain after it, and the dip at the end that has none.
+    """Return every dip with the gain after it, and the size of a final dip without a gain.
 
     Equal neighbours end neither a decline nor a rise.
     """
@@ -102,7 +101,7 @@ def excursions_of(series: Sequence[float]) -> tuple[list[Excursion], float]:
 
 
 def _depth_pays(excursions: Sequence[Excursion], seed: int, permutations: int) -> float | None:
-    """Whether dips and gains go together, against the same gains after other dips."""
+    """Return the p-value for deeper dips having larger gains, by permutation of the gains."""
     if len(excursions) < _FEWEST_EXCURSIONS:
         return None
     import numpy as np  # a tenth of a second, which a short run does not have

@@ -1,4 +1,5 @@
-"""Intervals and exact tests for small samples. 95 % unless said otherwise."""
+"""Intervals and exact tests for small samples. Intervals are 95 % intervals unless stated
+otherwise."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _FEW_CLUSTERS = 8
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A number and its interval; `count` is how many observations it rests on."""
+    """A number and its interval; `count` is the number of observations."""
 
     value: float
     low: float | None
@@ -30,7 +31,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 def rate(successes: int, count: int) -> Estimate | None:
-    """A share with Wilson's interval; None of nothing."""
+    """Return a share with Wilson's interval; None for no observations."""
     if not count:
         return None
     share = successes / count
@@ -47,11 +48,11 @@ def clustered_mean(
     seed: int,
     scale: Callable[[float], float] = float,
 ) -> Estimate | None:
-    """The mean over all values, with an interval that knows that values of a cluster are alike.
+    """Return the mean of all values, with an interval that allows for alike values in a cluster.
 
     A cluster is one goal under several seeds. The bootstrap draws whole clusters, with expanded
-    tails; for few clusters it is widened to Student's interval where that is wider, and below
-    three there is none. `scale` is applied to the three numbers at the end.
+    tails. For few clusters the interval is widened to Student's, if that is wider; below three
+    clusters there is none. `scale` is applied to the three numbers at the end.
     """
     filled = [cluster for cluster in clusters if len(cluster)]
     if not filled:
@@ -81,9 +82,9 @@ def _bootstrap(clusters: Sequence[Sequence[float]], seed: int) -> tuple[float, f
 
 
 def _spread(clusters: Sequence[Sequence[float]], centre: float) -> float:
-    """The standard error of the mean: of the clusters, or of the values where that is larger.
+    """Return the standard error of the mean: of the clusters, or of the values if that is larger.
 
-    Clusters that happen to agree must not hide that their values do not.
+    Clusters with equal means can still have values that differ.
     """
     count = sum(map(len, clusters))
     between = math.fsum(math.fsum(v - centre for v in cluster) ** 2 for cluster in clusters)
@@ -94,12 +95,12 @@ def _spread(clusters: Sequence[Sequence[float]], centre: float) -> float:
 
 
 def not_negative(number: float) -> float:
-    """As a scale: counts have no interval below 0, whatever Student says."""
+    """A scale for counts: an interval of counts does not go below 0."""
     return max(0.0, number)
 
 
 def mcnemar(lost: int, won: int) -> float:
-    """Two-sided exact p-value that pairs which differ do so in either direction alike."""
+    """Return the two-sided exact p-value for unequal numbers of lost and won pairs."""
     count = lost + won
     if not count:
         return 1.0
@@ -108,10 +109,10 @@ def mcnemar(lost: int, won: int) -> float:
 
 
 def upper_p(observed: float, drawn: np.ndarray) -> float:
-    """The p-value of a permutation test: how often chance gives at least as much.
+    """Return the p-value of a permutation test: the share of draws with at least the observed
+    value.
 
-    The observed arrangement is one of those possible, so it is counted too; rounding must not
-    make equal sums differ.
+    The observed arrangement counts as one draw. The comparison has a tolerance for rounding.
     """
     slack = 1e-9 * max(1.0, abs(observed))
     return (1 + int((drawn >= observed - slack).sum())) / (1 + len(drawn))

@@ -1,7 +1,5 @@
-"""What a proof run did, for people: `report.md` and `plots/`, made from its files.
-
-Everything here is derived and can be deleted and rebuilt, also while a run goes on.
-"""
+"""The report of a proof run: `report.md` and `plots/`, derived from `run.json` and
+`trace.jsonl`."""
 
 from __future__ import annotations
 

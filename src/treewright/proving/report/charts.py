@@ -1,4 +1,4 @@
-"""Line charts: a frame with axes, series in it, a legend above it."""
+"""Charts as SVG: lines in a frame with axes, and horizontal bars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """`style` 0 to 4 is a colour and a dash pattern. `steps` holds a value until the next."""
+    """The points of a line. `style` 0 to 4 is a colour and a dash pattern; `steps` holds values."""
 
     label: str
     points: Sequence[Point]
@@ -27,7 +27,7 @@ class Series:
 
 
 class Frame:
-    """Where values are in the picture. The axes reach at least over the given range."""
+    """A frame with axes. It maps values to positions; the axes cover at least the given ranges."""
 
     def __init__(
         self,
@@ -76,12 +76,12 @@ class Frame:
         return svg.tag("path", class_=f"line s{series.style}", d=path)
 
     def upright(self, x: float, class_: str) -> str:
-        """A thin line over the whole height."""
+        """Draw a thin vertical line over the whole height."""
         top, bottom = svg.number(_TOP), svg.number(HEIGHT - _BOTTOM)
         return svg.tag("path", class_=class_, d=f"M{svg.number(self.x(x))} {top}V{bottom}")
 
     def whisker(self, x: float, low: float, high: float, class_: str) -> str:
-        """An interval, with caps."""
+        """Draw an interval with caps."""
         at, caps = self.x(x), (self.y(low), self.y(high))
         path = f"M{svg.number(at)} {svg.number(caps[0])}V{svg.number(caps[1])}"
         path += "".join(f"M{svg.number(at - 4)} {svg.number(cap)}h8" for cap in caps)
@@ -102,7 +102,7 @@ def line_chart(
     marks: Sequence[float] = (),
     whole_x: bool = True,
 ) -> str:
-    """A whole picture. `marks` are places on the x axis to point out."""
+    """Return a line chart as an SVG document. `marks` are positions on the x axis to mark."""
     points = [point for one in series for point in one.points]
     xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
     y_range = y_range or (min(0.0, *ys), max(ys))
@@ -127,12 +127,13 @@ def legend(entries: Sequence[tuple[str, int]]) -> Iterator[str]:
 
 
 def label(tick: float) -> str:
-    """A tick's value, short."""
+    """Return the value of a tick as short text."""
     return f"{tick:.6g}".replace("-", "−")
 
 
 def thin(points: Sequence[Point], most: int = _MOST_POINTS) -> list[Point]:
-    """Fewer points that look the same: of each stretch its first, lowest, highest and last."""
+    """Return fewer points that look the same: the first, lowest, highest and last of each
+    stretch."""
     if len(points) <= most:
         return list(points)
     size = -(-4 * len(points) // most)
@@ -153,7 +154,7 @@ _BAR_CHARACTER = 6.4
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`parts` are as long as their numbers; one for each entry of the legend."""
+    """A bar made of `parts`, one for each entry of the legend; their lengths are their numbers."""
 
     label: str
     parts: Sequence[float]
@@ -161,7 +162,7 @@ class Bar:
 
 
 def bar_chart(title: str, heading: str, bars: Sequence[Bar], parts: Sequence[str] = ()) -> str:
-    """`parts` name what the colours mean, where there is more than one."""
+    """Return horizontal bars as an SVG document. `parts` name the colours if there are several."""
     longest = max((sum(bar.parts) for bar in bars), default=0) or 1.0
     scale = (_BAR_WIDTH - _BAR_LEFT - _BAR_RIGHT) / longest
     height = _BAR_TOP + _BAR_ROW * len(bars) + _BAR_BOTTOM

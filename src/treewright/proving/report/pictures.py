@@ -1,4 +1,5 @@
-"""The pictures of a proof run: what the root was worth, how the tree grew, who did what."""
+"""The pictures of a proof run: the root's value, the growth of the graph, outcomes,
+interventions."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from treewright.kernel.text.svg import ticks
 from treewright.proving import layout
 from treewright.proving.records import Intervention, Iteration
 from treewright.proving.report.charts import Bar, Series, bar_chart, line_chart
-from treewright.proving.report.facts import KEPT, GoalFacts, RunFacts
+from treewright.proving.report.facts import IDLE_REASONS, GoalFacts, RunFacts
 
 MOST_GOALS = 24
-"""So many goals get pictures of their own; beyond that the directory would be unreadable."""
+"""The most goals with pictures; with more, the directory would become unreadable."""
 
 
 def pictures(facts: RunFacts) -> dict[str, str]:
-    """SVG documents by file name."""
+    """Return SVG documents by file name."""
     made: dict[str, str] = {}
     for goal in facts.goals[:MOST_GOALS]:
         if goal.iterations:
@@ -33,7 +34,7 @@ def pictures(facts: RunFacts) -> dict[str, str]:
 
 
 def root_value(goal: GoalFacts) -> str:
-    """Provability of the root; upright lines where an intervention began."""
+    """Draw the provability of the root, with a vertical line at each intervention."""
     points = [(float(n), turn.root_value) for n, turn in enumerate(goal.iterations, 1)]
     marks = [float(n) for n, turn in enumerate(goal.iterations, 1) if turn.interventions]
     return line_chart(
@@ -69,7 +70,7 @@ def outcomes(facts: RunFacts) -> str:
 
 
 def agents(facts: RunFacts) -> str:
-    """Turns of each agent: in which it worked, went without effect, or was kept from working."""
+    """Draw the iterations of each agent: with growth, without, and those in which it was idle."""
     counts = {agent: Counter[str]() for agent in facts.agents}
     for turn in facts.iterations:
         if turn.agent is not None:
@@ -88,7 +89,7 @@ def agents(facts: RunFacts) -> str:
 
 
 def _use(turn: Iteration) -> str:
-    if turn.reason in KEPT:
+    if turn.reason in IDLE_REASONS:
         return "kept from working"
     return "grew the tree" if any(a.edge is not None for a in turn.attempts) else "did not"
 
@@ -103,7 +104,7 @@ _Mark = tuple[int, Intervention]
 
 
 def timeline(facts: RunFacts) -> str:
-    """An SVG document; of many rows the first ones, with a word about the rest."""
+    """Draw the interventions, one row for each agent and node; the first rows if there are many."""
     rows = _rows(facts)
     shown = list(rows)[:_MOST_ROWS]
     height = _TOP + _ROW * len(shown) + _BOTTOM
@@ -130,7 +131,7 @@ def timeline(facts: RunFacts) -> str:
 
 
 def _rows(facts: RunFacts) -> dict[str, list[_Mark]]:
-    """By whom it was done to, agents first."""
+    """Return the interventions by agent, then by node, then those on all."""
     agents: dict[int, list[_Mark]] = {}
     nodes: dict[tuple[int, int], list[_Mark]] = {}
     nobody: list[_Mark] = []

@@ -1,4 +1,4 @@
-"""Puts a proof run's report together and writes the files that changed."""
+"""The report of a proof run: its text, section by section, and its files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from treewright.proving.report.pictures import pictures
 
 
 def write_report(run_dir: Path) -> Path:
-    """Derives `report.md` and `plots/` from `run.json` and `trace.jsonl`; returns the former."""
+    """Write `report.md` and `plots/` from the files of a run; return the path of the report."""
     facts = RunFacts.read(run_dir)
     return write_files(run_dir, render(facts, set(drawn := pictures(facts))), drawn)
 
 
 def render(facts: RunFacts, drawn: set[str]) -> str:
-    """The text of the report, given which pictures there are."""
+    """Return the text of the report. `drawn` are the names of the pictures."""
     parts = [
         headline(facts),
         goals(facts) if facts.goals else "No goal has been opened yet.",
@@ -35,7 +35,8 @@ def render(facts: RunFacts, drawn: set[str]) -> str:
 
 
 def write_files(directory: Path, text: str, drawn: dict[str, str]) -> Path:
-    """A report and its pictures; pictures of earlier reports that are not in it are removed."""
+    """Write a report and its pictures, and remove pictures of earlier reports that are not in
+    it."""
     plots = directory / PLOTS
     atomic.make_directory(plots)
     atomic.sweep_temporaries(plots)
@@ -92,8 +93,8 @@ def _goal_row(goal: GoalFacts) -> list[str]:
     return [
         code(goal.name),
         escape(goal.status),
-        f"{len(goal.turns):,}",
-        f"{sum(len(turn.attempts) for turn in goal.turns):,}",
+        f"{len(goal.all_iterations):,}",
+        f"{sum(len(turn.attempts) for turn in goal.all_iterations):,}",
         f"{last.counters.nodes:,}" if last else "1",
         numbers.seconds(goal.seconds),
         "–" if share is None else f"{100 * share:.0f} %",
@@ -121,17 +122,17 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
         turns = numbers.count(len(goal.negation), "iteration")
         parts.append(f"Search for the negation: {turns}{ended}.")
     if goal.without:
-        ended = f", ended by {code(verdict.again)}" if verdict and verdict.again else ""
-        turns = numbers.count(len(goal.again), "iteration")
+        ended = f", ended by {code(verdict.retry)}" if verdict and verdict.retry else ""
+        turns = numbers.count(len(goal.retry), "iteration")
         names = ", ".join(map(code, goal.without))
-        parts.append(f"Search once more, without {names}: {turns}{ended}.")
+        parts.append(f"Retry without {names}: {turns}{ended}.")
     for name, words in (
         (layout.root_value_plot(goal.number), "Provability of the root"),
         (layout.growth_plot(goal.number), "Growth"),
     ):
         if name in drawn:
             parts.append(f"![{words}]({folder}/{name})")
-    tactics = goal.worked().most_common()
+    tactics = goal.tactics_that_worked().most_common()
     if tactics:
         shown = sorted(tactics, key=lambda item: (-item[1], item[0]))[:_MOST_TACTICS]
         rows = [[code(tactic), f"{count:,}"] for tactic, count in shown]
@@ -153,7 +154,7 @@ def run_pictures(folder: str, drawn: set[str]) -> str:
 
 
 def measures(facts: RunFacts) -> str:
-    """Delayed gratification and, where there are agents, aggregation. Seeded by the run."""
+    """Return the section on delayed gratification and, with agents, on aggregation."""
     searched = [goal for goal in facts.goals if goal.iterations]
     if not searched:
         return ""
@@ -202,7 +203,7 @@ def _aggregation_row(goal: GoalFacts, seed: int) -> list[str]:
 
 
 def defined(number: float | None, undefined: str | None) -> str:
-    """A number, or why there is none."""
+    """Return a number as text, or the reason for which there is none."""
     return escape(undefined or "–") if number is None else numbers.value(_rounded(number))
 
 
@@ -211,7 +212,7 @@ def _rounded(number: float | None) -> float | None:
 
 
 def fenced(text: str) -> str:
-    """A block of Lean that nothing inside can close."""
+    """Return a code block of Lean that no text inside can close."""
     fence = "```"
     while fence in text:
         fence += "`"

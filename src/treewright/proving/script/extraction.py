@@ -1,7 +1,7 @@
-"""From a solved tree to a Lean script: structured, then made smaller.
+"""From a solved graph to a Lean script, structured and then shortened.
 
 A goal that stands alone is closed under a bullet. Goals that share metavariables cannot be
-bulleted: the single ones are closed first and the script goes on with the rest.
+bulleted: the single goals are closed first, and the script goes on with the rest.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ LONGEST_MINIMISED = 300
 _BULLET = "· "
 
 Place = tuple[int, ...]
-"""Where a step is: which part to follow at each step above it."""
+"""The way to a step: the index of the part to follow at each step above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A tactic, and how each group of goals that it leaves is closed.
-
-    `goals` are those it works on, where somebody asked for them.
-    """
+    """A tactic, and the steps that close each group of goals it leaves. `goals` are those it works
+    on."""
 
     tactic: str
     parts: tuple[tuple[tuple[int, ...], Step], ...] = ()
@@ -41,7 +39,7 @@ def first_found(node: Node) -> Edge | None:
 
 
 def extract(root: Node, choice: Choice = first_found, goals: Goals = lambda node: ()) -> Step:
-    """The proof of a solved node. Raises ValueError if it is not solved."""
+    """Return the proof of a solved node. Raises ValueError if the node is not solved."""
     done: dict[int, Step] = {}
     waiting = [root]
     while waiting:
@@ -61,7 +59,7 @@ def extract(root: Node, choice: Choice = first_found, goals: Goals = lambda node
 
 
 def shortest(root: Node) -> Choice:
-    """Of all solved ways from each goal the one with the fewest steps; of equal ones the first."""
+    """Return a choice of edges that gives the fewest steps; the first edge among equal ones."""
     reached, waiting = {root.id: root}, [root]
     while waiting:
         for edge in waiting.pop().edges:
@@ -100,7 +98,7 @@ def _lines(step: Step) -> Iterator[str]:
 
 
 def _bullets(step: Step) -> Iterator[str]:
-    """Closes the goals that stand alone, bringing each to the front, and leaves the others."""
+    """Close the goals that stand alone, each brought to the front; leave the others."""
     waiting = sorted(position for layout, _ in step.parts for position in layout)
     for layout, part in step.parts:
         if len(layout) != 1:
@@ -123,10 +121,11 @@ def to_front(waiting: list[int], position: int) -> Iterator[str]:
 def superfluous(
     step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS
 ) -> tuple[Place, ...]:
-    """Steps without which the script still `holds`, from the end to the beginning.
+    """Return the places of steps without which the script still `holds`, from its end to its start.
 
-    Each place is meant in what is left without those before it. Only a step that leaves one group
-    of goals can be left out. At most `most_checks` tries; a very long script is left as it is.
+    Each place refers to the script without the steps before it in the tuple. Only a step that
+    leaves one group of goals can be left out. There are at most `most_checks` tries, and none for a
+    very long script.
     """
     if render(step).count("\n") > LONGEST_MINIMISED:
         return ()
@@ -147,7 +146,7 @@ def superfluous(
 
 
 def without(step: Step, places: Iterable[Place]) -> Step:
-    """The script with some steps left out, one after the other. Raises ValueError if it cannot."""
+    """Return the script without the steps at some places. Raises ValueError if that cannot be."""
     for place in places:
         try:
             target = _at(step, place)
@@ -160,7 +159,7 @@ def without(step: Step, places: Iterable[Place]) -> Step:
 
 
 def _places(step: Step, above: Place = ()) -> Iterator[Place]:
-    """Ways to every step, the way of a parent before those of its children."""
+    """Yield the places of all steps, each before the places below it."""
     yield above
     for index, (_, part) in enumerate(step.parts):
         yield from _places(part, (*above, index))

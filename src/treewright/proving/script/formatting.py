@@ -1,7 +1,9 @@
-"""A script as a person would keep it: cases by name, nothing twice, laid out like the file around.
+"""A script formatted as a person would write it: named cases, no repetition, the file's
+indentation.
 
-All of this is about looks. What is written here is put to Lean before it is shown, and to the
-replay check like any script; where Lean does not take it, the script stays as the search found it.
+Formatting never decides about a proof. The formatted script is tried in Lean before it is shown,
+and the replay check judges it like any script. If Lean does not accept it, the script stays as it
+was found.
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ _SIMPLE = re.compile(r"[\w?]+(?: [^|;<\n]*)?")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """`indent`: how far a block stands in. `names`: whether cases without names get some."""
+    """`indent` is the indentation of a block; `names`, whether cases without names get some."""
 
     indent: int = 2
     names: bool = True
 
 
 def present(step: Step, closes: Callable[[str], bool], indent: int = 2) -> str:
-    """The best looking form of a script that `closes` its goal; as it is, if no other does."""
+    """Return the best formatted form of a script that `closes` its goal, else the script as it
+    is."""
     plain = render(step)
     if plain.count("\n") > LONGEST_MINIMISED:
         return plain
@@ -76,7 +79,8 @@ def _lines(step: Step, style: Style) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """`induction n with`, and what follows `| zero =>` and `| succ n ih =>`."""
+    """A case distinction: `induction n with`, and the bodies of `| zero =>` and `| succ n ih
+    =>`."""
 
     head: str
     alternatives: Sequence[tuple[str, Step]]
@@ -87,7 +91,7 @@ class _Cases:
 
 
 def _block(opening: str, body: list[str], style: Style) -> Iterator[str]:
-    """On one line if it fits there."""
+    """Write an opening and its body, on one line if they fit there."""
     if len(body) == 1 and len(opening) + len(body[0]) < _WIDEST:
         yield f"{opening} {body[0]}"
         return
@@ -97,7 +101,7 @@ def _block(opening: str, body: list[str], style: Style) -> Iterator[str]:
 
 
 def _cases(step: Step, style: Style) -> _Cases | None:
-    """A step that splits its goal into cases, if each case is one goal and they are in order."""
+    """Return a step as a case distinction, if each case is one goal and they are in order."""
     if [layout for layout, _ in step.parts] != [(n,) for n in range(len(step.parts))]:
         return None
     bodies = [body for _, body in step.parts]
@@ -116,7 +120,7 @@ def _cases(step: Step, style: Style) -> _Cases | None:
 
 
 def _named(above: Step, body: Step) -> tuple[str, Step] | None:
-    """`succ n ih` and its script, in which those names hold; None if nobody knows the case."""
+    """Return `succ n ih` and its script with these names; None if the case's name is unknown."""
     if len(above.goals) != 1 or len(body.goals) != 1 or not body.goals[0].case:
         return None
     goal = body.goals[0]
@@ -141,7 +145,7 @@ def _named(above: Step, body: Step) -> tuple[str, Step] | None:
 
 
 def _hypotheses(names: Sequence[str]) -> dict[str, str]:
-    """`n_ih` is `ih` to people; of several, `l_ih` is `ihl`."""
+    """Return shorter names: `n_ih` becomes `ih`; of several, `l_ih` becomes `ihl`."""
     stems = [name.removesuffix("_ih") for name in names if name.endswith("_ih")]
     return {f"{stem}_ih": f"ih{stem if len(stems) > 1 else ''}" for stem in stems}
 
@@ -162,7 +166,7 @@ def _renamed(step: Step, names: dict[str, str]) -> Step:
 
 
 def _joined(step: Step) -> Step:
-    """`intro a`, `intro b` is `intro a b`; rewriting with one rule, then another, is one step."""
+    """Join steps: `intro a`, `intro b` is `intro a b`; two rewrites are one."""
     while len(step.parts) == 1:
         following = step.parts[0][1]
         for pattern, form, between in _JOINED:
@@ -176,7 +180,7 @@ def _joined(step: Step) -> Step:
 
 
 def _in_one(step: Step, style: Style) -> str:
-    """A step and what closes its goals, on one line; '' if that is not how people write it."""
+    """Write a step and the steps that close its goals on one line; '' if that is not usual."""
     if len(step.parts) < 2 or any(len(layout) > 1 for layout, _ in step.parts):
         return ""
     bodies = [_lines(part, style) for _, part in step.parts]
@@ -193,7 +197,7 @@ def _in_one(step: Step, style: Style) -> str:
 
 
 def _bullets(step: Step, style: Style) -> Iterator[str]:
-    """As in `extraction`; a case whose nameless hypotheses get names is a `next`."""
+    """Write bullets as `extraction` does; a case whose hypotheses are renamed becomes a `next`."""
     waiting = sorted(position for layout, _ in step.parts for position in layout)
     for layout, part in step.parts:
         if len(layout) != 1:
@@ -211,7 +215,7 @@ def _bullets(step: Step, style: Style) -> Iterator[str]:
 
 
 def _without_detours(step: Step, closes: Callable[[str], bool]) -> Step:
-    """A case distinction that one of its cases can do without is left out."""
+    """Remove case distinctions that the script of one case replaces."""
     for _ in range(_MOST_CHECKS):
         shorter = next((s for s in _shortcuts(step) if closes(render(s))), None)
         if shorter is None:
@@ -221,7 +225,7 @@ def _without_detours(step: Step, closes: Callable[[str], bool]) -> Step:
 
 
 def _shortcuts(step: Step) -> Iterator[Step]:
-    """The script with one of its case distinctions replaced by the script of a case."""
+    """Yield the script with one of its case distinctions replaced by the script of a case."""
     if len(step.parts) > 1 and not step.tactic.startswith(_NO_DETOURS):
         yield from (part for layout, part in step.parts if len(layout) == 1)
     for index, (layout, part) in enumerate(step.parts):
@@ -231,7 +235,7 @@ def _shortcuts(step: Step) -> Iterator[Step]:
 
 
 def _with_less(step: Step, closes: Callable[[str], bool]) -> Step:
-    """Limits and lemmas that a tactic can do without are left out."""
+    """Remove limits and lemmas that a tactic does not need."""
     checks = _MOST_CHECKS
     for path in _paths(step):
         for needless in _parts(_at(step, path).tactic):
@@ -248,7 +252,8 @@ _LIMITS = ""
 
 
 def _parts(tactic: str) -> list[str]:
-    """What may not be needed: the limits, the lemmas, the last first."""
+    """Return the removable parts of a tactic: its limits, and its lemmas from the last to the
+    first."""
     given = _GIVEN.fullmatch(tactic)
     if given is None:
         return []
@@ -268,7 +273,7 @@ def _listed(lemmas: Sequence[str]) -> str:
 
 
 def _paths(step: Step) -> Iterator[tuple[int, ...]]:
-    """Where the steps of a script are, the first first."""
+    """Yield the paths of the steps of a script, from the first step on."""
     yield ()
     for index, (_, part) in enumerate(step.parts):
         yield from ((index, *rest) for rest in _paths(part))

@@ -1,5 +1,7 @@
-"""How far a search came that found no proof: the best partial proof, what it leaves open, and
-which lemmas nearly fitted. Read off the graph when the search is over; no verdict rests on it.
+"""The best partial proof of an unproved goal: its script, its open goals, lemmas that nearly
+fitted.
+
+It is read off the graph when the search is over. No result rests on it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,13 @@ _NO_LEMMAS = {
 def best_partial(
     runner: Runner, holds: Callable[[str], bool] = lambda script: False, indent: int = 2
 ) -> PartialProof:
-    """`holds` says whether Lean takes a script in which what is open is a `sorry`."""
+    """Return the best partial proof of a search.
+
+    Args:
+        runner: The runner of the search.
+        holds: Returns whether Lean accepts a script with `sorry` for its open goals.
+        indent: The indentation of a block.
+    """
     tree, goals = runner.tree, runner.expander.goals
     costs, ways = _ways(tree)
     left: list[Node] = []
@@ -50,7 +58,7 @@ def best_partial(
 
 
 def _ways(tree: Graph) -> tuple[dict[int, float], dict[int, Edge]]:
-    """For each goal how much is open below it at best, and by which edge; none if nothing helps."""
+    """Return, for each goal, the least that is open below it and the edge that leads there."""
     costs: dict[int, float] = {}
     ways: dict[int, Edge] = {}
     for node in sorted(tree.nodes, key=lambda node: -node.rank):
@@ -67,7 +75,7 @@ def _ways(tree: Graph) -> tuple[dict[int, float], dict[int, Edge]]:
 
 
 def _cost(edge: Edge, costs: dict[int, float]) -> float:
-    """What an edge leaves open, and what it took to come there."""
+    """Return the cost of an edge: the open goals below it, and the steps to reach it."""
     some = any(child.status is Status.SOLVED for child in edge.children)
     whole = sum(costs[child.id] for child in edge.children)
     return whole + _DEEPER * (1 + edge.parent.depth) - _SOLVED_SIBLING * some
@@ -109,7 +117,8 @@ def near_lemmas(
     costs: dict[int, float] | None = None,
     used: Container[int] = (),
 ) -> Iterator[NearLemma]:
-    """Lemmas that applied at these goals, those that left least first; not those `used` anyway."""
+    """Yield lemmas that applied at some goals, but not those `used`; those that left least
+    first."""
     costs = _ways(tree)[0] if costs is None else costs
     found: dict[str, tuple[float, Edge]] = {}
     for edge in tree.edges:
@@ -129,13 +138,13 @@ def near_lemmas(
 
 
 def _only_grows(edge: Edge, goals: Callable[[Node], tuple[GoalView, ...]]) -> bool:
-    """Whether it leaves the same thing in more words: many a lemma applies so to any goal."""
+    """Return whether an edge only leaves a longer form of its goal; many lemmas do that."""
     left = [view for child in edge.children for view in goals(child)]
     return len(left) == 1 and len(_pretty(left[0])) > len(_pretty(goals(edge.parent)[0]))
 
 
 def lemmas_of(tactic: str, goals: Sequence[GoalView]) -> list[str]:
-    """The names in a tactic that are no hypothesis and no word of the tactic language."""
+    """Return the names in a tactic that are neither hypotheses nor words of the tactic language."""
     found = _NAMED.match(tactic)
     if found is None:
         return []

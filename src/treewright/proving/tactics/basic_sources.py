@@ -1,6 +1,7 @@
-"""Tactics from a file, the same for every goal: one a line, best first.
+"""Sources that do not look at the shape of a goal.
 
-`# …` is a comment. A line may begin with a prior and a tab: `0.3<TAB>simp [Nat.mul_comm]`.
+They suggest the user's tactics, remembered tactics, unfolding the file's definitions, and Lean's
+own search.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from treewright.proving.tactics.source import NOTHING, Suggestions, goal_text, r
 
 
 class FileTactics:
-    """Proposes every tactic of a file for every goal."""
+    """Suggests the tactics of a user's file for every goal: one tactic a line, the best first."""
 
     name = "file"
 
     def __init__(self, text: str, where: str) -> None:
-        """`where` names the text in messages about it."""
+        """Read the tactics; `where` names the text in error messages."""
         self._suggestions = Suggestions(parse(text, where))
 
     def suggest(self, goals: Sequence[GoalView], round_number: int) -> Suggestions:
@@ -29,7 +30,11 @@ class FileTactics:
 
 
 def parse(text: str, path: str) -> tuple[Candidate, ...]:
-    """The tactics of a text. Raises UsageError that names the line."""
+    """Return the tactics of a text, one a line.
+
+    `# …` is a comment. A line may begin with a prior and a tab: `0.3<TAB>simp [Nat.mul_comm]`.
+    Raises UsageError, which names the line.
+    """
     tactics: list[str] = []
     given: dict[str, float] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -64,7 +69,7 @@ def _prior(text: str, where: str) -> float:
 
 
 class CachedTactic(Protocol):
-    """A remembered tactic and how often it closed the goal it was remembered for."""
+    """A remembered tactic, and how often it closed the goal it was remembered for."""
 
     @property
     def tactic(self) -> str: ...
@@ -74,13 +79,13 @@ class CachedTactic(Protocol):
 
 
 class TacticCache(Protocol):
-    """Remembers tactics by the text of a goal. What it says must not change during a run."""
+    """Remembers tactics by the text of a goal. Its answers must not change during a run."""
 
     def tactics_for(self, goal: str) -> Sequence[CachedTactic]: ...
 
 
 class CachedTactics:
-    """Proposes remembered tactics that succeed more often than `threshold`."""
+    """Suggests remembered tactics that succeed more often than `threshold`."""
 
     name = "cache"
 
@@ -113,12 +118,12 @@ _DEFINITION_TACTICS = (("simp [{}]", 0.5), ("unfold {}", 0.3), ("simp_all [{}]",
 
 
 def defined_in(source: str) -> frozenset[str]:
-    """The last parts of the names of the definitions in a text."""
+    """Return the last parts of the names of the definitions in a text."""
     return frozenset(name.rpartition(".")[2] for name in _DEFINITION.findall(source))
 
 
 class DefinitionTactics:
-    """Proposes to look inside the definitions that a goal mentions."""
+    """Suggests unfolding or simplifying the definitions of the file that a goal mentions."""
 
     name = "definitions"
 
@@ -153,7 +158,11 @@ _ADVICE_PRIOR = 0.01
 
 
 class LeanAdvice:
-    """Proposes library searches once everything else of a node was tried."""
+    """Suggests Lean's own library search (`exact?`) after the other candidates of a node were
+    tried.
+
+    The tactic that the search finds is written into the proof, not the search.
+    """
 
     name = "advice"
 

@@ -1,6 +1,6 @@
 """Tactics from a language model behind an OpenAI-compatible endpoint.
 
-A model that does not answer costs its suggestions and a warning, never the run.
+If the model does not answer, the run goes on without its suggestions, and the user is warned.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _LONGEST_TACTIC = 300
 _COUNT = 8
 Spend = Callable[[Usage], None]
-"""Told what each answer used."""
+"""Receives the usage of each answer."""
 _TRIES = 3
-"""A search has other tactics to try meanwhile."""
+"""Few, because a search has other tactics to try meanwhile."""
 
 
 class LlmTactics:
-    """Asks a model once a goal. `warnings` says what went wrong so far; `spend` is told what each
-    answer used."""
+    """Asks a model once for each goal. `warnings` are the failures so far."""
 
     name = "llm"
     overlaps = True
@@ -79,7 +78,7 @@ class LlmTactics:
         )
 
     def stop_when(self, stop: Callable[[], bool]) -> None:
-        """A question that waits when `stop` becomes true is given up, by AskingStopped."""
+        """Set the condition on which a waiting question is given up, with AskingStopped."""
         self._stop = stop
 
     def _nothing(self, why: str) -> Suggestions:
@@ -96,7 +95,7 @@ def _messages(goals: Sequence[GoalView]) -> list[Message]:
 
 
 def parse(answer: str) -> list[str]:
-    """The tactics of an answer: its lines without fences, bullets, ticks and what is forbidden."""
+    """Return the tactics of an answer: its lines without fences, bullets and ticks, if allowed."""
     tactics: list[str] = []
     for line in answer.splitlines():
         tactic = _BULLET.sub("", line).strip().strip("`").removeprefix("by ").strip()

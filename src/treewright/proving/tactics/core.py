@@ -1,4 +1,8 @@
-"""Tactics of core Lean: rules on the outline of the target and of the hypotheses, ranked."""
+"""Tactics of core Lean: rules on the outline of the target and of the hypotheses, ranked.
+
+The first round has quick tactics that usually work. The second has expensive ones and long shots.
+Weights are relative: the likelier, the higher.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,7 @@ _FUNCTIONS = {
 
 
 def closers(context: Context) -> Iterator[Ranked]:
-    """Tactics that finish a goal or fail at little cost, and the two that simplify it."""
+    """Yield tactics that finish a goal or fail quickly, and the two that simplify it."""
     kind = context.outline.kind
     opening = kind in ("forall", "implies")
     if context.facts and not opening:
@@ -70,7 +74,7 @@ def closers(context: Context) -> Iterator[Ranked]:
 
 
 def last_resorts(context: Context) -> Iterator[Ranked]:
-    """What may take seconds to fail."""
+    """Yield tactics that may take seconds to fail."""
     if context.outline.kind in ("forall", "implies"):
         return
     yield 3.0, "grind"
@@ -79,7 +83,7 @@ def last_resorts(context: Context) -> Iterator[Ranked]:
 
 
 def structure(context: Context) -> Iterator[Ranked]:
-    """Introductions: what the outermost connective is proved by."""
+    """Yield introductions: the tactics for the outermost connective."""
     kind = context.outline.kind
     if kind in ("forall", "implies"):
         names = introduced(context.goal)
@@ -112,7 +116,8 @@ def equations(context: Context) -> Iterator[Ranked]:
 
 
 def witnesses(context: Context) -> Iterator[Ranked]:
-    """`refine ⟨w, ?_⟩` for values at hand, in the target's own words first, then small ones."""
+    """Yield `refine ⟨w, ?_⟩` for values from the goal, those in the target first, then small
+    ones."""
     yield 7.0, "exact ⟨_, rfl⟩"
     for fact in context.facts[-3:]:
         yield 4.0, f"exact ⟨_, {fact.name}⟩"
@@ -166,7 +171,7 @@ def _at_hand(context: Context, body: str) -> list[str]:
 
 
 def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
-    """For `n = 4 * k + 3` what `k` must be, `n / 4`; for `n = k + k` half of it."""
+    """Yield the value of `k` that `n = 4 * k + 3` implies, `n / 4`; for `n = k + k` half of it."""
     name = re.escape(variable)
     for whole, other in (sides, sides[::-1]):
         if variable in whole.split():
@@ -179,14 +184,14 @@ def _quotients(sides: tuple[str, ...], variable: str) -> Iterator[str]:
 
 
 def _remainders(body: str, variable: str, numeric: list[str]) -> Iterator[str]:
-    """For `m > n ∧ m % 7 = 3` something beyond `n` that is so: `7 * n + 10`."""
+    """Yield a value beyond `n` with the remainder: for `m > n ∧ m % 7 = 3`, `7 * n + 10`."""
     if rest := re.search(rf"(?<!\w){re.escape(variable)} % (\d+) = (\d+)", body):
         by, left = int(rest.group(1)), int(rest.group(2))
         yield from (f"{by} * {name} + {by + left}" for name in numeric)
 
 
 def _functions(context: Context, body: str, variable: str) -> list[str]:
-    """Where the witness is applied to something: functions at hand, then simple ones."""
+    """Return functions for an applied witness: those of the goal, then simple ones."""
     uses = re.findall(rf"(?<![\w.]){re.escape(variable)}((?: (?:[\w.]+|\([^()]*\)))+)", body)
     if not uses:
         return []
@@ -196,7 +201,7 @@ def _functions(context: Context, body: str, variable: str) -> list[str]:
 
 
 def _bounds(context: Context, body: Shape) -> Iterator[str]:
-    """For `∃ n, ∀ b, f b ≤ n` where `b` is a truth value: something not below any `f b`."""
+    """Yield an upper bound of `f true` and `f false`, for `∃ n, ∀ b, f b ≤ n`."""
     if body.kind == "forall" and shape(body.parts[-1]).kind == "order":
         for function in context.functions:
             if function.type == "Bool → Nat":
@@ -204,7 +209,7 @@ def _bounds(context: Context, body: Shape) -> Iterator[str]:
 
 
 def _longer(context: Context) -> Iterator[str]:
-    """A list at hand with a value at hand in front of it."""
+    """Yield lists of the goal with a value of the goal in front."""
     for xs in (value for value in context.data if value.head == "List"):
         of = unwrap(xs.type.removeprefix("List "))
         yield from (f"{x.name} :: {xs.name}" for x in context.data if unwrap(x.type) == of)
@@ -229,6 +234,7 @@ _MOST_CASE_SPLITS = 2
 
 
 def classical(context: Context) -> Iterator[Ranked]:
+    """Yield case distinctions and simplifications for quantified statements."""
     for fact in context.facts:
         if fact.outline.kind == "not" and ("∀" in fact.type or "∃" in fact.type):
             yield 3.0, f"simp at {fact.name}"
@@ -250,7 +256,7 @@ def by_contradiction(context: Context) -> Iterator[Ranked]:
 
 
 def _quantified(outline: Shape, bound: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The parts that speak of all or some of something, without what is bound further out."""
+    """Yield the quantified parts of a statement that mention no outer bound variable."""
     bound |= {binder.name for binder in outline.binders if binder.name}
     if outline.kind in ("eq", "ne", "order"):
         return
@@ -282,7 +288,7 @@ _RESIDUE_LEMMAS = {
 
 
 def residues(context: Context) -> Iterator[Ranked]:
-    """`n % 4 = 0 ∨ n % 4 = 1 ∨ …` for a target about `n * n % 4`, and what is left worked out."""
+    """Yield case distinctions on remainders, for products and powers that `omega` cannot treat."""
     target = context.target
     found = {int(one or other) for one, other in _MODULUS.findall(target)}
     values = [v for v in context.data if v.head in _RESIDUE_LEMMAS and v.name in context.mentioned]
@@ -307,7 +313,7 @@ def residues(context: Context) -> Iterator[Ranked]:
 def _residue_cases(
     context: Context, values: Sequence[Known], modulus: int, lemmas: Sequence[str], given: bool
 ) -> str:
-    """With facts about remainders some of the cases cannot be, which `omega` sees."""
+    """Return a case distinction; given facts about remainders, `omega` excludes some cases."""
     fresh = Fresh.of(context.goal)
     names = [fresh.name("h") for _ in values]
     lines: list[str] = []
@@ -328,7 +334,7 @@ _LATER = (long_shots, last_resorts, by_contradiction)
 
 
 class CoreTactics:
-    """Proposes tactics of core Lean. Knows nothing but the goal."""
+    """Suggests tactics of core Lean. It knows nothing but the goal."""
 
     name = "core"
 
@@ -348,7 +354,7 @@ class CoreTactics:
 
 
 def best_first(ranked: Iterable[Ranked]) -> list[Ranked]:
-    """Each tactic once, with the best of its weights; equals stay in order."""
+    """Return each tactic once with its best weight, sorted; equal weights stay in order."""
     best: dict[str, float] = {}
     for weight, tactic in ranked:
         best[tactic] = max(weight, best.get(tactic, 0.0))

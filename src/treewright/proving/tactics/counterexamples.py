@@ -1,8 +1,8 @@
-"""Counterexamples: values for what a statement speaks of, tried when its negation is searched.
+"""Counterexamples: values for the variables of a statement, tried when its negation is searched.
 
-`∀ n, n < 5` is false at 5, and `exact fun h => absurd (h 5) (by decide)` says so. Values come
-from the types in front of the statement and the numbers in it, simple ones first, a bounded number.
-They are tactics like others: in the trace, by the engine of the run, and nothing without Lean.
+`∀ n, n < 5` is false at 5, and `exact fun h => absurd (h 5) (by decide)` proves that. Values follow
+from the types in front of the statement and the numbers in it: simple ones first, and a bounded
+number. They are tactics like others: they are in the trace, and Lean decides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONSTRUCTOR = re.compile(r"\|\s*(?P<name>[\w']+)(?P<fields>[^|\n]*)")
 _FIELD = re.compile(r"\(([^():]+):([^()]*)\)")
 
 
-class WithWitnesses:
+class WithCounterexamples:
     """A tactic source, and in front of what it says: counterexamples to `¬ ∀ x, …`."""
 
     name = "witnesses"
@@ -64,7 +64,7 @@ class WithWitnesses:
 
 
 def counterexamples(target: str, types: dict[str, list[str]] | None = None) -> Iterator[str]:
-    """Tactics that close `¬ ∀ x y, …` by values for `x` and `y`."""
+    """Yield tactics that close `¬ ∀ x y, …` by values for `x` and `y`."""
     outline = shape(flat(target))
     if outline.kind != "not":
         return
@@ -84,7 +84,7 @@ def counterexamples(target: str, types: dict[str, list[str]] | None = None) -> I
 
 
 def _binders(text: str) -> list[Binder]:
-    """What a statement speaks of; propositions in between stay with what it says."""
+    """Return the variables of a statement; propositions between them stay in its body."""
     found: list[Binder] = []
     text = unwrap(text)
     while (outline := shape(text)).kind == "forall" and len(found) < _MOST_BINDERS:
@@ -94,7 +94,7 @@ def _binders(text: str) -> list[Binder]:
 
 
 class _Values:
-    """Values of a type, as text; of a type variable, those of the type that was chosen for it."""
+    """The values of a type, as text. For a type variable they are those of a chosen type."""
 
     def __init__(self, numbers: Sequence[int], datatypes: dict[str, list[str]]) -> None:
         near = [m for n in dict.fromkeys(numbers) for m in (n, n + 1, max(0, n - 1))]
@@ -102,7 +102,7 @@ class _Values:
         self._datatypes = datatypes
 
     def tuples(self, binders: Sequence[Binder]) -> list[list[str]]:
-        """Simple ones first: by the places of their values in the lists they are from."""
+        """Return tuples of values, those first whose values come early in their lists."""
         chosen: list[list[str]] = []
         for sorts in self._sorts(binders):
             columns = [
@@ -160,7 +160,7 @@ class _Values:
                 return self._datatypes.get(head, [])[:_MOST_VALUES]
 
     def _functions(self, domain: str, result: str, depth: int) -> list[str]:
-        """Constant ones, the identity, and such that tell their arguments apart."""
+        """Return constant functions, the identity, and functions that tell arguments apart."""
         constant = [f"(fun _ => {v})" for v in self.of(result, depth + 1)[:3]]
         if unwrap(domain) == unwrap(result):
             constant.insert(1, "(fun x => x)")
@@ -184,7 +184,7 @@ def _put(text: str, sorts: dict[str, str]) -> str:
 
 
 def datatypes(source: str) -> dict[str, list[str]]:
-    """Small values of the plain datatypes that a file declares, as far as its text shows them."""
+    """Return small values of the plain datatypes that a file declares."""
     found: dict[str, list[str]] = {}
     for declared in _DATATYPE.finditer(source):
         name = declared["name"]
@@ -205,7 +205,7 @@ def datatypes(source: str) -> dict[str, list[str]]:
 
 
 def _fields(text: str) -> list[str]:
-    """The types of a constructor's fields: `(l r : Tree)`, or `: Tree → Tree → Tree`."""
+    """Return the types of a constructor's fields: `(l r : Tree)`, or `: Tree → Tree → Tree`."""
     named = [of.strip() for names, of in _FIELD.findall(text) for _ in names.split()]
     if named or ":" not in text:
         return named

@@ -1,4 +1,8 @@
-"""Opens what the tactic sources of a proof run read: a premise index, its file's definitions."""
+"""The tactic source of a run: which sources its settings name, and the files that they read.
+
+The user's own tactics have the largest weight, then those for the goal's shape and those of a
+model. Lemmas come after them, and Lean's own search (`exact?`), which is slow, comes last.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +41,16 @@ def build_source(
     spend: Spend = lambda usage: None,
     library: PremiseSearch | None = None,
 ) -> TacticSource:
-    """`premises` and `cache` are what the paths in the settings name, opened by the caller.
+    """Return the tactic source that settings describe.
 
-    `library` is the index of Lean's own library, for when all else has been tried on a goal.
-    `definitions` are the names that the file of the goals defines itself. `warn` is told, once
-    for each kind, what kept a model from answering; `spend`, what its answers used.
+    Args:
+        settings: The settings of the run.
+        premises: The premise index that the settings name, opened by the caller.
+        cache: The tactic cache that the settings name, opened by the caller.
+        warn: Receives each kind of failure of a model once.
+        definitions: The names that the file of the goals defines.
+        spend: Receives the usage of each answer of a model.
+        library: The index of Lean's library, for goals on which everything else was tried.
     """
     wanted = settings.sources
     parts: list[tuple[TacticSource, float]] = []
@@ -68,7 +77,7 @@ def build_source(
 def with_library(
     settings: Settings, host: Host, announce: Callable[[str], None] = lambda text: None
 ) -> Settings:
-    """With the index of the bundled Lean's library, which is made first if it is not there."""
+    """Return settings with the index of the bundled Lean's library, which is built if missing."""
     from treewright.lean.session.host_session import HostSession
     from treewright.premises.library import ensure_index, library_digest
 
@@ -81,7 +90,7 @@ def with_library(
 
 @contextlib.contextmanager
 def library_search() -> Iterator[PremiseSearch | None]:
-    """The index of the library as it is; None if nobody has made it yet."""
+    """Open the index of the library; None if it was not built yet."""
     from treewright.premises.index import PremiseIndex
     from treewright.premises.library import is_finished, library_path
 
@@ -93,7 +102,7 @@ def library_search() -> Iterator[PremiseSearch | None]:
 
 
 def changed_since(record: RunRecord) -> bool:
-    """Whether a run's index of the library is no longer there: what it said, only the trace has."""
+    """Return whether the run's index of the library is gone: its answers are only in the trace."""
     from treewright.premises.library import library_digest
 
     used = record.settings.sources.library
@@ -107,7 +116,7 @@ def opened_source(
     cache: TacticCache | None = None,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Iterator[TacticSource]:
-    """`cache` is the ledger that the settings name: whoever can open one gives it."""
+    """Open the tactic source of a run. `cache` is the ledger that the settings name."""
     settings, target = record.settings, record.target
     if settings.sources.cache is not None and cache is None:
         raise UsageError(

@@ -1,7 +1,8 @@
-"""The outline of a proposition, read from how Lean prints it.
+"""A goal as the rules read it: the outline of propositions, fresh names, data and facts.
 
-Only as much grammar as decides which tactic fits: the outermost connective, the binders in front,
-the sides of a relation. What is not understood is `other`; a wrong guess costs one failed tactic.
+Only as much of Lean's grammar is parsed as decides which tactic fits: the outermost connective, the
+binders in front, the sides of a relation. Other text has the kind `other`; a wrong guess costs one
+failed tactic.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NAME = re.compile(r"[^\W\d][\w'✝]*|_[\w'✝]+")
 
 
 class Shape(NamedTuple):
-    """A kind and its parts: both sides of a connective or a relation, or the body of a binder."""
+    """A kind and its parts: both sides of a connective or relation, or the body of a binder."""
 
     kind: Kind
     parts: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class Shape(NamedTuple):
 
 
 class Binder(NamedTuple):
-    """A bound variable. Without a name it is an instance or a hypothesis nobody mentions."""
+    """A bound variable. Without a name it is an instance or an unused hypothesis."""
 
     name: str | None
     type: str
@@ -59,7 +60,7 @@ def flat(text: str) -> str:
 
 
 def shape(text: str) -> Shape:
-    """The outline of a printed proposition."""
+    """Return the outline of a printed proposition."""
     text = unwrap(flat(text))
     if text in ("True", "False"):
         return Shape("true" if text == "True" else "false")
@@ -82,19 +83,19 @@ def shape(text: str) -> Shape:
 
 
 def unwrap(text: str) -> str:
-    """Without brackets that enclose all of it."""
+    """Remove brackets that enclose the whole text."""
     while text.startswith("(") and _matching(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
     return text
 
 
 def words(text: str) -> set[str]:
-    """The names that occur in a text, with the parts of dotted ones."""
+    """Return the names in a text, with the parts of dotted ones."""
     return set(_NAME.findall(text))
 
 
 def arguments(text: str) -> list[str]:
-    """An application as its function and its arguments, by the spaces outside brackets."""
+    """Split an application into its function and arguments, at spaces outside brackets."""
     parts: list[str] = []
     depth, begin = 0, 0
     for index, sign in enumerate(text):
@@ -113,7 +114,7 @@ def _bound(kind: Kind, text: str) -> Shape:
 
 
 def _binders(text: str) -> Iterator[Binder]:
-    """`(a b : T) {c : U} [Inst]`, or `a b : T`, or `a b`."""
+    """Read `(a b : T) {c : U} [Inst]`, or `a b : T`, or `a b`."""
     if not text.startswith(tuple(_OPEN)):
         names, _, of = text.partition(" : ")
         for name in names.split():
@@ -135,7 +136,8 @@ def _binders(text: str) -> Iterator[Binder]:
 
 
 def _reach(text: str) -> int:
-    """How far connectives at the top can stand: up to a binder that takes all that follows."""
+    """Return where the part with top-level connectives ends: at a binder that takes all that
+    follows."""
     depth = 0
     for index, sign in enumerate(text):
         depth += (sign in _OPEN) - (sign in _CLOSE)
@@ -168,7 +170,7 @@ _MOST_INTRODUCED = 24
 
 
 class Fresh:
-    """Hands out names that are not taken: `x`, then `x1`, `x2`, …"""
+    """Hands out names that are not in use: `x`, then `x1`, `x2`, …"""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
@@ -191,7 +193,7 @@ class Fresh:
 
 
 def introduced(goal: GoalView) -> list[str]:
-    """A name for everything in front of the target: variables by their own, facts by `h`."""
+    """Return names for everything in front of the target: variables keep theirs, facts get `h`."""
     fresh, names, rest = Fresh.of(goal), [], flat(goal.target)
     while len(names) < _MOST_INTRODUCED:
         outline = shape(rest)
@@ -208,7 +210,7 @@ def introduced(goal: GoalView) -> list[str]:
 
 
 def pattern(text: str, fresh: Fresh, name: str = "h") -> str:
-    """An `rcases` pattern that takes a proposition apart as far as it goes; a name if it cannot."""
+    """Return an `rcases` pattern that takes a proposition apart as far as possible."""
     outline = shape(text)
     if outline.kind == "and":
         parts = [pattern(part, fresh, name) for part in _chain(outline, "and")]
@@ -230,7 +232,7 @@ def _side(text: str, fresh: Fresh, name: str) -> str:
 
 
 def _chain(outline: Shape, kind: str) -> list[str]:
-    """`a ∧ b ∧ c` as its three parts."""
+    """Return the parts of `a ∧ b ∧ c`."""
     first, rest = outline.parts
     following = shape(rest)
     return [first, *_chain(following, kind)] if following.kind == kind else [first, rest]
@@ -257,7 +259,7 @@ _MEMBERSHIP = (" ∈ ", " ∉ ", " ∣ ", " ⊆ ", "<+")
 
 
 class Known(NamedTuple):
-    """A hypothesis that text can name."""
+    """A hypothesis that a script can name."""
 
     name: str
     type: str
@@ -266,7 +268,7 @@ class Known(NamedTuple):
 
     @property
     def result(self) -> str:
-        """What it says or gives once its arguments are there."""
+        """The statement or type that is left when all arguments are given."""
         outline, text = self.outline, self.type
         while outline.kind in ("forall", "implies"):
             text = outline.parts[-1]
@@ -275,7 +277,7 @@ class Known(NamedTuple):
 
 
 class Context:
-    """Everything the rules ask about one goal, worked out once."""
+    """The properties of one goal that the rules use, computed once."""
 
     def __init__(self, goal: GoalView) -> None:
         self.goal = goal
@@ -302,7 +304,7 @@ class Context:
 
     @cached_property
     def data(self) -> list[Known]:
-        """Values whose type is known to be one of data; those in the target first."""
+        """Values of known data types; those in the target come first."""
         values = [h for h in self.hypotheses if self._is_data(h)]
         return sorted(values, key=lambda h: h.name not in self.mentioned)
 
@@ -317,7 +319,7 @@ class Context:
 
     @cached_property
     def unknown(self) -> list[Known]:
-        """Of a type the rules do not know: a datatype or a predicate of the user's."""
+        """Values of types that the rules do not know: a datatype or a predicate of the user."""
         settled = {h.name for h in (*self.facts, *self.data, *self.sorts, *self.functions)}
         return [
             h
@@ -327,7 +329,7 @@ class Context:
 
     @cached_property
     def _variables(self) -> set[str]:
-        """Type variables, whose members are data that cannot be split."""
+        """Type variables. Their members are data that cannot be split."""
         return {h.name for h in self.hypotheses if h.head in ("Type", "Sort")}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which tactics the hypotheses offer: taking facts apart, using them, cases and induction."""
+"""Rules on the hypotheses of a goal: taking facts apart, using them, cases and induction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONSTRUCTED = ("some ", "none", "::", "[]", "(", "true", "false", "Nat.succ", "
 
 
 def eliminations(context: Context) -> Iterator[Ranked]:
-    """Facts that say several things: those are had one by one; alternatives become cases."""
+    """Yield tactics that take conjunctions and existentials apart, and split disjunctions."""
     for fact in context.facts[-_MOST_FACTS:]:
         kind = fact.outline.kind
         if " ∣ " in fact.type and kind == "other":
@@ -43,7 +43,7 @@ def eliminations(context: Context) -> Iterator[Ranked]:
 
 
 def uses(context: Context) -> Iterator[Ranked]:
-    """Facts as rules: applied to the target, to each other, or for rewriting."""
+    """Yield uses of facts as rules: applied to the target, to each other, or for rewriting."""
     for fact in context.facts[-_MOST_FACTS:]:
         kind, name = fact.outline.kind, fact.name
         if kind in ("eq", "iff"):
@@ -62,7 +62,7 @@ def uses(context: Context) -> Iterator[Ranked]:
 
 
 def analysis(context: Context) -> Iterator[Ranked]:
-    """Induction and case distinction on values, on propositions and on conditions."""
+    """Yield induction and case distinction on values, on propositions and on conditions."""
     data = context.data
     count = 0
     for value in data:
@@ -86,7 +86,7 @@ def analysis(context: Context) -> Iterator[Ranked]:
 
 
 def long_shots(context: Context) -> Iterator[Ranked]:
-    """Ways of last choice: stronger induction, other cases, the target given up."""
+    """Yield less likely tactics: strong induction, other cases, `exfalso`."""
     if context.outline.kind in ("forall", "implies"):
         return
     for value in context.data[:_MOST_DATA]:
@@ -107,7 +107,7 @@ def long_shots(context: Context) -> Iterator[Ranked]:
 
 
 def _truth_values(context: Context) -> Iterator[Ranked]:
-    """`f true` and the like are one of two values, for functions into `Bool`."""
+    """Yield case distinctions on the value of a function into `Bool`."""
     for function in context.functions:
         if function.result != "Bool" or function.outline.kind != "implies":
             continue
@@ -142,7 +142,7 @@ def _rewriting(fact: Known, context: Context) -> Iterator[Ranked]:
 
 
 def _application(fact: Known, context: Context) -> Iterator[Ranked]:
-    """A rule backwards (`apply`), and forwards where what it needs is at hand."""
+    """Yield backward uses of a rule (`apply`), and forward uses if its premise is known."""
     name, result = fact.name, fact.result
     if fact.outline.kind == "not":
         if context.target == "False":
@@ -165,7 +165,7 @@ def _application(fact: Known, context: Context) -> Iterator[Ranked]:
 
 
 def _descent(fact: Known, context: Context) -> Iterator[Ranked]:
-    """`f (n + 1) < f n` for every `n` cannot be where `f` gives natural numbers."""
+    """Yield a refutation of `f (n + 1) < f n` for every `n`, if `f` gives natural numbers."""
     for function in context.functions:
         if function.result != "Nat" or function.outline.kind != "implies":
             continue
@@ -206,7 +206,7 @@ def _induction(value: Known, context: Context, weight: float) -> Iterator[Ranked
 
 
 def _alternatives(value: Known, context: Context, inductive: bool) -> str:
-    """`| nil => ?_ | cons x xs ih => ?_`, with names that hide nothing."""
+    """Return `| nil => ?_ | cons x xs ih => ?_`, with names that hide no other name."""
     constructors = RECURSIVE.get(value.head) or SPLITTABLE[value.head]
     texts: list[str] = []
     for constructor, carried in constructors:
@@ -219,7 +219,7 @@ def _alternatives(value: Known, context: Context, inductive: bool) -> str:
 
 
 def _carried_name(wanted: str, value: Known) -> str:
-    """The part that is of the same type keeps the name of the whole."""
+    """Return the name of a field; a field of the value's own type keeps the value's name."""
     same = {"Nat": "n", "List": "xs"}.get(value.head)
     return value.name if wanted == same else wanted
 

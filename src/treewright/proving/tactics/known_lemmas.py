@@ -1,4 +1,4 @@
-"""Tactics from what Lean knows about a goal: lemmas that fit it, and how its variables are made.
+"""Tactics from Lean's knowledge about a goal: lemmas that fit it, and the types of its variables.
 
 Weights are on the scale of the core rules: an introduction has 12, `simp` 7, an induction 3.
 """
@@ -24,7 +24,7 @@ from treewright.proving.tactics.source import NOTHING, Suggestions
 
 _MOST_CANDIDATES = 48
 _SCALE = 40.0
-"""What the weights of the core rules for a goal roughly add up to."""
+"""Roughly the sum of the weights that the core rules give a goal."""
 _OUTLINES = frozenset(
     {"Eq", "HEq", "And", "Or", "Iff", "Exists", "Not", "False", "True", "Nat.le", "Nonempty"}
 )
@@ -32,7 +32,7 @@ _OUTLINES = frozenset(
 
 
 class KnownTactics:
-    """Proposes uses of lemmas, inductions and definitions."""
+    """Suggests uses of lemmas, inductions and definitions."""
 
     name = "known"
 
@@ -100,7 +100,7 @@ def _tactics(use: Use, fresh: Fresh) -> Iterator[Ranked]:
 
 
 def _taken(outline: str, term: str, fresh: Fresh) -> Iterator[Ranked]:
-    """What a proof says, taken apart at once."""
+    """Take apart a statement that a term proves."""
     match outline:
         case "Exists =":
             yield 4.5, f"obtain ⟨{fresh.name('k')}, rfl⟩ := {term}"
@@ -133,7 +133,7 @@ def _applied(name: str, args: Sequence[str]) -> str:
 
 
 def _trimmed(args: Sequence[str]) -> tuple[str, ...]:
-    """Without what Lean finds by itself at the end."""
+    """Remove trailing arguments that Lean finds by itself."""
     kept = list(args)
     while kept and kept[-1] == "_":
         kept.pop()
@@ -152,7 +152,7 @@ def _grouped(term: str) -> str:
 
 
 def _taking_apart(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
-    """Induction and cases for values and proofs of types that the core rules do not know."""
+    """Yield inductions and cases for types that the core rules do not know."""
     data = [v.name for v in knowledge.variables if v.kind == "data" and v.accessible]
     own_types = _of_own_types(knowledge)
     count = 0
@@ -183,7 +183,7 @@ def _taking_apart(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
 
 
 def _of_own_types(knowledge: Knowledge) -> frozenset[str]:
-    """Values of inductive types that the core rules do not know."""
+    """Return the values of inductive types that the core rules do not know."""
     return frozenset(
         v.name
         for v in knowledge.variables
@@ -201,7 +201,8 @@ def _generalized(variable: Variable, goal: GoalView, others: Sequence[str]) -> s
 
 
 def _drive(variable: Variable, most: int) -> float:
-    """Induction goes first to what lets equations of the text be used."""
+    """Return the factor for induction on a variable: largest if the file's equations match on
+    it."""
     if most == 0:
         return 1.0
     return 1.5 if variable.drives == most else 1.0 if variable.drives else 0.5
@@ -245,7 +246,7 @@ def _proof(variable: Variable, goal: GoalView) -> Iterator[Ranked]:
 def _alternatives(
     alternatives: Sequence[Alternative], name: str, goal: GoalView, *, inductive: bool
 ) -> str:
-    """`| nil => ?_ | cons x xs ih => ?_`, with names that hide nothing."""
+    """Return `| nil => ?_ | cons x xs ih => ?_`, with names that hide no other name."""
     if not alternatives:
         return ""
     taken = {h.name for h in goal.hypotheses} | words(goal.target)
@@ -265,31 +266,31 @@ def _alternatives(
 
 
 def _plain(name: str) -> str:
-    """A name for what its constructor left without one."""
+    """Return a name for a field that its constructor left without one."""
     return name.rstrip("✝¹²³⁴⁵⁶⁷⁸⁹⁰") if "✝" in name else name
 
 
 def _is_free(name: str, variable: Variable, goal: GoalView) -> bool:
-    """Whether a value can be generalized in an induction: the type does not rest on it."""
+    """Return whether a value can be generalized: the variable's type does not depend on it."""
     own = next((h.type for h in goal.hypotheses if h.name == variable.name), "")
     return name not in words(own)
 
 
 _BRIEF_GRIND = "grind (gen := 4) (ematch := 3) (instances := 100)"
-"""With limits of its own: a set of lemmas that does not help would take it seconds."""
+"""Limits for `grind`: with a set of lemmas that does not help it would take seconds."""
 _MOST_IN_A_SET = 12
 _MOST_FOR_GRIND = 5
-"""To be read, a lemma costs `grind` up to 70 ms, whatever comes of it: as much as many a tactic."""
+"""Reading one lemma costs `grind` up to 70 ms, as much as many a whole tactic."""
 _MOST_ALONE = 2
 
 
 def named(uses: Iterable[Use]) -> Iterator[Use]:
-    """Those whose names text can have."""
+    """Return the uses of lemmas whose names can be written in a script."""
     return (use for use in uses if all(is_identifier(part) for part in (use.name, use.at) if part))
 
 
 def sets(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
-    """`simp`, `simp_all` and `grind` with the lemmas and definitions that fit."""
+    """Yield `simp`, `simp_all` and `grind` with the lemmas and definitions that fit."""
     uses = list(named(knowledge.uses))
     hypotheses = {h.name for h in goal.hypotheses}
     rules = _unique(u.name for u in uses if u.use == "rw" and not u.back and not u.loose)
@@ -331,7 +332,7 @@ def sets(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
 
 
 def _rearranging(goal: GoalView, uses: Sequence[Use]) -> Iterator[Ranked]:
-    """For operations that are known to be associative and commutative: both sides in one order."""
+    """Yield `ac_rfl` for operations that are known to be associative and commutative."""
     laws = {use.law: use.name for use in uses if use.law}
     given = [
         f"have := Std.Associative.mk {name}\nhave := Std.Commutative.mk {laws[turned]}"
@@ -343,7 +344,8 @@ def _rearranging(goal: GoalView, uses: Sequence[Use]) -> Iterator[Ranked]:
 
 
 def _by_one(goal: GoalView, lemmas: Sequence[str]) -> Iterator[Ranked]:
-    """One lemma with the induction hypotheses: of a larger set one may undo what another does."""
+    """Yield one lemma with the induction hypotheses; in a larger set, lemmas may undo each
+    other."""
     hypotheses = [h.name for h in goal.hypotheses if h.accessible and h.name.startswith("ih")]
     equations = [h.name for h in goal.hypotheses if shape(h.type).kind in ("eq", "iff", "forall")]
     if given := [name for name in hypotheses if name in equations]:
@@ -352,7 +354,7 @@ def _by_one(goal: GoalView, lemmas: Sequence[str]) -> Iterator[Ranked]:
 
 
 def lemma_long_shots(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
-    """With all that was found, the library's too."""
+    """Yield tactics with all lemmas that were found, including the library's."""
     own = _unique(u.name for u in named(knowledge.uses))
     hypotheses = {h.name for h in goal.hypotheses}
     own = [name for name in own if name not in hypotheses]

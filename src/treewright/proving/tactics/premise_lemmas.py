@@ -1,4 +1,5 @@
-"""Lemmas that a premise search finds for the target, tried with `exact`, `apply`, `rw`, `simp`."""
+"""Lemmas that a premise search finds for the target, used with `exact`, `apply`, `rw` and
+`simp`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _ALL_TOGETHER = 0.1
 
 
 class Premise(Protocol):
-    """A declaration that may help: what it is called and, if known, what it says."""
+    """A declaration that may help: its name and, if known, its type."""
 
     @property
     def name(self) -> str: ...
@@ -25,16 +26,13 @@ class Premise(Protocol):
 
 
 class PremiseSearch(Protocol):
-    """Finds declarations near a text, the best first; `PremiseIndex.lexical` is one."""
+    """Finds declarations near a text, the best first. `PremiseIndex.lexical` is one."""
 
     def __call__(self, text: str, k: int, /) -> Sequence[Premise]: ...
 
 
 class LemmaTactics:
-    """Asks the search once a goal; the better a lemma's place, the higher its priors.
-
-    `late`: in the second round, when what fits by unification has been tried.
-    """
+    """Asks the search once for each goal. `late`: in the second round, after lemmas that unify."""
 
     name = "lemmas"
 

@@ -1,4 +1,4 @@
-"""Several sources as one."""
+"""The interface of a tactic source, sources combined into one, and noise on their priors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from treewright.proving.records import Candidate, GoalView
 
 
 class Suggestions(msgspec.Struct, frozen=True):
-    """Tactics for a node. `complete` means that asking again would bring nothing new."""
+    """Tactics for a node. `complete`: whether the source has nothing more to suggest for it."""
 
     candidates: tuple[Candidate, ...]
     complete: bool = True
@@ -23,12 +23,12 @@ NOTHING = Suggestions(())
 
 
 class TacticSource(Protocol):
-    """Proposes tactics for the first of some goals (the rest share metavariables with it).
+    """Suggests tactics for the first of some goals; the others share metavariables with it.
 
-    Rounds count from 0. What has no more to say says nothing, and that it is complete.
+    Rounds count from 0. A source without further suggestions returns none, and is complete.
 
-    The answer depends on the goals, the round and the source's seed only. A source may be asked
-    from another thread than the one that talks to Lean.
+    The answer depends only on the goals, the round and the source's seed. A source may be asked
+    from a thread other than the one that uses Lean.
     """
 
     name: str
@@ -37,27 +37,28 @@ class TacticSource(Protocol):
 
 
 class AskingStopped(Exception):
-    """A source gave up waiting for an answer because the search is to end.
+    """A source stopped waiting for an answer because the search is to end.
 
-    Not the same as an answer without suggestions: nothing is known, and nothing is recorded.
+    This is no answer without suggestions: nothing is recorded.
     """
 
 
 def stop_when(source: TacticSource, stop: Callable[[], bool]) -> None:
-    """Tells a source that waits for others (it has a method of this name) when to give up."""
+    """Tell a source that waits for answers when to stop waiting, if it has such a method."""
     tell = getattr(source, "stop_when", None)
     if tell is not None:
         tell(stop)
 
 
 def goal_text(goal: GoalView) -> str:
-    """A goal as Lean shows it, one hypothesis a line: the cache's key."""
+    """Return a goal as Lean prints it, one hypothesis per line. It is the key of the tactic
+    cache."""
     lines = [f"{h.name} : {h.type}" for h in goal.hypotheses]
     return "\n".join([*lines, f"⊢ {goal.target}"])
 
 
 def rank_priors(count: int) -> list[float]:
-    """Priors by place alone, where nobody gave any: they fall off slowly and sum to 1."""
+    """Return priors by rank, for candidates without any: they fall off slowly and sum to 1."""
     weights = [1.0 / (place + 2) for place in range(count)]
     total = sum(weights) or 1.0
     return [weight / total for weight in weights]
@@ -68,9 +69,10 @@ def _by_prior(candidate: Candidate) -> float:
 
 
 class Frontier:
-    """The candidates of one node: what is still to be tried, best first.
+    """The candidates of one node that are still to be tried, best first.
 
-    Asking again merges: what was tried stays tried, what waits keeps its place among the new.
+    Further suggestions are merged in: tried tactics are not tried again, and waiting ones keep
+    their priors.
     """
 
     __slots__ = ("complete", "results", "rounds", "seen", "untried")
@@ -97,11 +99,11 @@ class Frontier:
 
 
 class MergedSource:
-    """Asks sources in order and gives each a share of the prior by its weight.
+    """Asks several sources and gives each a share of the prior by its weight.
 
-    A tactic that several propose is entered once, under the first's name, with what all gave
-    it. In the first round the priors sum to 1, whoever has something to say; later rounds keep
-    the scale their sources give, so that a last resort stays one.
+    A tactic that several sources suggest becomes one candidate, named after the first source, with
+    the sum of the priors. In the first round the priors sum to 1. Later rounds keep the scale of
+    their sources, so that a last resort keeps a small prior.
     """
 
     def __init__(self, *sources: TacticSource | tuple[TacticSource, float]) -> None:
@@ -135,7 +137,7 @@ class MergedSource:
 
 
 def _parts(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
-    """What each has of its source's share. Without priors, by place."""
+    """Return each candidate's part of its source's share; by rank if there are no priors."""
     ranked = rank_priors(len(candidates))
     given = [
         ranked[place] if candidate.prior is None else candidate.prior
@@ -146,7 +148,7 @@ def _parts(candidates: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
 
 
 def combined_suggestions(one: Suggestions, other: Suggestions, *, whole: bool) -> Suggestions:
-    """Two answers as one, each with the priors it has; `whole`: they are made to sum to 1."""
+    """Combine two answers with their priors; with `whole` the priors are scaled to sum to 1."""
     weights: dict[str, float] = {}
     origin: dict[str, str] = {}
     for candidate in (*one.candidates, *other.candidates):
@@ -160,7 +162,11 @@ def combined_suggestions(one: Suggestions, other: Suggestions, *, whole: bool) -
 
 
 class NoisySource:
-    """Mixes a `fraction` of Dirichlet noise (concentration 1) into a source's priors."""
+    """Mixes a `fraction` of Dirichlet noise (concentration 1) into a source's priors.
+
+    Runs with other seeds then search in another order. The noise depends only on the seed and the
+    text of the goals, not on the time at which a goal is reached.
+    """
 
     def __init__(self, source: TacticSource, seed: int, fraction: float = 0.1) -> None:
         self._source = source
@@ -198,6 +204,6 @@ class NoisySource:
 
 
 def _uniform(seed: int, text: str, tactic: str) -> float:
-    """A number above 0 and at most 1."""
+    """Return a number above 0 and at most 1, from a hash of the arguments."""
     digest = hashlib.sha256(repr((seed, text, tactic)).encode()).digest()
     return (int.from_bytes(digest[:6]) + 1) / (1 << 48)

@@ -11,15 +11,15 @@ from tests.here import Lent
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run as runs
+from treewright.proving.phases import SessionFactory
 from treewright.proving.prover import Prover
-from treewright.proving.pursuing import SessionFactory
 from treewright.proving.run import RunResult
 from treewright.proving.settings import LeanRecord, Settings, StatementTarget, Target
 from treewright.proving.tactics.factory import build_source
 
 LEAN = LeanRecord("wasm", "test", "")
 
-Proving = Callable[..., tuple[RunResult, Path]]
+Prove = Callable[..., tuple[RunResult, Path]]
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def resume(directory: Path, sessions: SessionFactory, replayer: Replayer) -> Run
 
 
 @pytest.fixture
-def prove(tmp_path: Path, sessions: SessionFactory, replayer: Replayer) -> Proving:
+def prove(tmp_path: Path, sessions: SessionFactory, replayer: Replayer) -> Prove:
     def go(
         target: Target | str, settings: Settings | None = None, checker: Replayer | None = None
     ) -> tuple[RunResult, Path]:
