@@ -352,7 +352,7 @@ def test_killed_at_every_write_it_resumes_to_the_same_tree(tmp_path: Path) -> No
     assert survived, "the last trials run through"
 
 
-def tampered(path: Path, kind: str, change) -> None:
+def find_changed(path: Path, kind: str, change) -> None:
     file = path / storage.EVENTS
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     target = [line for line in lines if line["type"] == kind][5]
@@ -373,7 +373,7 @@ def test_validation_finds_what_was_changed(tmp_path: Path, kind, change, words) 
     with treewright.open_search(tmp_path, policy="best-first", seed=2, budget=30) as search:
         search.run(walk)
     assert treewright.validate_search(tmp_path) == []
-    tampered(tmp_path, kind, change)
+    find_changed(tmp_path, kind, change)
     problems = treewright.validate_search(tmp_path)
     assert problems
     assert words in problems[0]
@@ -403,7 +403,7 @@ def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
 def test_a_journal_that_does_not_fit_together_is_one_line(tmp_path: Path, kind, change) -> None:
     with treewright.open_search(tmp_path, policy="random", seed=2, budget=9) as search:
         search.run(walk)
-    tampered(tmp_path, kind, change)
+    find_changed(tmp_path, kind, change)
     with pytest.raises(StorageError, match=f"does not fit together at {kind}"):
         treewright.open_search(tmp_path)
     with pytest.raises(StorageError, match="does not fit together"):

@@ -287,7 +287,7 @@ def test_a_place_that_was_locked_is_unlocked(tmp_path: Path, name: str) -> None:
     place = tmp_path / "run" / name
     place.mkdir(parents=True)
     place.chmod(0o500)
-    shared_paths.take_back(tmp_path / "run")
+    shared_paths.restore(tmp_path / "run")
     assert place.stat().st_mode & 0o777 == 0o700
 
 

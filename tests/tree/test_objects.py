@@ -87,4 +87,4 @@ def test_a_change_says_what_the_commit_will_be(
 
 
 def test_nothing_staged_says_nothing() -> None:
-    assert Staged.read("") == Staged((), "")
+    assert Staged.parse("") == Staged((), "")

@@ -15,8 +15,8 @@ from tests.tree.runs import search
 from tests.tree.test_cheats import new_file, only_idea
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config
-from treewright.tree.evaluating.sweep import RootVersion
 from treewright.tree.guard import root_checkout, seals
+from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.records import store
 from treewright.tree.records.model import Evaluation
 from treewright.tree.repository import worktrees
@@ -86,18 +86,18 @@ def test_what_a_sweep_may_leave_in_its_checkout(own: ToyRepository, tmp_path: Pa
     root = RootVersion(own.path, own.git("rev-parse", "HEAD").strip())
     place, package = tmp_path / "own", tmp_path / "package"
     worktrees.export(root.repo, root.commit, place)
-    before = root_checkout.standing(place)
+    before = root_checkout.take_snapshot(place)
     package.mkdir()
     (place / "__pycache__").mkdir()
     for name in ("results.csv", "log", "__pycache__/score.cpython-311.pyc"):
         (place / name).write_bytes(b"1")
     (place / "latest").symlink_to(package)
     os.utime(place / "offset.awk", (1, 1))
-    assert root_checkout.problem(root, place, before) == ""
+    assert root_checkout.describe_changes(root, place, before) == ""
     (package / "__init__.py").write_bytes(b"")
-    assert "latest was added" in root_checkout.problem(root, place, before)
+    assert "latest was added" in root_checkout.describe_changes(root, place, before)
     (place / "offset.awk").unlink()
-    assert "offset.awk of" in root_checkout.problem(root, place, before)
+    assert "offset.awk of" in root_checkout.describe_changes(root, place, before)
 
 
 def test_results_in_the_candidates_checkout_do_not_go_with_it(toy: ToyRepository) -> None:
@@ -108,16 +108,16 @@ def test_results_in_the_candidates_checkout_do_not_go_with_it(toy: ToyRepository
 
 def test_only_the_key_makes_a_seal(tmp_path: Path) -> None:
     results, data, key = tmp_path / "r.csv", b"config_id,status\n0,ok\n", seals.new_key()
-    good = seals.sealed(data, key)
+    good = seals.seal(data, key)
     results.write_bytes(good)
-    seals.open_sealed(results, tmp_path, key)
+    seals.remove_seal(results, tmp_path, key)
     assert results.read_bytes() == data
-    forged = [data, b"", good.replace(b"0,ok", b"1,ok"), seals.sealed(data, seals.new_key())]
+    forged = [data, b"", good.replace(b"0,ok", b"1,ok"), seals.seal(data, seals.new_key())]
     forged += [good + b"1,ok\n", good[:-9] + b"\n", data + b"#seal \n", data + b"#seal \xff\n"]
     for content in forged:
         results.write_bytes(content)
         with pytest.raises(seals.Distrusted):
-            seals.open_sealed(results, tmp_path, key)
+            seals.remove_seal(results, tmp_path, key)
         assert not results.exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import worktrees_of
 from treewright.kernel.storage import untrusted
-from treewright.tree.guard.protected_files import tampered
+from treewright.tree.guard.protected_files import find_changed
 from treewright.tree.repository.private_repository import private_repository
 
 FETCH = "git -c protocol.file.allow=always submodule --quiet update --init --recursive\n"
@@ -54,7 +54,7 @@ def test_whoever_fetches_it_has_not_changed_it(
     if not known:
         untrusted.remove_tree(around.path / ".git/modules")
     path = worktrees_of(around.path).add_candidate("e1", head)
-    assert tampered(around.path, path, head, ["lib"]) == []
+    assert find_changed(around.path, path, head, ["lib"]) == []
     with private_repository(path):
         run(path, FETCH)
         run(path, "echo > lib/made-by-a-build; touch lib/params.txt")
@@ -62,7 +62,7 @@ def test_whoever_fetches_it_has_not_changed_it(
             assert untrusted.remove_named(".git", path)
     assert (path / "lib/inner/params.txt").exists()
     assert (path / "lib/crlf.txt").read_bytes() == b"one\r\n"
-    assert tampered(around.path, path, head, ["lib"]) == []
+    assert find_changed(around.path, path, head, ["lib"]) == []
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
@@ -76,7 +76,7 @@ def test_a_change_is_seen_however_it_is_hidden(
         run(path, FETCH + EVIL + hidden)
         if isolated:
             assert untrusted.remove_named(".git", path)
-    assert tampered(around.path, path, head, ["lib"]) == ["lib"]
+    assert find_changed(around.path, path, head, ["lib"]) == ["lib"]
 
 
 def test_a_change_in_a_submodule_of_it_is_seen(around: ToyRepository) -> None:
@@ -84,5 +84,5 @@ def test_a_change_in_a_submodule_of_it_is_seen(around: ToyRepository) -> None:
     path = worktrees_of(around.path).add_candidate("e1", head)
     with private_repository(path):
         run(path, FETCH + "echo evil >> lib/inner/params.txt")
-    assert tampered(around.path, path, head, ["lib"]) == ["lib"]
-    assert tampered(around.path, path, head, ["sweep.sh"]) == []
+    assert find_changed(around.path, path, head, ["lib"]) == ["lib"]
+    assert find_changed(around.path, path, head, ["sweep.sh"]) == []

@@ -10,7 +10,7 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.test_users_repository import live, worktrees_of
 from treewright.tree.agents.checkout import Checkout
-from treewright.tree.guard.protected_files import tampered
+from treewright.tree.guard.protected_files import find_changed
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import git, require_clean
 from treewright.tree.repository.private_repository import private_repository
@@ -88,12 +88,12 @@ def test_names_with_a_carriage_return_are_names_like_any(toy: ToyRepository, nam
     head = toy.commit("a file")
     trees = worktrees_of(toy.path)
     path = trees.add_candidate("e1", head)
-    assert tampered(toy.path, path, head, ["data"]) == []
+    assert find_changed(toy.path, path, head, ["data"]) == []
     (path / "data" / name).write_text("two\n")
     staged = Checkout.of(path).stage()
     assert staged.paths == [f"data/{name}"] == stage_all(path).paths
     trees.commit_candidate("e1", "x", 1_700_000_000, staged, head)
-    assert tampered(toy.path, path, head, ["data"]) == [f"data/{name}"]
+    assert find_changed(toy.path, path, head, ["data"]) == [f"data/{name}"]
 
 
 @pytest.mark.parametrize("how", [("set", "ideas"), ("set", "--sparse-index", "ideas")])
@@ -110,7 +110,7 @@ def test_who_has_part_of_the_files_searches_over_whole_commits(
     require_clean(toy.path)
     path = trees.add_candidate("e1", head)
     assert (path / "data" / "rows.txt").exists()
-    assert tampered(toy.path, path, head, ["data"]) == []
+    assert find_changed(toy.path, path, head, ["data"]) == []
     (path / "data" / "new.txt").write_text("two\n")
     staged = stage_all(path)
     made = trees.commit_candidate("e1", "x", 1_700_000_000, staged, head)

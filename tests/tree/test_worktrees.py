@@ -22,12 +22,12 @@ from tests.waiting import until
 from treewright.kernel.errors import UsageError
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.guard import protected_files
-from treewright.tree.guard.protected_files import protected_changes, tampered
+from treewright.tree.guard.protected_files import find_changed, match_protected
 from treewright.tree.records import store
 from treewright.tree.repository import listing, worktrees
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import GitError, git, require_clean, try_git
-from treewright.tree.repository.private_repository import places, private_repository
+from treewright.tree.repository.private_repository import private_repository, repositories
 from treewright.tree.repository.staging import stage_all
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.validation import validate
@@ -324,7 +324,7 @@ def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) ->
 def test_what_an_agent_left_in_its_repository_is_gone_when_it_is_measured(place: Place) -> None:
     path = place.candidate()
     with private_repository(path):
-        private, _ = places(path)
+        private, _ = repositories(path)
         (private / "modules").mkdir()
         (private / "modules" / "answers.py").write_text("x")
     (path / "params.txt").write_text("A 2.0\n")
@@ -444,14 +444,14 @@ PROTECTED = ["sweep.sh", "tests/", "./data", "conf/*.toml", "**/golden.csv", "/t
     ],
 )  # fmt: skip
 def test_protected(path: str) -> None:
-    assert protected_changes([path], PROTECTED) == [path]
+    assert match_protected([path], PROTECTED) == [path]
 
 
 @pytest.mark.parametrize(
     "path", ["sweep.shx", "sub/sweep.sh", "mytests/a.py", "datax", "conf/a.yml", "sub/top.txt"]
 )
 def test_not_protected(path: str) -> None:
-    assert protected_changes([path], PROTECTED) == []
+    assert match_protected([path], PROTECTED) == []
 
 
 @pytest.mark.parametrize(
@@ -472,7 +472,7 @@ def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) 
     place.head = place.toy.commit("data")
     path = place.candidate()
     subprocess.run(change, shell=True, cwd=path, check=True)
-    assert sorted(protected_changes(stage_all(path).paths, ["sweep.sh", "data"])) == touched
+    assert sorted(match_protected(stage_all(path).paths, ["sweep.sh", "data"])) == touched
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen)
     place.head = place.toy.commit("data")
     path = place.candidate()
     subprocess.run(script, shell=True, cwd=path, check=True)
-    assert tampered(place.toy.path, path, place.head, ["sweep.sh", "data"]) == seen
+    assert find_changed(place.toy.path, path, place.head, ["sweep.sh", "data"]) == seen
     assert place.toy.git("status", "--porcelain") == ""
     assert place.toy.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
 
@@ -512,7 +512,7 @@ def test_untouched_files_are_seen_to_be_so_without_git(place: Place, monkeypatch
     for module in (protected_files, listing):
         monkeypatch.setattr(module, "git", lambda *args: (asked.append(args[1]), git(*args))[1])
     for _ in range(3):
-        assert tampered(place.toy.path, path, place.head, ["sweep.sh"]) == []
+        assert find_changed(place.toy.path, path, place.head, ["sweep.sh"]) == []
     assert asked == ["ls-tree"]
 
 
@@ -524,7 +524,7 @@ def test_files_that_git_checks_out_otherwise_than_it_keeps_them(place: Place) ->
     assert rows.read_bytes() == b"one\r\ntwo\r\n"
     for text, seen in ((b"one\r\ntwo\r\n", []), (b"one\r\n", ["data/rows.txt"])):
         rows.write_bytes(text)
-        assert tampered(place.toy.path, rows.parents[1], place.head, ["data"]) == seen
+        assert find_changed(place.toy.path, rows.parents[1], place.head, ["data"]) == seen
 
 
 def test_a_worktree_without_git_is_not_taken_for_the_repository_around_it(place: Place) -> None:
@@ -601,7 +601,7 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
     done = place.trees.commit_candidate("e1", "x", 1)
     (path / "package 99" / "file 99.txt").write_text("tampered\n")
     protected = ["package 9*"]
-    assert tampered(toy.path, path, done.commit, protected) == ["package 99/file 99.txt"]
+    assert find_changed(toy.path, path, done.commit, protected) == ["package 99/file 99.txt"]
     assert worktrees.resolve(toy.path, done.commit).tree == done.tree
     place.trees.remove_candidate("e1")
     assert not path.exists()

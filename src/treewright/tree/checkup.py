@@ -166,7 +166,7 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
                 f"{word} is not tracked by git, so a candidate's checkout does not have it",
                 f"git add {word} and commit",
             )
-        if not protected_files.protected_changes([word], config.protected_paths):
+        if not protected_files.match_protected([word], config.protected_paths):
             return Check(
                 "repository",
                 key,

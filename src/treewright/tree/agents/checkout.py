@@ -95,8 +95,8 @@ class Checkout:
     def stage(self) -> Staged:
         """Stages what the files as they are now, ignored ones left out, change."""
         _git(self.worktree, "add", "--all")
-        said = _git(self.worktree, *staging.ASKED, self.base_commit, "--")
-        return Staged.read(said.decode("utf-8", "surrogateescape"))
+        said = _git(self.worktree, *staging.STAGED_CHANGES, self.base_commit, "--")
+        return Staged.parse(said.decode("utf-8", "surrogateescape"))
 
     def restore(self, tree: str) -> bool:
         """Makes the files those of `tree` again; says whether they were not."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.tree.config import Config, DirectoryIdeas
-from treewright.tree.guard.protected_files import protected_changes
+from treewright.tree.guard.protected_files import match_protected
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class View:
         return cls(hidden, config.readable_paths, config.editable_blocks)
 
     def visible(self, names: Sequence[str]) -> list[str]:
-        readable = {*protected_changes(names, self.readable), *self.editable_blocks}
+        readable = {*match_protected(names, self.readable), *self.editable_blocks}
         if self.editable_blocks:
             return [name for name in names if name in readable]
-        hidden = {*protected_changes(names, self.protected)} - readable
+        hidden = {*match_protected(names, self.protected)} - readable
         return [name for name in names if name not in hidden]
 
     def editable(self, names: Sequence[str]) -> list[str]:
         """The files that a change may touch."""
         if self.editable_blocks:
             return [name for name in names if name in self.editable_blocks]
-        hidden = {*protected_changes(names, self.protected)}
+        hidden = {*match_protected(names, self.protected)}
         return [name for name in names if name not in hidden]

@@ -17,7 +17,7 @@ from treewright.tree.cheats import facts as knowledge
 from treewright.tree.cheats.corpus import Cheat, Language
 from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload
 from treewright.tree.config import Config
-from treewright.tree.guard.protected_files import protected_changes
+from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.repository.git import git
 
 _MARKS = ".ran-by-the-sweep"
@@ -54,7 +54,7 @@ class Probes:
         self._marks = worktree / _MARKS
         self._marks.mkdir()
         own = scripts(worktree, config)
-        kept = {*protected_changes(_tracked(worktree), protected), *own}
+        kept = {*match_protected(_tracked(worktree), protected), *own}
         may = config.editable_blocks or [p for p in _tracked(worktree) if p not in kept]
         self._places: list[Place] = []
         for path in may[:_MOST_FILES]:

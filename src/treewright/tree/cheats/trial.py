@@ -28,10 +28,11 @@ from treewright.tree.cheats.fitting import Fitter, NotFitted, Place, Probes
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, RootVersion
+from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.turns import one_after_the_other
 from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.guard.isolation import Isolation
+from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation

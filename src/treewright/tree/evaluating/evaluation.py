@@ -160,7 +160,7 @@ class _Evaluation:
 
     def _take_back(self) -> None:
         """What ran here, or beside this one, may have taken the places that we write to."""
-        shared_paths.take_back(self._run_dir, self._experiment.parent, self._experiment)
+        shared_paths.restore(self._run_dir, self._experiment.parent, self._experiment)
 
     def _implement(self) -> None:
         request = self._request
@@ -198,7 +198,7 @@ class _Evaluation:
         changed = staged.paths
         if not changed:
             raise Rejected("no_changes", "the implementation changed no tracked file")
-        protected = protected_files.protected_changes(changed, request.protected_paths)
+        protected = protected_files.match_protected(changed, request.protected_paths)
         if protected:
             raise Rejected(
                 PROTECTED_PATH_CHANGED,
@@ -278,7 +278,7 @@ class _Evaluation:
             data, self._run_dir, layout.results(request.eval_id), f"sweep of {request.eval_id}"
         )
         if self._deciding is not None:
-            self._deciding.hold(KeptFile(self._results, data))
+            self._deciding.keep_in_memory(KeptFile(self._results, data))
 
     def _outcome(self, error: EvalError | None) -> EvalOutcome:
         if self._comparisons is not None:

@@ -21,12 +21,12 @@ from treewright.tree.evaluating.sweep import (
     PROTECTED_PATH_CHANGED,
     CommandContext,
     ConfigRange,
-    RootVersion,
 )
 from treewright.tree.guard import shared_paths
 from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.protected_files import tampered
+from treewright.tree.guard.protected_files import find_changed
+from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
@@ -80,7 +80,7 @@ def measure(
     started = time.monotonic()
     trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
     log_dir = Path(request.run_dir) / request.log_dir
-    shared_paths.take_back(trees.run_dir, log_dir.parent, log_dir)
+    shared_paths.restore(trees.run_dir, log_dir.parent, log_dir)
     worktree = trees.pristine_candidate(request.eval_id, request.commit)
     log_dir.mkdir(parents=True, exist_ok=True)
     context = CommandContext(
@@ -111,11 +111,11 @@ def _sweep(
         return None, CANCELLED
     if not done.ok:
         return None, "sweep_timeout" if done.timed_out else "sweep_failed"
-    shared_paths.take_back(Path(request.run_dir))
+    shared_paths.restore(Path(request.run_dir))
     repo = Path(request.repo)
-    if tampered(repo, context.worktree, request.root_commit, request.protected_paths):
+    if find_changed(repo, context.worktree, request.root_commit, request.protected_paths):
         return None, PROTECTED_PATH_CHANGED
-    if deciding is not None and deciding.put_back():
+    if deciding is not None and deciding.restore_changed():
         return None, DECIDING_FILE_CHANGED
     try:
         data = sweep.read_results_file(request.config.sweep, results, context)
@@ -125,7 +125,7 @@ def _sweep(
         return None, "sweep_failed"
     kept = keep(request, data, "held-out sweep")
     if deciding is not None:
-        deciding.hold(kept)
+        deciding.keep_in_memory(kept)
     results.unlink()
     return kept, ""
 

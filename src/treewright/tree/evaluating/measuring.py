@@ -23,13 +23,13 @@ from treewright.tree.evaluating.sweep import (
     PROTECTED_PATH_CHANGED,
     CommandContext,
     ConfigRange,
-    RootVersion,
 )
 from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.guard import protected_files, shared_paths
 from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles
 from treewright.tree.guard.isolation import Isolation
+from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
@@ -140,7 +140,7 @@ class Measuring:
     def _check_protected(self, message: str) -> None:
         """A candidate's are the root's, of which it is known how they are checked out."""
         worktree = self.worktrees.candidate_path(self.request.eval_id)
-        changed = protected_files.tampered(
+        changed = protected_files.find_changed(
             Path(self.request.repo),
             worktree,
             self.request.root_commit or self.commit,
@@ -153,8 +153,8 @@ class Measuring:
         """A candidate whose code reached for a baseline is not measured by it."""
         if self.deciding is None:
             return
-        shared_paths.take_back(self.worktrees.run_dir)
-        changed = self.deciding.put_back()
+        shared_paths.restore(self.worktrees.run_dir)
+        changed = self.deciding.restore_changed()
         if changed:
             raise Rejected(
                 DECIDING_FILE_CHANGED,

@@ -75,7 +75,7 @@ class Preflight:
         still_ours = True
         try:
             # A candidate's code may have been here: a link would have us write elsewhere.
-            shared_paths.take_back(self.worktrees.run_dir)
+            shared_paths.restore(self.worktrees.run_dir)
             untrusted.remove_tree(log_dir)
             log_dir.mkdir(parents=True)
             worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)

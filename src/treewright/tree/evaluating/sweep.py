@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from treewright.tree.config import (
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.guard import root_checkout, seals
 from treewright.tree.guard.isolation import Isolation
+from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import worktrees
@@ -64,15 +65,6 @@ class ConfigRange:
 
     def __contains__(self, config_id: int) -> bool:
         return config_id >= self.start and (self.stop is None or config_id < self.stop)
-
-
-@dataclass(frozen=True, slots=True)
-class RootVersion:
-    """The commit that a run started from, and what decides in it."""
-
-    repo: Path
-    commit: str
-    protected: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +149,14 @@ def run_sweep(
             writable = (written.parent,)
         variables[RESULTS_CSV] = str(written)
         own = stack.enter_context(_own_checkout(config, context))
-        before = root_checkout.standing(own) if own is not None else {}
+        before = root_checkout.take_snapshot(own) if own is not None else {}
         done = _run(config, context, f"{name}.log", variables, writable, own, key)
         if own is not None and context.root is not None and done.ok:
-            problem = root_checkout.problem(context.root, own, before)
+            problem = root_checkout.describe_changes(context.root, own, before)
             if problem:
                 raise Distrusted(PROTECTED_PATH_CHANGED, problem)
     if config.sealed and done.ok:
-        seals.open_sealed(results, _inside(config, context), key)
+        seals.remove_seal(results, _inside(config, context), key)
     return done, results
 
 

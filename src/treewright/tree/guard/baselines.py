@@ -1,10 +1,9 @@
-"""The files that decide: baselines, which a candidate's code can reach and must not change.
+"""The results that candidates are compared with, which their code can reach and must not change.
 
-Code under test runs as the same user as the search, so it can write where the search can.
-What is compared is therefore never what lies on the disk now, but what has the recorded
-sha256: the owner of a run holds the baselines of its frontier in memory, looks at the files
-whenever a candidate's code has run, and puts back what was changed. A copy in the
-repository's object store does the same for an owner that comes after a crash.
+Code under test runs as the same user as the search, so it can write where the search can. A
+comparison therefore uses only bytes with the recorded SHA-256. The owner of a run keeps the
+baselines of its frontier in memory, compares the files after a candidate's code has run, and
+restores changed ones. A copy in the repository's object store serves an owner after a crash.
 """
 
 from __future__ import annotations
@@ -32,26 +31,26 @@ _log = logging.getLogger("treewright")
 
 
 class KeptFile(msgspec.Struct, frozen=True):
-    """A recorded file with its bytes, which have the recorded sha256."""
+    """A recorded file and its bytes, which have the recorded SHA-256."""
 
     artifact: Artifact
     data: bytes
 
 
 def baselines(nodes: Iterable[Node]) -> list[Artifact]:
-    """What comparisons with these nodes rest on."""
+    """Return the results that comparisons with these nodes use."""
     found = [a for n in nodes for a in (n.artifacts.baseline, n.artifacts.heldout) if a is not None]
     return list({artifact.path: artifact for artifact in found}.values())
 
 
 def needed_files(manifest: Manifest) -> list[Artifact]:
-    """What the comparisons of the present frontier rest on."""
+    """Return the results that comparisons with the root and the current frontier use."""
     nodes: list[Node] = [n for n in manifest.nodes.values() if n.parent_node_id is None]
     return baselines([*nodes, *(manifest.nodes[name] for name in manifest.frontier)])
 
 
 def undecided_results(manifest: Manifest) -> list[Artifact]:
-    """Results that may become a node's baseline when their depth is decided."""
+    """Return results that become a node's baseline if their evaluation is promoted."""
     return [
         e.results_csv
         for e in manifest.evaluations.values()
@@ -59,55 +58,61 @@ def undecided_results(manifest: Manifest) -> list[Artifact]:
     ]
 
 
-def _once(artifacts: Iterable[Artifact]) -> Iterable[Artifact]:
-    """One of each: many nodes and evaluations may have the same file."""
+def _distinct(artifacts: Iterable[Artifact]) -> Iterable[Artifact]:
+    """Return each file once: several nodes and evaluations may share one."""
     return {(each.path, each.sha256): each for each in artifacts}.values()
 
 
 @dataclass(slots=True)
 class DecidingFiles:
-    """Reads the deciding files of one run; one instance serves all of its workers."""
+    """The deciding files of one run, in memory and on disk; shared by all of its workers."""
 
     run_dir: Path
     repo: Path
     run_id: str
     dry_run: bool = False
-    _held: dict[str, KeptFile] = field(default_factory=dict)
+    _in_memory: dict[str, KeptFile] = field(default_factory=dict)
     _copied: set[str] | None = None
-    """Names of those that have a copy; listed when it is first asked."""
+    """Names of files with a copy in the object store; None until they are first listed."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hold_all(self, manifest: Manifest) -> None:
-        """Takes what decides from now on into memory, and lets go of the rest. Of baselines a
-        copy is made, if there is none."""
-        held = {each.path: self.read(each) for each in _once(needed_files(manifest))}
-        results = {each.path: self.read(each) for each in _once(undecided_results(manifest))}
+    def load_all(self, manifest: Manifest) -> None:
+        """Load the files that decide from now on into memory, and drop all others.
+
+        Baselines without a copy in the object store get one.
+        """
+        held = {each.path: self.read(each) for each in _distinct(needed_files(manifest))}
+        results = {each.path: self.read(each) for each in _distinct(undecided_results(manifest))}
         with self._lock:
-            self._held = results | held
+            self._in_memory = results | held
         self._copy_all(held.values())
 
-    def hold_nodes(self, nodes: Iterable[Node]) -> None:
-        """Takes these nodes' baselines into memory besides what is held, and makes copies."""
-        found = [self._held.get(a.path) or self.read(a) for a in baselines(nodes)]
+    def load_nodes(self, nodes: Iterable[Node]) -> None:
+        """Load the baselines of more nodes into memory, and copy them to the object store."""
+        found = [self._in_memory.get(a.path) or self.read(a) for a in baselines(nodes)]
         for kept in found:
-            self.hold(kept)
+            self.keep_in_memory(kept)
         self._copy_all(found)
 
-    def let_go(self, artifacts: Iterable[Artifact]) -> None:
+    def drop(self, artifacts: Iterable[Artifact]) -> None:
         with self._lock:
             for artifact in artifacts:
-                self._held.pop(artifact.path, None)
+                self._in_memory.pop(artifact.path, None)
 
-    def hold(self, kept: KeptFile) -> None:
+    def keep_in_memory(self, kept: KeptFile) -> None:
         with self._lock:
-            self._held[kept.artifact.path] = kept
+            self._in_memory[kept.artifact.path] = kept
 
     def read(self, artifact: Artifact) -> KeptFile:
-        """The file as it was recorded; a changed one is put back from a copy, or an error."""
+        """Return the recorded file; restore it first if the one on disk was changed.
+
+        Raises:
+            StorageError: The file was changed, and no copy of it exists.
+        """
         found = self._on_disk(artifact)
         if found is not None:
             return KeptFile(artifact, found)
-        kept = self._held.get(artifact.path)
+        kept = self._in_memory.get(artifact.path)
         data = kept.data if kept is not None and kept.artifact == artifact else None
         if data is None and not self.dry_run:
             data = self._from_copy(artifact)
@@ -116,20 +121,22 @@ class DecidingFiles:
                 f"{self.run_dir / artifact.path} is not the file that was recorded, and there is "
                 "no copy of it; restore it from a backup, or start a new run"
             )
-        _log.warning("%s was changed by something else; it was put back", artifact.path)
+        _log.warning("%s was changed outside of the search; it was restored", artifact.path)
         artifacts.write(self.run_dir / artifact.path, data)
         return KeptFile(artifact, data)
 
-    def held(self, artifact: Artifact) -> KeptFile:
-        """The file as it was recorded, from memory where it is held: out of everybody's reach.
-        Whether the one on disk was changed is asked after each evaluation (`put_back`)."""
-        kept = self._held.get(artifact.path)
+    def get(self, artifact: Artifact) -> KeptFile:
+        """Return the recorded file, from memory if it is there.
+
+        The file on disk is compared after each evaluation, by `restore_changed`.
+        """
+        kept = self._in_memory.get(artifact.path)
         return kept if kept is not None and kept.artifact == artifact else self.read(artifact)
 
-    def put_back(self) -> list[str]:
-        """Restores held files that were changed or removed; says which these were."""
+    def restore_changed(self) -> list[str]:
+        """Restore the files in memory that were changed or removed on disk; return their paths."""
         with self._lock:
-            changed = [k for k in self._held.values() if self._on_disk(k.artifact) is None]
+            changed = [k for k in self._in_memory.values() if self._on_disk(k.artifact) is None]
             for kept in changed:
                 artifacts.write(self.run_dir / kept.artifact.path, kept.data)
         return [kept.artifact.path for kept in changed]
@@ -159,7 +166,7 @@ class DecidingFiles:
         return {ref.removeprefix(prefix) for ref in refs.refs_below(self.repo, prefix)}
 
     def _copy(self, kept: KeptFile) -> str:
-        """Puts the bytes into the object store; their name there."""
+        """Write the bytes to the object store and return their object name."""
         return self._git("hash-object", "-w", "--stdin", data=kept.data).decode("ascii").strip()
 
     def _from_copy(self, artifact: Artifact) -> bytes | None:
@@ -170,7 +177,7 @@ class DecidingFiles:
         return data if hashlib.sha256(data).hexdigest() == artifact.sha256 else None
 
     def _git(self, *arguments: str, data: bytes = b"") -> bytes:
-        """In bytes, because text mode would change line endings."""
+        """Run git with bytes: text mode would change line endings."""
         done = subprocess.run(
             command(*arguments),
             cwd=self.repo,

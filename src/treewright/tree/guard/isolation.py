@@ -1,9 +1,9 @@
 """Commands in a worktree inside bubblewrap, for a configuration with `isolation = "bubblewrap"`.
 
-Agents, tests and sweeps can then write to their worktree, to its private repository and to a /tmp
-of their own. The rest of the file system can be read but for what decides about them (all that is
-below `.treewright`: runs, baselines, commands for running searches), where people keep credentials,
-sockets of the system, and what the configuration hides. Agents do not see held-out data.
+Agents, tests and sweeps can write to their worktree, to its private repository and to a private
+/tmp. They can read the rest of the file system, except `.treewright` (runs, baselines, commands for
+running searches), the usual places of credentials, sockets of the system, and the paths that the
+configuration hides. Agents do not see held-out data.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from treewright.kernel.storage.user_directories import state_directory
 from treewright.llm.redaction import is_secret
 from treewright.tree.config import Config, Confined
 from treewright.tree.repository.git import GitError, try_git
-from treewright.tree.repository.private_repository import places
+from treewright.tree.repository.private_repository import repositories
 
 _SETTING = 'isolation = "bubblewrap"'
 _WHOLE = ("/",)
 _SOCKETS = Path("/run")
-"""A socket can be talked to wherever it can be seen, also where nothing can be written."""
+"""Hidden, because a visible socket accepts connections even where nothing can be written."""
 _NO_SOCKETS = (Path("/run/current-system"), Path("/run/opengl-driver"))
-"""Programs and drivers of systems that keep them there."""
+"""Programs and drivers that some systems keep below /run: readable."""
 _PYTHON = Path(sys.prefix)
-"""Also where it is in /tmp, of which commands have one of their own."""
+"""Readable even if it is below /tmp, where commands see a private directory."""
 _NAME_SERVERS = Path("/etc/resolv.conf")
 _CREDENTIALS = (
     ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/google-chrome", ".config/hub",
     ".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".mozilla", ".netrc",
     ".npmrc", ".password-store", ".pypirc", ".ssh", ".cache/huggingface/token",
 )  # fmt: skip
-"""Below the home directory: hidden from all."""
+"""Paths below the home directory that are hidden from all commands."""
 _AGENTS_LOGINS = (".aider", ".aider.conf.yml", ".claude", ".claude.json", ".codex", ".gemini")
-"""Hidden from tests and sweeps."""
+"""Paths below the home directory that are hidden from tests and sweeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What commands in the worktrees of one run are kept from."""
+    """The paths that commands in the worktrees of one run cannot reach."""
 
     repo: Path
     run_dir: Path
@@ -56,8 +56,11 @@ class Isolation:
 
     @classmethod
     def of(cls, config: Config, repo: Path, run_dir: Path) -> Isolation | None:
-        """None if the configuration asks for none. Never the wish without the thing: where
-        bubblewrap does not work this is an error."""
+        """Return the isolation that the configuration asks for, or None.
+
+        Raises:
+            UsageError: The configuration asks for bubblewrap, and it does not work here.
+        """
         if config.isolation == "none":
             return None
         sandbox.require(_SETTING)
@@ -78,11 +81,18 @@ class Isolation:
         writable: Collection[Path] = (),
         directory: Path | None = None,
     ) -> list[str]:
-        """What to put before a command in the worktree, which has its private repository. With
-        `directory` it runs there instead, and can only read what is there; without a worktree
-        it runs in the repository."""
+        """Return the command line to put before a command.
+
+        Args:
+            worktree: Where the command runs, with its private repository; None for the repository.
+            given: The settings of the command.
+            agent: Whether the command is an agent: it sees its own logins, and no held-out data.
+            readable: More paths that the command may read.
+            writable: More paths that the command may write.
+            directory: Where the command runs instead of the worktree; it can only read there.
+        """
         place = () if worktree is None else (worktree.resolve(),)
-        private = [path.resolve() for path in places(worktree)] if worktree else []
+        private = [path.resolve() for path in repositories(worktree)] if worktree else []
         seen = (*_NO_SOCKETS, _NAME_SERVERS.resolve()) if given.network else _NO_SOCKETS
         home = Path.home().resolve()
         credentials = _CREDENTIALS if agent else (*_CREDENTIALS, *_AGENTS_LOGINS)
@@ -105,16 +115,18 @@ class Isolation:
         )
 
     def leave(self, worktree: Path) -> None:
-        """To be called when the command has ended. Repositories inside the worktree are removed,
-        their files stay: our own git, outside, would look into a submodule and run the filters
-        that its configuration names."""
+        """Remove repositories inside the worktree after the command has ended; their files stay.
+
+        Git outside of the isolation would open a submodule and run the filters of its
+        configuration.
+        """
         if not untrusted.remove_named(".git", worktree):
             raise GitError(f"{worktree} has directories that cannot be looked into")
 
     def environment(
         self, variables: Mapping[str, str], given: Confined, own: frozenset[str] = frozenset()
     ) -> dict[str, str]:
-        """The variables without those that look like secrets, but for the command's own."""
+        """Return the variables without secrets, except those that the command may have."""
         kept = own | set(given.keep_variables)
         left = {
             name: value for name, value in variables.items() if name in kept or not is_secret(name)
@@ -123,7 +135,7 @@ class Isolation:
 
 
 def check(config: Config, repo: Path) -> None:
-    """A UsageError if a run with this configuration would not be as isolated as it says."""
+    """Raise a UsageError if a run would be less isolated than its configuration says."""
     if config.isolation == "none":
         return
     sandbox.require(_SETTING)
@@ -136,8 +148,10 @@ def check(config: Config, repo: Path) -> None:
 
 
 def in_a_copy(config: Config, repo: Path, run_dir: Path) -> Config:
-    """The configuration for work in a copy of `repo`, elsewhere or on the same machine: what is
-    hidden is hidden where it really is, too, should that place be there."""
+    """Return the configuration for work in a copy of `repo`, on this or another machine.
+
+    Hidden paths are hidden in the copy, and at their original place if the machine has it.
+    """
     if config.isolation == "none":
         return config
     real = (*_resolved(config.hidden_paths, repo), repo / STATE_DIR, run_dir)

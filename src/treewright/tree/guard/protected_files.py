@@ -1,26 +1,44 @@
-"""Files that a candidate must leave as they are: which these are, and whether they still are."""
+"""Protected files of a candidate: which these are, and whether they still hold the commit's bytes.
+
+The check compares bytes with the object names of the commit. It asks neither the worktree's index
+nor its `.git` nor its attributes, because a candidate may have changed them. Submodules are fetched
+into the candidate's worktree, where its code can write to their repositories; only objects whose
+content has their name are believed there.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import functools
+import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.tree.guard import protected_submodules
-from treewright.tree.repository import objects, refs
-from treewright.tree.repository.git import git, try_git
-from treewright.tree.repository.listing import Listing, listing
+from treewright.tree.repository import objects, private_repository, refs
+from treewright.tree.repository.git import NO_FETCHING, GitError, git, try_git
+from treewright.tree.repository.listing import Listing, listing, parse_listing
 
 _PLAIN, _EXECUTABLE, _LINK = "100644", "100755", "120000"
 
 
-def protected_changes(paths: Iterable[str], protected: Sequence[str]) -> list[str]:
-    """Those of `paths` that a protected file, directory or pattern covers."""
+def match_protected(paths: Iterable[str], protected: Sequence[str]) -> list[str]:
+    """Return those of `paths` that a protected file, directory or pattern covers."""
     return [path for path in paths if any(_covers(pattern, path) for pattern in protected)]
+
+
+def find_changed(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) -> list[str]:
+    """Return the protected files that differ from the commit as git checks it out."""
+    expected = _expected(repo, commit, tuple(protected))
+    root = worktree.resolve()
+    changed = set(_find_different(root, expected.files, expected.are_modes_kept))
+    for path, submodule_commit in expected.submodules.items():
+        is_same = functools.partial(_is_submodule_unchanged, repo, worktree)
+        if not is_same(worktree / path, submodule_commit, expected.are_modes_kept):
+            changed.add(path)
+    return sorted(changed)
 
 
 def _covers(pattern: str, path: str) -> bool:
@@ -30,67 +48,34 @@ def _covers(pattern: str, path: str) -> bool:
     return plain.startswith("**/") and _covers(plain.removeprefix("**/"), path)
 
 
-def tampered(repo: Path, worktree: Path, commit: str, protected: Sequence[str]) -> list[str]:
-    """Protected files that are not as the commit is checked out, after commands have run in the
-    worktree.
-
-    Neither the worktree's index, its `.git` nor its attributes are asked: what ran there may have
-    committed, marked files as unchanged, or said how git is to read them.
-    """
-    guarded = _guarded(repo, commit, tuple(protected))
-    root = worktree.resolve()
-    real = functools.cache(_is_real)
-    changed = {
-        path
-        for path, expected in guarded.files.items()
-        if not (real((root / path).parent) and _is(root / path, *expected, guarded.trusts_modes))
-    }
-    if guarded.submodules:
-
-        def is_there(place: Path, found: Listing, commit: str, env: Mapping[str, str]) -> bool:
-            files = {path: found.entries[path] for path in found.entries}
-            for path in found.submodules:
-                del files[path]
-            if found.attributes:
-                files = _as_checked_out(repo, commit, files, env)
-            inside = place.resolve()
-            return all(
-                real((inside / path).parent) and _is(inside / path, *expected, guarded.trusts_modes)
-                for path, expected in files.items()
-            )
-
-        changed |= protected_submodules.changed(repo, worktree, guarded.submodules, is_there)
-    return sorted(changed)
-
-
 @dataclass(frozen=True, slots=True)
-class _Guarded:
+class _Expected:
     files: Mapping[str, tuple[str, str]]
-    """Path -> mode, and the object name that its bytes would have as they are checked out."""
+    """By path: the mode, and the object name that the bytes have as they are checked out."""
     submodules: Mapping[str, str]
-    """Path -> commit."""
-    trusts_modes: bool
+    """The commit by path."""
+    are_modes_kept: bool
+    """Whether the file system keeps the executable bit: git's core.fileMode."""
 
 
 @functools.lru_cache(maxsize=32)
-def _guarded(repo: Path, commit: str, protected: tuple[str, ...]) -> _Guarded:
-    """A commit never changes, and is looked at after its tests and after every sweep."""
+def _expected(repo: Path, commit: str, protected: tuple[str, ...]) -> _Expected:
     found = listing(repo, commit)
-    paths = protected_changes(found.entries, protected)
-    inside = {path: found.entries[path][1] for path in sorted({*paths} & {*found.submodules})}
-    files = {path: found.entries[path] for path in paths if path not in inside}
-    plain = (repo / ".git").is_dir() and not (repo / ".git/info/attributes").exists()
-    off = _switched_off(repo) if paths else set[str]()
-    if files and (found.attributes or not plain or "core.symlinks" in off):
+    paths = match_protected(found.entries, protected)
+    submodules = {path: found.entries[path][1] for path in sorted({*paths} & {*found.submodules})}
+    files = {path: found.entries[path] for path in paths if path not in submodules}
+    is_plain = (repo / ".git").is_dir() and not (repo / ".git/info/attributes").exists()
+    disabled = _disabled_settings(repo) if paths else set[str]()
+    if files and (found.attributes or not is_plain or "core.symlinks" in disabled):
         files = _as_checked_out(repo, commit, files)
-    return _Guarded(files, inside, "core.filemode" not in off)
+    return _Expected(files, submodules, "core.filemode" not in disabled)
 
 
-def _switched_off(repo: Path) -> set[str]:
-    """Which of the settings that concern us somebody has set to false; the last word counts."""
+def _disabled_settings(repo: Path) -> set[str]:
+    """Return which of core.symlinks and core.fileMode are false; git's last value counts."""
     asked = ("config", "--type=bool", "--get-regexp", r"^core\.(symlinks|filemode)$")
-    said = (line.partition(" ") for line in try_git(repo, *asked).stdout.splitlines())
-    last = {name: value for name, _, value in said}
+    pairs = (line.partition(" ") for line in try_git(repo, *asked).stdout.splitlines())
+    last = {name: value for name, _, value in pairs}
     return {name for name, value in last.items() if value == "false"}
 
 
@@ -98,51 +83,112 @@ def _as_checked_out(
     repo: Path,
     commit: str,
     files: Mapping[str, tuple[str, str]],
-    given: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[str, str]]:
-    """The files with the object names of what git writes for them, by the commit's attributes."""
+    """Return the files with the object names of the bytes that git writes for them.
+
+    These differ from the commit's where attributes convert a file.
+    """
     with tempfile.TemporaryDirectory(prefix="treewright-protected-") as directory:
-        place = Path(directory).resolve() / "files"
-        place.mkdir()
-        env = {**_apart(repo, Path(directory), place), **(given or {})}
-        git(place, "read-tree", commit, env=env)
+        scratch = Path(directory).resolve() / "files"
+        scratch.mkdir()
+        env = {
+            "GIT_DIR": str(refs.git_directories(repo)[0].absolute()),
+            "GIT_WORK_TREE": str(scratch),
+            "GIT_INDEX_FILE": str(Path(directory) / "index"),
+            "GIT_LITERAL_PATHSPECS": "1",
+            **(environment or {}),
+        }
+        git(scratch, "read-tree", commit, env=env)
         wanted = "".join(f"{path}\0" for path in files)
-        git(place, "checkout-index", "--quiet", "-z", "--stdin", env=env, stdin=wanted)
+        git(scratch, "checkout-index", "--quiet", "-z", "--stdin", env=env, stdin=wanted)
         found: dict[str, tuple[str, str]] = {}
         for path, (mode, name) in files.items():
-            is_link = (place / path).is_symlink()
+            is_link = (scratch / path).is_symlink()
             written = mode if is_link == (mode == _LINK) else _PLAIN
-            found[path] = written, objects.file_name(place / path, is_link, len(name))
+            found[path] = written, objects.file_name(scratch / path, is_link, len(name))
         return found
 
 
-def _apart(repo: Path, directory: Path, worktree: Path) -> dict[str, str]:
-    """For git: the repository, with another index and another worktree."""
-    return {
-        "GIT_DIR": str(refs.git_directories(repo)[0].absolute()),
-        "GIT_WORK_TREE": str(worktree),
-        "GIT_INDEX_FILE": str(directory / "index"),
-        "GIT_LITERAL_PATHSPECS": "1",
-    }
+def _find_different(
+    root: Path, files: Mapping[str, tuple[str, str]], are_modes_kept: bool
+) -> Iterator[str]:
+    """Yield the files that are missing, differ, or are reached through a link."""
+    is_real = functools.cache(_is_real_directory)
+    for path, (mode, name) in files.items():
+        file = root / path
+        if not (is_real(file.parent) and _is_same_file(file, mode, name, are_modes_kept)):
+            yield path
 
 
-def _is_real(directory: Path) -> bool:
-    """Whether it is there, and not reached through a link."""
+def _is_real_directory(directory: Path) -> bool:
     try:
         return directory.resolve(strict=True) == directory
     except OSError:
         return False
 
 
-def _is(path: Path, mode: str, name: str, trusts_modes: bool) -> bool:
-    """Whether a file is there with its bytes and mode."""
+def _is_same_file(path: Path, mode: str, name: str, are_modes_kept: bool) -> bool:
     try:
         found = path.lstat().st_mode
         if mode == _LINK:
             return stat.S_ISLNK(found) and objects.file_name(path, True, len(name)) == name
-        runs = _EXECUTABLE if found & stat.S_IXUSR else _PLAIN
-        if not stat.S_ISREG(found) or (trusts_modes and runs != mode):
+        actual = _EXECUTABLE if found & stat.S_IXUSR else _PLAIN
+        if not stat.S_ISREG(found) or (are_modes_kept and actual != mode):
             return False
         return objects.file_name(path, False, len(name)) == name
     except OSError:
         return False
+
+
+def _is_submodule_unchanged(
+    repo: Path, worktree: Path, place: Path, commit: str, are_modes_kept: bool
+) -> bool:
+    """Return whether a submodule holds its commit. One that was not fetched is empty."""
+    try:
+        expected = worktree.resolve() / place.relative_to(worktree)
+        if place.is_symlink() or place.resolve(strict=True) != expected:
+            return False
+        if not os.listdir(place):  # noqa: PTH208
+            return True
+        stores = _object_stores(repo, worktree, place)
+        lent = [path for path in stores if (path / "pack").is_dir()]
+        env = {**NO_FETCHING, "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(str, lent))}
+        found = _verified_listing(repo, commit, env)
+    except (OSError, GitError, ValueError, RecursionError):
+        return False
+    files = {path: entry for path, entry in found.entries.items() if path not in found.submodules}
+    if found.attributes:
+        files = _as_checked_out(repo, commit, files, env)
+    if next(_find_different(place.resolve(), files, are_modes_kept), None) is not None:
+        return False
+    return all(
+        _is_submodule_unchanged(
+            repo, worktree, place / path, found.entries[path][1], are_modes_kept
+        )
+        for path in found.submodules
+    )
+
+
+def _verified_listing(repo: Path, commit: str, env: Mapping[str, str]) -> Listing:
+    """Return the files of a commit; a GitError if an object's content has another name."""
+    text = git(repo, "cat-file", "commit", commit, env=env)
+    tree = text.partition("\n")[0].removeprefix("tree ")
+    found = Listing.of(parse_listing(git(repo, "ls-tree", "-r", "-z", commit, env=env)))
+    data = text.encode("utf-8", "surrogateescape")
+    is_genuine = objects.commit_name(data, len(commit)) == commit
+    if not is_genuine or objects.tree_name(found.entries, len(commit)) != tree:
+        raise GitError(f"{commit} does not have the content of its name")
+    return found
+
+
+def _object_stores(repo: Path, worktree: Path, place: Path) -> Iterator[Path]:
+    """Yield the directories where objects of submodules may lie."""
+    own, _ = refs.git_directories(worktree)
+    for modules in (refs.git_directories(repo)[1] / "modules", private_repository.modules(own)):
+        for directory, inside, _ in os.walk(modules):
+            if "objects" in inside:
+                yield Path(directory).resolve() / "objects"
+                inside[:] = [name for name in inside if name == "modules"]
+    if os.path.lexists(place / ".git"):
+        yield refs.git_directories(place)[1].resolve() / "objects"

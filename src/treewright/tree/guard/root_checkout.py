@@ -1,7 +1,7 @@
-"""The checkout that a sweep has to itself: is it still what its commit says?
+"""The checkout of the root commit that a sweep runs from: whether it still holds that commit.
 
-It is looked at when the sweep has ended. What the sweep leaves there is nobody's business, but for
-files that an interpreter would take for code: the next config may have been measured by them.
+The checkout is compared when the sweep has ended. Files that the sweep adds there are ignored,
+unless an interpreter would load them as code: the next config may have been measured by them.
 """
 
 from __future__ import annotations
@@ -9,37 +9,46 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from treewright.kernel.text.path_list import format_paths
-from treewright.tree.guard import protected_files
+from treewright.tree.guard.protected_files import find_changed
 
-if TYPE_CHECKING:
-    from treewright.tree.evaluating.sweep import RootVersion
-
-CODE = frozenset(
+CODE_SUFFIXES = frozenset(
     {
         ".py", ".pyc", ".pyd", ".pth", ".so", ".dylib", ".js", ".cjs", ".mjs", ".node", ".rb",
         ".pl", ".pm", ".lua", ".jl", ".r", ".sh",
     }
 )  # fmt: skip
-"""Endings of files that are found by their name when code is loaded."""
+"""Suffixes of files that interpreters find by name when they load code."""
 
-Standing = Mapping[str, tuple[int, ...]]
-"""Every file by its path, with what the system says of it."""
+Snapshot = Mapping[str, tuple[int, ...]]
+"""The mode, inode, size and times of every file, by path."""
 
 
-def standing(directory: Path) -> Standing:
-    """Links are not followed. What cannot be read is as good as gone."""
+@dataclass(frozen=True, slots=True)
+class RootVersion:
+    """The commit that a run started from, and the paths in it that are protected."""
+
+    repo: Path
+    commit: str
+    protected: Sequence[str] = ()
+
+
+def take_snapshot(directory: Path) -> Snapshot:
+    """Return the state of every file below a directory, without following links.
+
+    Directories and files that cannot be read count as missing.
+    """
     found: dict[str, tuple[int, ...]] = {}
-    below = [directory]
-    while below:
-        with contextlib.suppress(OSError), os.scandir(below.pop()) as entries:
+    pending = [directory]
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    below.append(Path(entry.path))
+                    pending.append(Path(entry.path))
                     continue
                 at = entry.stat(follow_symlinks=False)
                 path = Path(entry.path).relative_to(directory).as_posix()
@@ -47,13 +56,12 @@ def standing(directory: Path) -> Standing:
     return found
 
 
-def problem(root: RootVersion, directory: Path, before: Standing) -> str:
-    """One line if a file of the commit is another one now, or code was added; "" if not."""
-    now = standing(directory)
-    touched = [path for path, facts in before.items() if now.get(path) != facts]
-    # Contents are compared: what was only touched is as it was.
-    compared = [*root.protected, *touched]
-    changed = protected_files.tampered(root.repo, directory, root.commit, compared)
+def describe_changes(root: RootVersion, directory: Path, before: Snapshot) -> str:
+    """Return one line about changed files of the commit or added code; "" if there are none."""
+    now = take_snapshot(directory)
+    touched = [path for path, state in before.items() if now.get(path) != state]
+    # Contents are compared: a file that was only touched has not changed.
+    changed = find_changed(root.repo, directory, root.commit, [*root.protected, *touched])
     if changed:
         return f"{format_paths(changed)} of the sweep's own checkout changed while it ran"
     new = now.keys() - before.keys()
@@ -65,11 +73,14 @@ def problem(root: RootVersion, directory: Path, before: Standing) -> str:
 
 
 def _is_code(path: Path, mode: int) -> bool:
-    """A link may be a whole package. Python's caches count only beside their source."""
+    """Return whether an added file is code. A link to a directory may be a whole package.
+
+    A `.pyc` in `__pycache__` is not: Python loads it only beside its source.
+    """
     if path.suffix == ".pyc" and path.parent.name == "__pycache__":
         return False
-    named = [path]
+    candidates = [path]
     if stat.S_ISLNK(mode):
         with contextlib.suppress(OSError):
-            named += path.iterdir()
-    return any(each.suffix.lower() in CODE for each in named)
+            candidates += path.iterdir()
+    return any(each.suffix.lower() in CODE_SUFFIXES for each in candidates)

@@ -1,8 +1,8 @@
-"""Results that only the sweep itself can have written.
+"""Seals on sweep results, which only the sweep itself can make.
 
-A sweep with `sealed = true` finds a key on its stdin, which it reads before it runs anything else,
-and ends its results with a line made with that key. Processes that a candidate's code started can
-write to the same file; without the key they cannot write that line.
+A sweep with `sealed = true` reads a key from its stdin before it runs anything else, and ends its
+results with a line made with that key. A process that the candidate's code started can write to the
+same file, but cannot write that line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK = b"#seal "
 
 
 class Distrusted(TreewrightError):
-    """What a sweep left is not the sweep's own. `code` is the reason that is recorded."""
+    """The results of a command are not to be believed. `code` is the reason that is recorded."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -28,23 +28,29 @@ class Distrusted(TreewrightError):
 
 
 def new_key() -> str:
+    """Return a new random key for one sweep."""
     return secrets.token_hex(32)
 
 
-def sealed(data: bytes, key: str) -> bytes:
-    """What a sweep writes for results `data`; docs/sweep-contract.md has it in five lines."""
-    return data + _MARK + _seal(data, key) + b"\n"
+def seal(data: bytes, key: str) -> bytes:
+    """Return results with their seal, as a sweep writes them."""
+    return data + _MARK + _digest(data, key) + b"\n"
 
 
-def open_sealed(results: Path, inside: Path, key: str) -> None:
-    """Leaves the results without their seal in the file; Distrusted if that is not theirs. What
-    is no plain file is left for its reader to refuse."""
+def remove_seal(results: Path, inside: Path, key: str) -> None:
+    """Check the seal of a results file and remove it.
+
+    A missing file, and anything else than a plain file, is left for the reader of the results.
+
+    Raises:
+        Distrusted: The file has no seal, or a seal of other data or another key.
+    """
     try:
         written = untrusted.read(results, untrusted.LARGEST_RESULTS, inside)
     except (FileNotFoundError, untrusted.NotPlain):
         return
-    data, mark, seal = written.rpartition(_MARK)
-    if not mark or not hmac.compare_digest(seal.strip(), _seal(data, key)):
+    data, mark, found = written.rpartition(_MARK)
+    if not mark or not hmac.compare_digest(found.strip(), _digest(data, key)):
         results.unlink()
         raise Distrusted(
             UNSEALED_RESULTS,
@@ -54,5 +60,5 @@ def open_sealed(results: Path, inside: Path, key: str) -> None:
         file.write(data)
 
 
-def _seal(data: bytes, key: str) -> bytes:
+def _digest(data: bytes, key: str) -> bytes:
     return hmac.new(key.encode(), data, hashlib.sha256).hexdigest().encode()

@@ -1,9 +1,9 @@
-"""The places of a run beside a candidate's own, which its code can reach and must not keep.
+"""The directories and files of a run that a candidate's code can reach besides its own.
 
-Code under test runs as the same user as the search. It may lock a directory that the search
-writes to, or put a pipe in its place, and every later candidate would be blamed for that, or the
-run could not be resumed. So these places are looked at whenever such code has run, and when a run
-is opened. Nothing is made here: whoever writes makes the directory it writes to.
+A candidate may lock a directory that the search writes to, or put a pipe in place of a file. Every
+later candidate would be blamed for that, or the run could not be resumed. `restore` makes these
+paths usable again after such code has run, and when a run is opened. It creates nothing: a writer
+creates the directory that it writes to.
 """
 
 from __future__ import annotations
@@ -21,25 +21,31 @@ _DIRECTORIES = (
 )
 _RECORDS = (layout.LEASE, layout.STEERING, layout.EVENTS, layout.MANIFEST)
 _DERIVED = (layout.MANIFEST, layout.REPORT, layout.VALIDATION)
-"""What is written anew from the journal."""
+"""Files that are written again from the journal."""
 
 _log = logging.getLogger("treewright")
 
 
 def unlock(run_dir: Path) -> None:
-    """Lets the records of a run be read and written by their owner; for whoever is about to open
-    it. Changes nothing of what they say. A run whose directory is read-only stays as it is."""
+    """Let the owner read and write the records of a run; their contents stay as they are.
+
+    The records of a run whose directory is read-only stay locked.
+    """
     for name in _RECORDS:
         untrusted.unlock(run_dir / name)
 
 
-def take_back(run_dir: Path, *below: Path) -> None:
-    """Lets the search write to its places again, and to the directories `below` them, each of
-    which lies in the one before."""
+def restore(run_dir: Path, *below: Path) -> None:
+    """Make the paths of a run usable again.
+
+    Args:
+        run_dir: The run's directory.
+        below: More directories, each of which lies in the one before.
+    """
     untrusted.unlock(run_dir)
     unlock(run_dir)
     for name in _DIRECTORIES:
-        _mention_link(run_dir / name)
+        _warn_of_link(run_dir / name)
         untrusted.take_back_directory(run_dir / name)
     for directory in below:
         untrusted.take_back_directory(directory)
@@ -47,13 +53,13 @@ def take_back(run_dir: Path, *below: Path) -> None:
         untrusted.remove_unless_file(run_dir / name)
 
 
-def _mention_link(path: Path) -> None:
-    """Who moved a directory to another disk and left a link is told where its files are."""
+def _warn_of_link(path: Path) -> None:
+    """Warn that a link is going to be removed: the user may have moved the directory away."""
     with contextlib.suppress(OSError):
         if path.is_symlink():
             _log.warning(
-                "%s was a link to %r, which a place of a run must not be; it was removed, and what "
-                "it leads to was left as it is",
+                "%s was a link to %r; directories of a run must not be links. The link was "
+                "removed, and the files there were left as they are",
                 path,
                 str(path.readlink()),
             )

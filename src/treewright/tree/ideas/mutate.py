@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
 from treewright.tree.config import MutateIdeas
-from treewright.tree.guard.protected_files import protected_changes
+from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.ideas.base import (
     GeneratorFailure,
     Idea,
@@ -103,7 +103,7 @@ def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list
         else:
             matches = [root / pattern]
         found.update(_relative(path, root) for path in matches if _is_plain(path, root))
-    return sorted(found.difference(protected_changes(found, protected)))
+    return sorted(found.difference(match_protected(found, protected)))
 
 
 def count_places(config: MutateIdeas, root: Path) -> tuple[int, int]:

@@ -1,6 +1,6 @@
-"""The part of a file that may change: what stands between two marked lines.
+"""The editable blocks of a file: the lines between two markers.
 
-The markers are those that OpenEvolve and ShinkaEvolve use, in whatever comments the language has.
+The markers are those of OpenEvolve and ShinkaEvolve, in a comment of the file's language.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ END = "EVOLVE-BLOCK-END"
 
 
 def block_rules(editable: Iterable[str]) -> list[str]:
-    """For those who propose or write a change."""
+    """Return the rules about editable blocks, for prompts."""
     return [
         f"Of `{path}` change only what stands between the lines with {START} and {END}, and no "
         "other file."
@@ -24,12 +24,12 @@ def block_rules(editable: Iterable[str]) -> list[str]:
 
 
 def has_block(text: str) -> bool:
-    """Whether there is a block that is closed."""
+    """Return whether the text has a block with both markers."""
     return START in text and END in text[text.index(START) :]
 
 
 def outside(text: str) -> str:
-    """The text without what its blocks hold; the marked lines stay."""
+    """Return the text without the lines inside its blocks; the markers stay."""
     kept: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
@@ -43,7 +43,7 @@ def outside(text: str) -> str:
 
 
 def spans(source: bytes) -> list[tuple[int, int]]:
-    """Where the insides of the blocks are: from byte, to byte."""
+    """Return the first and the last byte of the inside of every block."""
     found: list[tuple[int, int]] = []
     at, start = 0, None
     for line in source.splitlines(keepends=True):
@@ -57,7 +57,7 @@ def spans(source: bytes) -> list[tuple[int, int]]:
 
 
 def changed_outside(worktree: Path, changed: Iterable[str], editable: Sequence[str]) -> list[str]:
-    """Those of the staged paths that differ from HEAD in more than the blocks of editable files."""
+    """Return the staged paths that differ from HEAD outside of the blocks of editable files."""
     return [path for path in changed if path not in editable or not _differs_inside(worktree, path)]
 
 

@@ -1,4 +1,4 @@
-"""Keeping what we write out of the user's `git status`."""
+"""The entry in `.git/info/exclude` that hides `.treewright` from `git status`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.tree.repository.git import try_git
 
 
 def hide_from_status(repo: Path, name: str) -> None:
-    """Keeps `name/` out of `git status` through .git/info/exclude, the user's files untouched."""
+    """Add `name/` to .git/info/exclude, unless git ignores it already."""
     exclude = refs.git_directories(repo)[1] / "info" / "exclude"
     line = f"/{name}/\n".encode()
     with atomic.storage_errors(exclude):
@@ -24,5 +24,5 @@ def hide_from_status(repo: Path, name: str) -> None:
         exclude.parent.mkdir(parents=True, exist_ok=True)
         if before and not before.endswith(b"\n"):
             before += b"\n"
-        # What is replaced is the file, where the user has a link to it.
+        # The user may have a link there: the file it leads to is replaced.
         atomic.write_bytes(exclude.resolve(), before + line)

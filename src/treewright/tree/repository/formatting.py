@@ -1,6 +1,6 @@
 """Digests of code that do not depend on its formatting.
 
-A digest covers what a commit changes against the root commit of a run. Python files count by their
+A digest covers the changes of a commit against the root commit of a run. Python files count by their
 syntax tree, so that spaces, quotes, line breaks and comments make no difference; all other files
 count byte for byte.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from treewright.tree.repository import seeds, staging
 from treewright.tree.repository.git import GitError, git
-from treewright.tree.repository.listing import Change
+from treewright.tree.repository.staging import Change
 
 _SUFFIXES = (".py", ".pyi")
 _PLAIN_MODES = ("100644", "100755")

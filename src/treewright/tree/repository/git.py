@@ -1,7 +1,7 @@
-"""The `git` binary, called the same way everywhere: no hooks, no prompts, no signing.
+"""Calls of the `git` binary without hooks, prompts or signing.
 
-A candidate's commit must not depend on who runs the search or when, so identity and
-dates are given, and the user's hooks, filters of the moment and environment are not.
+A candidate's commit must not depend on the user or the time of the search. Identity and dates are
+therefore given, and the user's hooks and location variables are not used.
 """
 
 from __future__ import annotations
@@ -46,32 +46,38 @@ _RECORD_GONE = re.compile(
 _MORE_TRIES = 9
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
 NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""For a repository that somebody else could configure: what is missing there is not fetched, since
-the configuration says by which command."""
+"""Environment for a repository that a candidate could configure: its configuration names the
+command that fetches missing objects, so nothing is fetched."""
 _DURABLE = (("core.fsync", "loose-object,reference"), ("core.fsyncMethod", "batch"))
 _INHERITED_LOCATION = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 _INHERITED_LOCATION_BYTES = frozenset(map(os.fsencode, _INHERITED_LOCATION))
 
 
 class GitError(TreewrightError):
-    """A git command failed; the message is git's own last line."""
+    """A git command failed. The message is git's own last line."""
 
 
 class GitKilled(TreewrightError):
-    """A git command was ended from outside, as a machine without memory does: no answer, and
-    unlike a GitError it says nothing about the repository or a candidate."""
+    """A git command was killed, for instance because the machine had no memory left.
+
+    Unlike a GitError it says nothing about the repository or a candidate.
+    """
 
 
 def environment(date: int | None = None, cwd: Path | None = None) -> dict[str, str]:
-    """With `cwd`, git looks for the repository there and not above: a worktree that lost
-    its `.git` must not be taken for the repository that it lies in."""
+    """Return the environment for a git command.
+
+    Args:
+        date: The time of a commit, in seconds since 1970; with it the author is Treewright.
+        cwd: The only directory where git looks for a repository. Without it git would take a
+            worktree that lost its `.git` for the repository around it.
+    """
     inherited = {os.fsdecode(name): os.fsdecode(value) for name, value in _inherited().items()}
     return inherited | _own(date, cwd)
 
 
 def _inherited() -> dict[Any, Any]:
-    """As bytes: to make text of all that, and bytes again, is a tenth of what a command costs.
-    Windows has it only as text."""
+    """Return this process's environment without git locations; bytes where the system has them."""
     if not os.supports_bytes_environ:
         return {k: v for k, v in os.environ.items() if k not in _INHERITED_LOCATION}
     return {k: v for k, v in os.environb.items() if k not in _INHERITED_LOCATION_BYTES}
@@ -79,7 +85,7 @@ def _inherited() -> dict[Any, Any]:
 
 def _own(date: int | None, cwd: Path | None) -> dict[str, str]:
     env = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-    env["GIT_NO_REPLACE_OBJECTS"] = "1"  # a commit is what its name says
+    env["GIT_NO_REPLACE_OBJECTS"] = "1"  # a commit keeps the content of its name
     if date is not None:
         env |= {"GIT_AUTHOR_DATE": f"@{date} +0000", "GIT_COMMITTER_DATE": f"@{date} +0000"}
         env |= {"GIT_AUTHOR_NAME": "Treewright", "GIT_COMMITTER_NAME": "Treewright"}
@@ -91,11 +97,10 @@ def _own(date: int | None, cwd: Path | None) -> dict[str, str]:
 
 
 def durable() -> dict[str, str]:
-    """For what the journal will name: a commit must survive a power cut as the journal does, and
-    so must the files in it, which git keeps when they are added.
+    """Return variables that make git sync objects and refs to disk.
 
-    Behind what the user has set in the same way: `safe.directory`, for one, without which git
-    refuses a repository of somebody else.
+    The journal names commits, so commits and their files must survive a power cut as it does. The
+    settings come after those that the user has set in the same way, such as `safe.directory`.
     """
     given = os.environ.get("GIT_CONFIG_COUNT", "")
     first = int(given) if given.isdecimal() else 0
@@ -106,13 +111,13 @@ def durable() -> dict[str, str]:
 
 
 def require_alive(returncode: int, name: str, cwd: Path) -> None:
-    """What a command that was killed leaves says nothing about a candidate either."""
+    """Raise a GitKilled if a git command was ended by a signal."""
     if -returncode in _ENDING:
         raise GitKilled(f"git {name} was ended by signal {-returncode} in {cwd}")
 
 
 def require_space(stderr: str, cwd: Path) -> None:
-    """A full disk says nothing about a candidate; it is not to be recorded as if it did."""
+    """Raise a StorageError if git failed because the disk is full: no fault of a candidate."""
     if any(words in stderr for words in _NO_SPACE):
         raise StorageError(
             f"no space left while git worked in {cwd}; free some and run the same command again: "
@@ -121,7 +126,7 @@ def require_space(stderr: str, cwd: Path) -> None:
 
 
 def command(*args: str, user_ignores: bool = False) -> list[str]:
-    """What to run, for those who cannot use `attempt`."""
+    """Return the command line of a git command, for callers that need bytes."""
     ignores = () if user_ignores else _WITHOUT_USER_IGNORES
     return ["git", *_SETTINGS, *ignores, *args]
 
@@ -134,11 +139,15 @@ def git(
     env: Mapping[str, str] | None = None,
     user_ignores: bool = False,
 ) -> str:
-    """Runs git and returns its stdout; a failure is a GitError."""
+    """Run git and return its stdout.
+
+    Raises:
+        GitError: The command failed.
+    """
     done = try_git(cwd, *args, date=date, stdin=stdin, env=env, user_ignores=user_ignores)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        # What comes behind that may be advice.
+        # Lines after the fatal one may be advice.
         fatal = [line for line in lines if line.startswith("fatal: ")] or lines
         raise GitError(f"git {args[0]} failed in {cwd}: {fatal[-1]}")
     return done.stdout
@@ -153,10 +162,12 @@ def try_git(
     user_ignores: bool = False,
     look_above: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs git where a non-zero exit is an answer; that it was killed is none.
+    """Run git and return the finished process, whatever its exit code.
 
-    In a session of its own: a Ctrl-C in the terminal is for us to act on, and must not
-    make a git command of some evaluation fail.
+    Git runs in a separate session: a Ctrl-C in the terminal must not make a git command fail.
+
+    Raises:
+        GitKilled: The command was ended by a signal.
     """
     own: dict[Any, Any] = {**_own(date, None if look_above else cwd), **(env or {})}
     if os.supports_bytes_environ:
@@ -166,8 +177,8 @@ def try_git(
     full = command(*args, user_ignores=user_ignores)
     done = _answer(cwd, args[0], full, surroundings, given)
     for _ in range(_MORE_TRIES):
-        # Git lists the records of worktrees, then looks at each. Where the user removes one in
-        # between, or has made half of it, it ends before it has done a thing.
+        # Git lists the records of worktrees and then reads each. If the user removes one in
+        # between, or is making one, git fails before it has changed anything.
         if done.returncode == 0 or not _RECORD_GONE.search(done.stderr):
             break
         done = _answer(cwd, args[0], full, surroundings, given)
@@ -197,7 +208,7 @@ def _answer(
     except PermissionError as error:
         raise GitError(f"git {name} cannot run in {cwd}: {error.strerror}") from None
     require_alive(done.returncode, name, cwd)
-    # Not as a text stream, which makes \n of each \r: the name of a file may have one.
+    # Decoded here: a text stream would turn \r in a file's name into \n.
     out, err = (said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     if done.returncode != 0:
         require_space(err, cwd)
@@ -205,7 +216,7 @@ def _answer(
 
 
 def find_repository(path: Path) -> Path:
-    """The root of the repository that contains `path`."""
+    """Return the root of the repository that contains `path`."""
     if not path.is_dir():
         raise UsageError(f"no directory {path}; give the target repository with --repo")
     if os.pathsep in str(path.resolve()):
@@ -216,7 +227,7 @@ def find_repository(path: Path) -> Path:
 
 
 def top_of(path: Path, hint: str = "") -> Path:
-    """What git says is the root around `path`; `hint` is what to do where there is none."""
+    """Return the root of the working tree around `path`; `hint` ends the message of an error."""
     done = try_git(path, "rev-parse", "--show-toplevel", look_above=True)
     if done.returncode == 0:
         return Path(done.stdout.rstrip("\n"))
@@ -233,7 +244,7 @@ def top_of(path: Path, hint: str = "") -> Path:
 
 
 def _require_text(path: Path) -> None:
-    """What a run writes names the repository, as text."""
+    """Raise a UsageError if a path is not UTF-8: the records of a run name it as text."""
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     if shown != str(path):
         raise UsageError(f"{shown} has bytes in its path that are not UTF-8; rename a directory")
@@ -256,8 +267,8 @@ class Root:
 
     @classmethod
     def of(cls, repo: Path) -> Root:
-        """Where HEAD is now."""
-        # Not `log` nor `show`: these say what the user has configured besides.
+        """Return the commit at HEAD."""
+        # Not `log` or `show`, whose output the user can configure.
         done = try_git(repo, "rev-list", "--max-count=1", "--format=%T%n%ct", "HEAD", "--")
         if done.returncode != 0:
             raise UsageError(_NO_COMMIT.format(repo))
@@ -266,15 +277,15 @@ class Root:
 
 
 def require_clean(repo: Path, but_for: str = "") -> None:
-    """Every node is an immutable commit, so the root must be one too.
+    """Raise a UsageError if the working tree has changes: the root of a run is a commit.
 
-    `but_for` may lie there untracked: the baseline that --make-baseline has written.
+    `but_for` may be untracked there: the baseline that --make-baseline has written.
     """
     status = git(repo, "status", "--porcelain", "--untracked-files=all", user_ignores=True)
     changes = [line for line in status.splitlines() if line != f"?? {but_for}"]
     if changes:
         raise UsageError(
             f"Root working tree must be clean to start a run (first change: {changes[0]}). "
-            "Commit or stash local changes, then retry; what is no part of the code can be ignored "
-            "or lie elsewhere."
+            "Commit or stash local changes, then retry. Files that are not part of the code can be "
+            "ignored or moved elsewhere."
         )

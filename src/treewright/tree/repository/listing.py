@@ -1,9 +1,8 @@
-"""What is in a commit: every file with its mode and object name."""
+"""The files of a commit, with modes and object names."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,12 +10,14 @@ from pathlib import Path, PurePosixPath
 from treewright.tree.repository.git import git
 
 _SUBMODULE = "160000"
-_MOST_KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """`attributes`: the commit says itself that git writes other bytes than it keeps, perhaps."""
+    """Every file of a commit by path, as mode and object name.
+
+    With `attributes` the commit has `.gitattributes`: git may write other bytes than it stores.
+    """
 
     entries: Mapping[str, tuple[str, str]]
     attributes: bool
@@ -29,42 +30,18 @@ class Listing:
         return cls(entries, attributes, submodules)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A file of a commit that is another one in the next, or (`entry` is None) not there."""
-
-    path: str
-    entry: tuple[str, str] | None
-
-
-_kept: OrderedDict[tuple[Path, str], Listing] = OrderedDict()
-_turn = threading.Lock()
-
-
+@functools.lru_cache(maxsize=8)
 def listing(repo: Path, commit: str) -> Listing:
-    """A commit never changes, and is looked at after each of its commands. May be large."""
-    with _turn:
-        found = _kept.get((repo, commit))
-        if found is not None:
-            _kept.move_to_end((repo, commit))
-            return found
-    return _keep(repo, commit, Listing.of(read_listing(git(repo, "ls-tree", "-r", "-z", commit))))
+    """Return the files of a commit, which never changes; the last eight are kept."""
+    return Listing.of(parse_listing(git(repo, "ls-tree", "-r", "-z", commit)))
 
 
-def read_listing(said: str) -> dict[str, tuple[str, str]]:
-    """What `git ls-tree -r -z` answers: path -> mode and name."""
+def parse_listing(text: str) -> dict[str, tuple[str, str]]:
+    """Return mode and object name by path from the output of `git ls-tree -r -z`."""
     entries: dict[str, tuple[str, str]] = {}
-    for line in said.split("\0"):
+    for line in text.split("\0"):
         facts, _, path = line.partition("\t")
         if path:
             mode, _, name = facts.split(" ")
             entries[path] = mode, name
     return entries
-
-
-def _keep(repo: Path, commit: str, found: Listing) -> Listing:
-    with _turn:
-        _kept[repo, commit] = found
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return found

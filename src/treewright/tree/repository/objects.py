@@ -1,4 +1,4 @@
-"""Git's objects, named and read without a process: git-hash-object(1), gitformat-loose(5)."""
+"""Object names as git computes them: git-hash-object(1)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from typing import Any
 
 from treewright.kernel.operating_system import BINARY, CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCK
 
-_SHA1 = 40
+_SHA1_LENGTH = 40
 _CHUNK = 1 << 20
-_DIRECTORY = b"40000"
+_DIRECTORY_MODE = b"40000"
 
 
 def file_name(path: Path, is_link: bool, length: int) -> str:
-    """What git would call the bytes of a file, or of where a link leads. Names have `length`."""
+    """Return the object name of a file's bytes, or of a link's target.
+
+    Args:
+        path: The file. It is opened without following a link and without waiting at a pipe.
+        is_link: Whether the target of a symbolic link is meant.
+        length: The length of object names: 40 for SHA-1, 64 for SHA-256.
+    """
     if is_link:
         return _name(b"blob", os.fsencode(path.readlink()), length)
     fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC)
@@ -29,36 +35,36 @@ def file_name(path: Path, is_link: bool, length: int) -> str:
 
 
 def tree_name(entries: Mapping[str, tuple[str, str]], length: int) -> str:
-    """What git calls a tree with these files: path -> mode and name."""
+    """Return the object name of a tree with these files: mode and name by path."""
     root: dict[bytes, Any] = {}
-    for path, facts in entries.items():
-        *way, last = os.fsencode(path).split(b"/")
-        place = root
-        for name in way:
-            place = place.setdefault(name, {})
-            if not isinstance(place, dict):
+    for path, entry in entries.items():
+        *parents, last = os.fsencode(path).split(b"/")
+        directory = root
+        for name in parents:
+            directory = directory.setdefault(name, {})
+            if not isinstance(directory, dict):
                 raise ValueError(f"{path} is in a file")
-        place[last] = facts
+        directory[last] = entry
     return _tree_name(root, length)
+
+
+def commit_name(data: bytes, length: int) -> str:
+    """Return the object name of a commit with this content."""
+    return _name(b"commit", data, length)
 
 
 def _tree_name(directory: Mapping[bytes, Any], length: int) -> str:
     lines: list[tuple[bytes, bytes]] = []
-    for name, inside in directory.items():
-        if isinstance(inside, dict):
+    for name, entry in directory.items():
+        if isinstance(entry, dict):
             # Git sorts a directory as if its name ended with a slash.
-            found = bytes.fromhex(_tree_name(inside, length))
-            lines.append((name + b"/", b"%s %s\0%s" % (_DIRECTORY, name, found)))
+            found = bytes.fromhex(_tree_name(entry, length))
+            lines.append((name + b"/", b"%s %s\0%s" % (_DIRECTORY_MODE, name, found)))
         else:
-            mode, object_name = inside
+            mode, object_name = entry
             found = bytes.fromhex(object_name)
             lines.append((name, b"%s %s\0%s" % (mode.encode(), name, found)))
     return _name(b"tree", b"".join(line for _, line in sorted(lines)), length)
-
-
-def commit_name(data: bytes, length: int) -> str:
-    """What git calls a commit of which it says this."""
-    return _name(b"commit", data, length)
 
 
 def _name(kind: bytes, data: bytes, length: int) -> str:
@@ -66,5 +72,5 @@ def _name(kind: bytes, data: bytes, length: int) -> str:
 
 
 def _digest(length: int, data: bytes) -> hashlib._Hash:
-    kind = "sha1" if length == _SHA1 else "sha256"
+    kind = "sha1" if length == _SHA1_LENGTH else "sha256"
     return hashlib.new(kind, data, usedforsecurity=False)

@@ -1,10 +1,9 @@
-"""A repository of its own for whatever runs in a worktree, for as long as it runs.
+"""A private git repository for the commands that run in a worktree.
 
-Worktrees share branches, tags, the stash and the configuration with the user's
-repository. So while a command-line agent, the tests or the sweep of a candidate run, the
-worktree's `.git` leads to a private repository that borrows the objects and has copies of
-the refs. Whoever works there can look at the whole history, commit, stash and branch as
-it likes; none of it is anybody else's.
+A worktree shares branches, tags, the stash and the configuration with the user's repository. While
+an agent, the tests or the sweep of a candidate run, the worktree's `.git` therefore leads to a
+private repository, which borrows the objects and has copies of the refs. Commands there can read
+the whole history, commit, stash and branch, and the user's repository stays as it is.
 """
 
 from __future__ import annotations
@@ -24,40 +23,45 @@ from treewright.tree.repository.git import GitError
 _NAME = "treewright-private"
 _MODULES = "modules"
 _LARGEST_POINTER = 1 << 16
-_OF_WHAT_RAN = (PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError)
+_CAUSED_BY_CANDIDATE = (PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError)
 
 
 @contextlib.contextmanager
 def private_repository(worktree: Path) -> Iterator[Callable[[], bool]]:
-    """While the block runs, git in `worktree` works on a private repository; the files are
-    the same. Yields a question: does git still work on it?"""
+    """Let git in `worktree` work on a private repository while the block runs.
+
+    Yields a function that returns whether the worktree still leads to the private repository.
+
+    Raises:
+        GitError: A command in the block removed or replaced the worktree.
+    """
     pointer = worktree / ".git"
-    if not pointer.is_file():  # a repository of its own already
+    if not pointer.is_file():  # not a linked worktree: nothing is shared
         yield lambda: True
         return
-    take_back(worktree)
+    restore_pointer(worktree)
     before = pointer.read_bytes()
-    place = _identity(worktree)
+    identity = _identity(worktree)
     private = _create(worktree)
-    led_here = os.fsencode(f"gitdir: {private}\n")
+    redirected = os.fsencode(f"gitdir: {private}\n")
 
     def give_back() -> bool:
-        if _identity(worktree) != place:
+        if _identity(worktree) != identity:
             return False
         try:
             for directory in (worktree, private.parent):
-                _allow(directory)
+                _unlock(directory)
             _write(pointer, before)
             _clear(private)
-        except _OF_WHAT_RAN:
+        except _CAUSED_BY_CANDIDATE:
             return False
         return True
 
     try:
-        _write(pointer, led_here)
-        yield lambda: _reads(pointer, led_here)
+        _write(pointer, redirected)
+        yield lambda: _reads(pointer, redirected)
     except LeaseLost:
-        raise  # what is at this path now may be the next owner's
+        raise  # the worktree may belong to the next owner by now
     except BaseException:
         give_back()
         raise
@@ -65,8 +69,8 @@ def private_repository(worktree: Path) -> Iterator[Callable[[], bool]]:
         raise GitError(f"{worktree} was removed or replaced by what ran in it")
 
 
-def take_back(worktree: Path) -> None:
-    """Puts back the `.git` that a killed search left leading to a private repository."""
+def restore_pointer(worktree: Path) -> None:
+    """Restore the `.git` of a worktree that a killed search has left at a private repository."""
     pointer = worktree / ".git"
     with contextlib.suppress(OSError):
         text = untrusted.read(pointer, _LARGEST_POINTER).decode("utf-8", "surrogateescape")
@@ -75,22 +79,23 @@ def take_back(worktree: Path) -> None:
             _write(pointer, os.fsencode(f"gitdir: {private.parent}\n"))
 
 
-def forget(worktree: Path) -> None:
-    """Removes what private repositories of the worktree have left for the next: submodules."""
+def remove_submodules(worktree: Path) -> None:
+    """Remove the submodules that the private repositories of a worktree have kept."""
     own, _ = refs.git_directories(worktree)
     if os.path.lexists(own / _NAME):
         untrusted.remove_tree(own / _NAME)
 
 
 def modules(own: Path) -> Path:
-    """Where the repositories of submodules are that were fetched in the worktree whose own
-    directory that is."""
+    """Return the directory of submodules fetched in the worktree with the git directory `own`."""
     return own / _NAME / _MODULES
 
 
-def places(worktree: Path) -> list[Path]:
-    """The private repository that git works on in the worktree now, and the one whose objects
-    it borrows; nothing if there is none."""
+def repositories(worktree: Path) -> list[Path]:
+    """Return the private repository of a worktree and the repository whose objects it borrows.
+
+    Returns an empty list if git does not work on a private repository there now.
+    """
     if not (worktree / ".git").is_file():
         return []
     private, _ = refs.git_directories(worktree)
@@ -98,7 +103,6 @@ def places(worktree: Path) -> list[Path]:
 
 
 def _create(worktree: Path) -> Path:
-    """By hand, because a process for each step would cost more than a quick test does."""
     own, common = refs.git_directories(worktree)
     found = refs.read_refs(worktree)
     lines = [f"{commit} {name}\n" for name, commit in found.named.items()]
@@ -130,8 +134,10 @@ def _config(included: Path, sha256: bool) -> str:
 
 
 def _clear(private: Path) -> None:
-    """Removes all but the repositories of submodules: their checkouts in the worktree lead
-    here, and stay from one agent's turn to the next."""
+    """Remove everything except the repositories of submodules.
+
+    The checkouts of submodules in the worktree lead to them, and stay between agents.
+    """
     if (private / _MODULES).is_dir():
         for entry in private.iterdir():
             if entry.name != _MODULES:
@@ -148,8 +154,8 @@ def _identity(directory: Path) -> tuple[int, int] | None:
     return None
 
 
-def _allow(directory: Path) -> None:
-    """What ran may have taken the right to write there from itself, and so from us."""
+def _unlock(directory: Path) -> None:
+    """Restore the owner's rights to a directory: a command may have removed them."""
     mode = stat.S_IMODE(directory.lstat().st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         directory.chmod(mode | stat.S_IRWXU)

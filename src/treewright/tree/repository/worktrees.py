@@ -1,8 +1,8 @@
-"""Git worktrees as the physical form of nodes and candidates.
+"""The git worktrees and branches of a run, one for each node and each candidate.
 
-`cand/<eval_id>` on branch `treewright/<run>/cand/<eval_id>` while an evaluation runs;
-`wt/<node_id>` and branch `treewright/<run>/node/<node_id>` for what was promoted.
-Every operation can be repeated after a crash at any point inside it.
+A candidate has `cand/<eval_id>` on the branch `treewright/<run>/cand/<eval_id>` while its
+evaluation runs, a node has `wt/<node_id>` on `treewright/<run>/node/<node_id>`. Every operation can
+be repeated after a crash at any point inside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from treewright.tree.records import layout
 from treewright.tree.repository import refs, worktree_records
 from treewright.tree.repository.git import GitError, durable, git, try_git
 from treewright.tree.repository.listing import listing
-from treewright.tree.repository.private_repository import forget, take_back
+from treewright.tree.repository.private_repository import remove_submodules, restore_pointer
 from treewright.tree.repository.staging import Staged, differences
 
 _BRANCHES_PER_COMMAND = 500
@@ -28,7 +28,7 @@ _CAUSED_BY_CANDIDATE = (
     *(PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError),
     *(IsADirectoryError, untrusted.NotPlain),
 )
-"""What code can bring about in its worktree; a full disk, for one, says nothing about it."""
+"""Errors that a candidate's code can cause in its worktree; a full disk is not among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,16 @@ class Worktrees:
         staged: Staged | None = None,
         parent: str | None = None,
     ) -> Commit:
-        """Commits what is staged, then writes the commit's files anew and removes all others: what
-        is measured is what is recorded. `staged` is what that changes in `parent`, if it is known.
+        """Commit the staged changes, then empty the worktree and check the commit out.
+
+        The measured files are therefore exactly those of the commit.
+
+        Args:
+            eval_id: The candidate.
+            message: The commit message; the evaluation's idea.
+            date: The time of the commit, in seconds since 1970.
+            staged: The changes that were staged, if they are known. Others are a GitError.
+            parent: The commit that `staged` is compared with.
         """
         path = self.candidate_path(eval_id)
         git(
@@ -116,59 +124,61 @@ class Worktrees:
         return tree, Commit(commit, own_tree)
 
     def pristine_candidate(self, eval_id: str, commit: str) -> Path:
-        """The candidate's worktree with exactly the commit in it, whatever ran there."""
+        """Return the candidate's worktree with exactly the files of the commit."""
         path = self.candidate_path(eval_id)
         if path.is_symlink() or not (path / ".git").exists():
             return self.add_candidate(eval_id, commit)
-        take_back(path)
+        restore_pointer(path)
         return self._rewrite(eval_id, commit)
 
     def _rewrite(self, eval_id: str, commit: str) -> Path:
         path = self.candidate_path(eval_id)
         try:
             self._empty_and_reset(path, commit)
-        except GitError:  # what ran there or beside it has taken the right to write, or worse
+        except GitError:  # a command removed the right to write, damaged git's record, or worse
             return self.add_candidate(eval_id, commit)
         return path
 
     def _empty_and_reset(self, path: Path, commit: str) -> None:
-        """The commit in an empty directory. Git itself would leave a file whose size and time it
-        noted, whatever is in it, with its attributes and links; overlook what `.gitattributes` that
-        are gone by now made of it; follow a link in place of a directory; leave a pipe."""
+        """Empty the worktree and check the commit out.
+
+        A plain `git reset` is not enough. It keeps a file whose size and time it has noted, with
+        its attributes and hard links; it does not see the conversions of `.gitattributes` that have
+        been removed; it follows a link in place of a directory; and it leaves pipes.
+        """
         own, _ = refs.git_directories(path)
         if not worktree_records.is_record_of(self._common_directory(), own, path):
-            raise GitError(f"{path.name} is another worktree than was made there")
+            raise GitError(f"{path.name} is not the worktree that was made there")
         if refs.read_head(path).branch != layout.candidate_ref(self._run_id, path.name):
-            raise GitError(f"{path.name} is on another branch than its own")
+            raise GitError(f"{path.name} is not on its own branch")
         try:
             pointer = untrusted.read(path / ".git", _LARGEST_POINTER)
             for name in set(os.listdir(path)) - {".git"}:  # noqa: PTH208
                 untrusted.remove_small_tree(path / name)
-            # Without its `.git` a worktree is a dead one to whoever prunes.
+            # Under the lock: another thread would prune a worktree without its `.git`.
             with self._lock():
                 untrusted.remove_small_tree(path)
                 path.mkdir()
                 with untrusted.create(path / ".git") as file:
                     file.write(pointer)
-            (own / "index").unlink(missing_ok=True)  # which has notes of its own, and marks
+            (own / "index").unlink(missing_ok=True)  # it notes sizes, times and skipped files
         except _CAUSED_BY_CANDIDATE as error:
-            raise GitError(f"cannot write {path.name} anew: {error}") from error
+            raise GitError(f"cannot empty {path.name}: {error}") from error
         git(path, "reset", "--hard", "--quiet", commit)
         self._empty_submodules(path, commit)
 
     def _empty_submodules(self, path: Path, commit: str) -> None:
-        """Git neither adds nor removes what lies in their places: who needs them fetches them.
-        Where that cannot be done, what ran there has seen to it, as where git cannot."""
+        """Empty the directories of submodules, which git neither fills nor cleans."""
         for submodule in listing(self.repo, commit).submodules:
             try:
-                _empty(path, PurePosixPath(submodule).parts)
+                _make_empty(path, PurePosixPath(submodule).parts)
             except OSError as error:
                 raise GitError(f"cannot empty {submodule}: {error.strerror}") from error
-        forget(path)
+        remove_submodules(path)
 
     def remove_candidate(self, eval_id: str) -> None:
-        """Removes the candidate's directory, worktree record and branch, whatever is there."""
-        untrusted.remove_tree(self.candidate_path(eval_id))  # takes long; nobody need wait for it
+        """Remove the candidate's directory, worktree record and branch, as far as they exist."""
+        untrusted.remove_tree(self.candidate_path(eval_id))  # without the lock: this takes longest
         with self._lock():
             self._remove_candidate(eval_id)
 
@@ -177,7 +187,7 @@ class Worktrees:
         self._delete_branches({eval_id} & self._pinned())
 
     def remove_candidates(self, eval_ids: Collection[str]) -> None:
-        """The same for many; what has left nothing behind costs nothing."""
+        """Remove several candidates with few git commands."""
         if not eval_ids:
             return
         directories = {eval_id: self.candidate_path(eval_id) for eval_id in eval_ids}
@@ -187,27 +197,27 @@ class Worktrees:
         with self._lock():
             pinned = self._pinned() & set(eval_ids)
             if present or pinned:
-                # Else git thinks their branches are in use.
-                self._unregister(list(directories.values()))
+                # Before the branches: git keeps those that a worktree record names.
+                self._remove_records(list(directories.values()))
             self._delete_branches(pinned)
 
     def _pinned(self) -> set[str]:
-        """The candidates that have a branch."""
+        """Return the ids of the candidates that have a branch."""
         prefix = layout.candidate_ref(self._run_id, "")
         return {ref.removeprefix(prefix) for ref in refs.refs_below(self.repo, prefix)}
 
     def _delete_branches(self, pinned: Iterable[str]) -> None:
-        """Git keeps one on which somebody works, also if their worktree is gone."""
+        """Delete candidates' branches; git keeps those that a worktree of the user is on."""
         branches = [self._candidate_branch(name) for name in sorted(pinned)]
         for start in range(0, len(branches), _BRANCHES_PER_COMMAND):
             some = branches[start : start + _BRANCHES_PER_COMMAND]
             delete = ("branch", "-D", "--quiet", *some)
             if try_git(self.repo, *delete).returncode != 0:
-                self._forget_dead()
+                self._remove_dead_records()
                 try_git(self.repo, *delete)
 
     def add_node(self, node_id: str, commit: str) -> None:
-        """Pins the commit by a branch and checks it out, unless that is so already."""
+        """Give a node its branch and its worktree, unless it has them already."""
         path, ref = self.node_path(node_id), self.node_ref(node_id)
         branch = ref.removeprefix("refs/heads/")
         if _is_written(path) and _is_at(path, ref, commit):
@@ -219,10 +229,15 @@ class Worktrees:
                 git(self.repo, *add)
 
     def repair(self, nodes: dict[str, str], candidates: Iterable[str]) -> None:
-        """After a crash: promoted nodes are there, and no candidate but those given."""
+        """Restore the worktrees of nodes and remove candidates, after a crash.
+
+        Args:
+            nodes: The commit of every node.
+            candidates: The candidates that stay.
+        """
         with self._lock():
-            self._forget_dead()
-        # Whoever ran it before is dead, and with it the git commands that had these locks.
+            self._remove_dead_records()
+        # The former owner of the run is dead, and so are its git commands that held these locks.
         refs.remove_locks(self.repo, self._branches)
         pinned = self._refs()
         directory = self.run_dir / layout.CANDIDATES
@@ -230,7 +245,7 @@ class Worktrees:
         present |= {name for kind, name in pinned if kind == "cand"}
         self.remove_candidates(present - set(candidates))
         for node_id, commit in nodes.items():
-            take_back(self.node_path(node_id))
+            restore_pointer(self.node_path(node_id))
             is_pinned = pinned.get(("node", node_id)) == commit
             if not (is_pinned and _is_written(self.node_path(node_id))):
                 try:
@@ -241,8 +256,10 @@ class Worktrees:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """git's own worktree commands trip over each other; one at a time in a repository,
-        whichever thread, process or run they come from."""
+        """Hold the repository's lock: git's worktree commands disturb each other.
+
+        The lock excludes other threads, other processes and other runs.
+        """
         with file_lock.holding(self._common_directory() / "treewright.lock"):
             yield
 
@@ -251,7 +268,7 @@ class Worktrees:
         return plain if plain.is_dir() else refs.git_directories(self.repo)[1]
 
     def _refs(self) -> dict[tuple[str, str], str]:
-        """(`cand` or `node`, id) -> commit, for every branch of this run."""
+        """Return the commit of every branch of this run, by kind (`cand` or `node`) and id."""
         found: dict[tuple[str, str], str] = {}
         for ref, commit in refs.refs_below(self.repo, self._branches).items():
             kind, _, name = ref.removeprefix(self._branches).partition("/")
@@ -267,38 +284,40 @@ class Worktrees:
 
     def _remove(self, path: Path) -> None:
         untrusted.remove_tree(path)
-        self._unregister([path])
+        self._remove_records([path])
         untrusted.remove_tree(path)
 
-    def _unregister(self, gone: Sequence[Path]) -> None:
-        """Removes the records of worktrees that are gone. Git only has a say about those: to prune
-        is to forget also the user's, which may lie on a disk that is not there now."""
+    def _remove_records(self, gone: Sequence[Path]) -> None:
+        """Remove the records of missing worktrees, through git only if it must be asked.
+
+        `git worktree prune` would forget worktrees of the user that lie on an unplugged disk.
+        """
         common = self._common_directory()
         if worktree_records.remove_records(common, gone):
             return
         for path in gone:
-            if not worktree_records.remove_records(common, [path]):  # locked, for one
+            if not worktree_records.remove_records(common, [path]):  # it may be locked
                 try_git(self.repo, "worktree", "remove", "--force", "--force", str(path))
-        self._forget_dead()
+        self._remove_dead_records()
 
-    def _forget_dead(self) -> None:
+    def _remove_dead_records(self) -> None:
         with contextlib.suppress(OSError):
             worktree_records.remove_dead_records(self._common_directory(), self.run_dir)
 
 
-def _empty(place: Path, way: Iterable[str]) -> None:
-    """An empty directory at the end of a way that goes through no link."""
-    for name in way:
-        place /= name
-        if place.is_symlink() or not place.is_dir():
-            untrusted.remove_tree(place)
-            place.mkdir()
-    untrusted.remove_tree(place)
-    place.mkdir()
+def _make_empty(directory: Path, parts: Iterable[str]) -> None:
+    """Make an empty directory, replacing links on the way to it by directories."""
+    for name in parts:
+        directory /= name
+        if directory.is_symlink() or not directory.is_dir():
+            untrusted.remove_tree(directory)
+            directory.mkdir()
+    untrusted.remove_tree(directory)
+    directory.mkdir()
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a worktree has its files: git writes the index when it has written all others."""
+    """Return whether a worktree has its files: git writes the index after all others."""
     if not (path / ".git").exists():
         return False
     try:
@@ -320,7 +339,7 @@ def resolve(cwd: Path, revision: str) -> Commit:
 
 
 def export(repo: Path, commit: str, directory: Path) -> None:
-    """The files of a commit in a new directory, which is no repository and no worktree."""
+    """Write the files of a commit to a new directory that is not a worktree."""
     untrusted.remove_tree(directory)
     directory.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="treewright-index-") as scratch:

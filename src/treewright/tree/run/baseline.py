@@ -20,7 +20,7 @@ from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.sweep import ConfigRange
 from treewright.tree.evaluating.turns import one_after_the_other
-from treewright.tree.guard.protected_files import protected_changes
+from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.records import layout
 from treewright.tree.repository.git import Root, git
 from treewright.tree.repository.worktrees import Worktrees
@@ -220,7 +220,7 @@ def stale_because(repo: Path, root: Root, config: Config, config_path: Path) -> 
     listed = git(repo, "diff", "--name-only", "--no-renames", "-z", measured_at, root.commit).split(
         "\0"
     )
-    changed = [path for path in listed if path and not protected_changes([path], harmless)]
+    changed = [path for path in listed if path and not match_protected([path], harmless)]
     if not changed:
         return None
     return (

@@ -331,4 +331,4 @@ class Coordinator(ABC):
 
     def _hold(self) -> None:
         """Takes what decides from now on into memory, also what came from other machines."""
-        self._deciding.hold_all(self.manifest)
+        self._deciding.load_all(self.manifest)

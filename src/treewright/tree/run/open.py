@@ -108,7 +108,7 @@ def open_run(
             after=journal.last_epoch(run_dir / layout.EVENTS),
         )
         stack.callback(_quietly, lease.release)
-        shared_paths.take_back(run_dir)
+        shared_paths.restore(run_dir)
         owned = RunStore(run_dir, lease, observer)
         stack.callback(owned.close)
         cleanup.remove_temporaries(run_dir)

@@ -120,7 +120,7 @@ class Requests:
 
     def _baseline(self, node: Node) -> KeptFile:
         assert node.artifacts.baseline is not None
-        return self.deciding.held(node.artifacts.baseline)
+        return self.deciding.get(node.artifacts.baseline)
 
     def _context(self, node: Node, evaluation: Evaluation) -> str:
         """What agents are told about the parent; made once for all that know the same."""

@@ -191,7 +191,7 @@ class SteadyCoordinator(Coordinator):
         self.store.record(event)
         evaluation = self.manifest.evaluations[event.eval_id]
         self._undecided[event.eval_id] = None
-        self._deciding.hold_nodes([node])
+        self._deciding.load_nodes([node])
         self._requests.keep_idea(evaluation)
         if not planned.is_reserved:
             self._standing.sequencer.tree.reserve(*planned.choice)
@@ -255,23 +255,23 @@ class SteadyCoordinator(Coordinator):
         manifest = self.manifest
         open_ones = [e for e in manifest.evaluations.values() if e.decision is None]
         names = {ROOT_NODE, *(e.parent_node_id for e in open_ones)}
-        self._deciding.hold_nodes(manifest.nodes[name] for name in sorted(names))
+        self._deciding.load_nodes(manifest.nodes[name] for name in sorted(names))
         for evaluation in open_ones:
             if evaluation.results_csv is not None:
-                self._deciding.hold(self._deciding.read(evaluation.results_csv))
+                self._deciding.keep_in_memory(self._deciding.read(evaluation.results_csv))
 
     def _let_go(self, evaluation: Evaluation, node: Node | None) -> None:
         """Of what is settled only copies are kept, so that the rest stays as small as what is
         under way."""
         if node is not None:
-            self._deciding.hold_nodes([node])
-            self._deciding.let_go(baselines([node]))
+            self._deciding.load_nodes([node])
+            self._deciding.drop(baselines([node]))
         elif evaluation.results_csv is not None:
-            self._deciding.let_go([evaluation.results_csv])
+            self._deciding.drop([evaluation.results_csv])
         parent = evaluation.parent_node_id
         others = (self.manifest.evaluations[name].parent_node_id for name in self._undecided)
         if parent != ROOT_NODE and parent not in others:
-            self._deciding.let_go(baselines([self.manifest.nodes[parent]]))
+            self._deciding.drop(baselines([self.manifest.nodes[parent]]))
 
     # -- what the dispatcher asks beside work ---------------------------------------------
 

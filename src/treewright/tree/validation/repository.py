@@ -55,7 +55,7 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
     changed = staging.differences(subject.repo, list(pairs.values()))
     for name, changes in zip(pairs, changed, strict=True):
         paths = [change.path for change in changes]
-        for path in protected_files.protected_changes(paths, subject.manifest.protected_paths):
+        for path in protected_files.match_protected(paths, subject.manifest.protected_paths):
             yield Finding("protected_path_changed", name, f"its commit changes {path}")
 
 
