@@ -30,7 +30,6 @@ from treewright.search.andor import policies
         (["--statement", "True", "--block-permanent"], "--block-permanent means something only"),
         (["--statement", "True", "--axioms", "propext,sorryAx"], "cannot allow sorryAx"),
         (["--statement", "True", "--discount", "nan"], "nan is not a number"),
-        (["--statement", "True", "--idle", "3"], "--idle is for --serve"),
         (["--statement", "True", "--llm-url", "http://x"], "--llm-url and --llm-model go together"),
         (["--statement", "True", "--llm-key-env", "K"], "--llm-key-env is for --llm-url"),
         (

@@ -126,10 +126,3 @@ def empty_store() -> Iterator[ModuleStore]:
 
     with tempfile.TemporaryDirectory(prefix="treewright-modules-") as directory:
         yield ModuleStore(Path(directory), secrets.token_bytes(32))
-
-
-def warm_lean(host: Host, is_wanted: bool) -> contextlib.AbstractContextManager[Host]:
-    """Return the Lean with the processes of a `prove --serve`, if one runs and it is wanted."""
-    from treewright.lean.warm.client import warmed
-
-    return warmed(host, announce) if is_wanted else contextlib.nullcontext(host)

@@ -12,10 +12,8 @@ import click
 
 from treewright.cli.lean_choice import (
     lean_options,
-    open_lean,
     open_lean_for_target,
     open_lean_of_run,
-    warm_lean,
 )
 from treewright.cli.options import (
     FILE,
@@ -52,8 +50,7 @@ _SEARCH = "Search"
 _SOURCES = "Where tactics come from"
 _LEAN = "Lean"
 _RUN = "Run"
-_WITH_RESUME = ("resume", "as_json", "in_place", "force", "sandbox", "warm")
-_WITH_SERVE = ("serve", "idle")
+_WITH_RESUME = ("resume", "as_json", "in_place", "force", "sandbox")
 _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sandbox")
 
 
@@ -211,31 +208,6 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     help="Axioms that a proof may rest on, separated by commas.",
 )
 @option(
-    "--warm/--no-warm",
-    default=None,
-    heading=_LEAN,
-    is_rare=True,
-    default_text="yes",
-    help="Use the Lean processes of a running `prove --serve`.",
-)
-@option(
-    "--serve",
-    is_flag=True,
-    default=None,
-    heading=_LEAN,
-    is_rare=True,
-    help="Keep processes of the bundled Lean ready for other calls, and prove nothing.",
-)
-@option(
-    "--idle",
-    type=SECONDS,
-    metavar="MINUTES",
-    heading=_LEAN,
-    is_rare=True,
-    default_text="10",
-    help="With --serve, end after this many minutes without a call.",
-)
-@option(
     "--run-id",
     metavar="ID",
     heading=_RUN,
@@ -279,12 +251,6 @@ def prove(**given: Any) -> None:
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     if not flags["as_json"]:
         del flags["as_json"]
-    if "serve" in flags or "idle" in flags:
-        if "serve" not in flags:
-            raise UsageError("--idle is for --serve")
-        refuse_other_flags(flags, _WITH_SERVE, "--serve keeps Lean ready and proves nothing")
-        _serve(flags)
-        return
     if "experiment" in flags:
         refuse_other_flags(flags, _WITH_EXPERIMENT, "--experiment describes its own searches")
         from treewright.cli.prove_batches import run_experiment
@@ -311,18 +277,6 @@ def prove(**given: Any) -> None:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if result.proved < result.total or result.left_alone:
         raise click.exceptions.Exit(EXIT_FAILURE)
-
-
-def _serve(flags: dict[str, Any]) -> None:
-    from treewright.cli.signals import cancel_on_signals
-    from treewright.lean.hosts.wasm.home import LeanHome
-    from treewright.lean.warm.server import IDLE_SECONDS, WarmServer
-
-    host = open_lean("wasm", None)
-    assert isinstance(host, LeanHome)
-    idle = flags.get("idle", IDLE_SECONDS / 60) * 60
-    with cancel_on_signals() as cancel:
-        WarmServer(host, idle_seconds=idle, announce=announce).run(cancel.is_set)
 
 
 def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, ProofService]:
@@ -363,7 +317,6 @@ def _open_engine(
 ) -> ProofService:
     from treewright.lean.crew import Crew
 
-    host = stack.enter_context(warm_lean(host, flags.get("warm", True)))
     crew = stack.enter_context(Crew(host, axioms=frozenset(settings.axioms), project=project))
     # These modules are imported while Lean starts.
     from treewright.cli.prove_progress import narrator

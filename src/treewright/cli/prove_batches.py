@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treewright.cli.lean_choice import open_lean, project_for, warm_lean
+from treewright.cli.lean_choice import open_lean, project_for
 from treewright.cli.output import announce, echo, print_json
 from treewright.cli.prove_progress import narrator
 from treewright.cli.prove_sources import opened_source
@@ -46,13 +46,12 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
     )
     with contextlib.ExitStack() as stack:
         cancel = stack.enter_context(cancel_on_signals())
-        lean = stack.enter_context(warm_lean(host, flags.get("warm", True)))
         project = stack.enter_context(
             ProjectProver(
                 root,
-                lean,
+                host,
                 settings,
-                lambda: project_for(lean, root),
+                lambda: project_for(host, root),
                 here=Path.cwd(),
                 sources=opened_source,
                 observer=observer,

@@ -4,7 +4,7 @@ The core (tree search with threads, the library, reports, validation, dry runs, 
 `doctor`, `init`) runs on any system that has Python and git. The flags below are 0 where the
 system does not know them. Each feature that exists only on POSIX or only on Linux stays in one
 module with a fall-back: `proctree` and `watchdog` (ending whole process trees), `containment`
-(cgroups, limits), `sandbox` (bubblewrap), `private_socket` (sockets of one user).
+(cgroups, limits), `sandbox` (bubblewrap).
 """
 
 from __future__ import annotations

@@ -28,39 +28,6 @@ class Launch:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A process of a Lean that was started by another process of the user, and asked nothing yet.
-
-    The descriptors are ours: where requests go, where replies come from, where a running request is
-    cancelled, and the file with what it prints.
-    """
-
-    pid: int
-    marker: str
-    stdin: int
-    replies: int
-    cancel: int
-    printed: int
-
-    @property
-    def descriptors(self) -> tuple[int, int, int, int]:
-        return (self.stdin, self.replies, self.cancel, self.printed)
-
-
-@runtime_checkable
-class Lending(Protocol):
-    """A host that may have processes ready, which somebody else has started."""
-
-    def take(self) -> Started | None:
-        """One that is ready; None if one has to be started."""
-        ...
-
-    def started_here(self) -> Host:
-        """The same Lean, each of whose processes the caller starts: what verdicts are made in."""
-        ...
-
-
 @runtime_checkable
 class Host(Protocol):
     """A Lean that can be started, any number of times."""

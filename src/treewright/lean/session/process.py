@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -25,8 +24,7 @@ from treewright.kernel.operating_system import require_posix
 from treewright.kernel.procs import proctree
 from treewright.kernel.procs.watchdog import watchdog
 from treewright.kernel.text import jsontext
-from treewright.lean.adopted import Adopted
-from treewright.lean.hosts.host import Host, Launch, Lending, Started
+from treewright.lean.hosts.host import Host, Launch
 from treewright.lean.session.interface import LeanError
 from treewright.lean.session.protocol import Reply, message
 
@@ -57,7 +55,7 @@ class LeanProcess:
         self._lock = threading.Lock()
         self._cancelling = threading.Lock()
         self._cancel_fd = -1
-        self._child: subprocess.Popen[bytes] | Adopted | None = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._marker = f"lean:{secrets.token_hex(8)}"
         self._next_id = 1
         self._running_id: int | None = None
@@ -67,14 +65,10 @@ class LeanProcess:
         self._stack = contextlib.ExitStack()
         started = time.monotonic()
         try:
-            taken = host.take() if isinstance(host, Lending) else None
-            if taken is not None:
-                self._adopt(taken)
-            else:
-                launch = host.launch()  # may compile a program first: that is no part of the start
-                started = time.monotonic()
-                self._spawn(launch)
-                self._await_ready(started + startup_seconds)
+            launch = host.launch()  # may compile a program first: that is no part of the start
+            started = time.monotonic()
+            self._spawn(launch)
+            self._await_ready(started + startup_seconds)
         except BaseException:
             self.kill("did not start")
             raise
@@ -112,46 +106,6 @@ class LeanProcess:
         assert child.stdin is not None
         self._stdin = child.stdin.fileno()
         self._watch()
-
-    def _adopt(self, taken: Started) -> None:
-        """A process that another of the user's started for us: it is ours from here on."""
-        self._marker = taken.marker
-        self._cancel_fd, self._replies = taken.cancel, taken.replies
-        self._stack.callback(os.close, taken.cancel)
-        self._stack.callback(os.close, taken.replies)
-        self._stderr = self._stack.enter_context(os.fdopen(taken.printed, "rb"))
-        self._child = Adopted(taken.pid, taken.stdin)
-        self._stdin = taken.stdin
-        self._watch()
-
-    @contextlib.contextmanager
-    def given_away(self) -> Iterator[Started]:
-        """Descriptors for whoever is to have the process, who ends it from then on.
-
-        Only before it was asked anything. If the block fails, the process is ended.
-        """
-        with self._lock:
-            if self._lost or self._next_id != 1 or self._child is None:
-                raise LeanError("only a process that was asked nothing can be given away")
-            self._lost = "given away"
-            try:
-                yield Started(
-                    self._child.pid,
-                    self._marker,
-                    self._stdin,
-                    self._replies,
-                    self._cancel_fd,
-                    self._stderr.fileno(),
-                )
-            except BaseException:
-                self._end("could not be given away")
-                raise
-            self._let_go()
-
-    def wait_for_end(self) -> None:
-        """Until a process that was given away is over, so that nothing is left of it."""
-        if self._child is not None:
-            self._child.wait()
 
     def _watch(self) -> None:
         assert self._child is not None

@@ -26,7 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from treewright import __version__
-from treewright.lean.hosts.host import Host, Lending
+from treewright.lean.hosts.host import Host
 from treewright.lean.judging_processes import JudgingProcesses
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
@@ -68,8 +68,6 @@ class Replayer:
         axioms: frozenset[str] = DEFAULT_AXIOMS,
         project: Project | None = None,
     ) -> None:
-        if isinstance(home, Lending):
-            home = home.started_here()  # whoever reads for the judge could lie to it as well
         self._home = home
         self._axioms = axioms
         self._project = project
