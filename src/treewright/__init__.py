@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from treewright.proving.records import GoalResult
     from treewright.proving.run import RunResult as ProofResult
     from treewright.runs.columns import Columns, Picture
+    from treewright.runs.compared_runs import compare
     from treewright.runs.comparison import Comparison
-    from treewright.runs.contenders import compare
-    from treewright.runs.loading import load_run
-    from treewright.runs.proof_run import ProofRun
+    from treewright.runs.proof_run import ProofRun, Simulation, TacticTried
+    from treewright.runs.run_loader import load_run
     from treewright.runs.search_run import SearchRun
-    from treewright.runs.simulations import Simulation, TacticTried
     from treewright.runs.tree_run import TreeRun
     from treewright.search.opening import open_search
     from treewright.search.running import EvaluationFailed, Result
@@ -31,11 +30,11 @@ _PUBLIC = {
     "Picture": ("treewright.runs.columns", "Picture"),
     "ProofRun": ("treewright.runs.proof_run", "ProofRun"),
     "SearchRun": ("treewright.runs.search_run", "SearchRun"),
-    "Simulation": ("treewright.runs.simulations", "Simulation"),
-    "TacticTried": ("treewright.runs.simulations", "TacticTried"),
+    "Simulation": ("treewright.runs.proof_run", "Simulation"),
+    "TacticTried": ("treewright.runs.proof_run", "TacticTried"),
     "TreeRun": ("treewright.runs.tree_run", "TreeRun"),
-    "compare": ("treewright.runs.contenders", "compare"),
-    "load_run": ("treewright.runs.loading", "load_run"),
+    "compare": ("treewright.runs.compared_runs", "compare"),
+    "load_run": ("treewright.runs.run_loader", "load_run"),
     "Certificate": ("treewright.lean.verify.certificate", "Certificate"),
     "GoalResult": ("treewright.proving.records", "GoalResult"),
     "NoVerdict": ("treewright.lean.verify.verdict", "NoVerdict"),

@@ -15,7 +15,7 @@ from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout
 
 pytestmark = pytest.mark.xdist_group("browser")
-SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
+SAMPLES = Path(__file__).parents[1] / "proving" / "sample_runs"
 
 
 def test_two_runs_are_chosen_and_compared(

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from treewright.ci.changes import changed_since
-from treewright.ci.comparison import OpenGoal, compare
-from treewright.ci.findings import Attempt, Findings, Problem, fails
-from treewright.ci.proving import Trier
+from treewright.ci.findings import Attempt, Findings, OpenGoal, Problem, compare, fails
 from treewright.ci.runner_files import write_findings
+from treewright.ci.sorry_prover import Trier
 from treewright.ci.summary import LONGEST_PATCH, MOST_ROWS, summary
 from treewright.kernel.errors import UsageError
 from treewright.proving.settings import Settings

@@ -10,8 +10,8 @@ import httpx
 
 from tests.dashboard import proof_runs, samples
 from tests.dashboard.serving import served
-from treewright.dashboard import changes
-from treewright.dashboard.changes import Changes, Listener
+from treewright.dashboard import change_stream
+from treewright.dashboard.change_stream import Changes, Listener
 from treewright.dashboard.roots import Roots
 
 LIMIT = 60.0
@@ -89,7 +89,7 @@ def test_a_slow_listener_holds_one_entry_a_run() -> None:
 def test_too_many_listeners_are_sent_to_polling(tmp_path: Path) -> None:
     async def crowd() -> None:
         hub = Changes(Roots([tmp_path]))
-        streams = [hub.stream(None) for _ in range(changes.MOST_LISTENERS)]
+        streams = [hub.stream(None) for _ in range(change_stream.MOST_LISTENERS)]
         for stream in streams:
             await next_event(stream)
         assert hub.full
@@ -105,9 +105,11 @@ def test_a_look_sees_growth_and_owners(tmp_path: Path) -> None:
     run = tmp_path / ".treewright" / "tree_runs" / "a"
     samples.large(run, 10, each=10)
     roots = Roots([tmp_path])
-    before = changes.look(roots, {None})
-    assert before == changes.look(roots, {"tree/0/a"}), "the same, if only one is wanted"
-    assert changes.look(roots, {"tree/0/b", "nonsense", "tree/x/y"}) == {}
+    before = change_stream.read_signatures(roots, {None})
+    assert before == change_stream.read_signatures(roots, {"tree/0/a"}), (
+        "the same, if only one is wanted"
+    )
+    assert change_stream.read_signatures(roots, {"tree/0/b", "nonsense", "tree/x/y"}) == {}
     with (run / "events.jsonl").open("ab") as file:
         file.write(b"\n")
-    assert changes.look(roots, {None}) != before
+    assert change_stream.read_signatures(roots, {None}) != before

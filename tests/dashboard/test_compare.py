@@ -37,7 +37,7 @@ def found(project: Path, *names: str, kind: str = "tree") -> list[RunRef]:
 
 def test_runs_side_by_side(project: Path) -> None:
     runs = found(project, "run", "again", "killed")
-    document = compare_view.compared(runs)
+    document = compare_view.describe(runs)
     assert document["problem"] == ""
     # Copies have the id of what they are copies of: told apart by their paths.
     keys = [run["key"] for run in document["runs"]]
@@ -57,15 +57,15 @@ def test_runs_side_by_side(project: Path) -> None:
 
 def test_what_cannot_be_compared_says_why(project: Path) -> None:
     (run,) = found(project, "run")
-    assert "at least two" in compare_view.compared([run])["problem"]
-    assert "given twice" in compare_view.compared([run, run])["problem"]
-    assert "at most 8" in compare_view.compared([run] * 9)["problem"]
+    assert "at least two" in compare_view.describe([run])["problem"]
+    assert "given twice" in compare_view.describe([run, run])["problem"]
+    assert "at most 8" in compare_view.describe([run] * 9)["problem"]
     proof_runs.solved(project)
     (proof,) = found(project, "proof", kind="proof")
-    assert compare_view.compared([run, proof])["problem"], "its run.json is not a real one"
+    assert compare_view.describe([run, proof])["problem"], "its run.json is not a real one"
     again = project / ".treewright" / "tree_runs" / "again" / layout.EVENTS
     again.write_bytes(b"damage\n" * 3)
-    assert compare_view.compared(found(project, "run", "again"))["problem"]
+    assert compare_view.describe(found(project, "run", "again"))["problem"]
 
 
 def test_nothing_outside_of_a_run_is_read(project: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_nothing_outside_of_a_run_is_read(project: Path, tmp_path: Path) -> None
     for name in (layout.EVENTS, layout.MANIFEST):
         shutil.move(again / name, outside / name)
         (again / name).symlink_to(outside / name)
-    document = compare_view.compared(found(project, "run", "again"))
+    document = compare_view.describe(found(project, "run", "again"))
     assert "leads out of the run's directory" in document["problem"]
 
 
@@ -88,7 +88,7 @@ def test_titles_do_not_come_from_elsewhere(project: Path, tmp_path: Path) -> Non
         (secret / "n0000" / layout.idea_file(number)).write_text("# a secret\n")
     ideas.symlink_to(secret)
     (whole, again) = found(project, "run", "again")
-    text = str(compare_view.compared([whole, again]))
+    text = str(compare_view.describe([whole, again]))
     assert "problem': ''" in text
     assert "a secret" not in text
 

@@ -10,7 +10,7 @@ from tests.dashboard import proof_runs
 from tests.dashboard.serving import Server
 from tests.toy import ToyRepository
 from tests.tree.runs import FinishedRun
-from treewright.dashboard import confined, diffs
+from treewright.dashboard import diffs, run_files
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.summaries import Summaries
 from treewright.kernel.errors import UsageError
@@ -112,12 +112,12 @@ def test_files_of_a_run_stay_inside_it(tmp_path: Path) -> None:
     secret.write_text("not ours")
     (base / "logs" / "link.log").symlink_to(secret)
     (base / "out").symlink_to(tmp_path)
-    assert confined.read(base, "logs/a.log", 100) == ("ours", 4, 4)
+    assert run_files.read(base, "logs/a.log", 100) == ("ours", 4, 4)
     for path in ("../secret.log", str(secret), "logs/link.log", "out/secret.log", "logs", "x\0y"):
-        assert confined.read(base, path, 100) is None, path
-    assert confined.names(base, "logs", (".log",)) == [("a.log", 4)]
-    assert confined.names(base, "out", (".log",)) == []
-    assert confined.names(base, "..", (".log",)) == []
+        assert run_files.read(base, path, 100) is None, path
+    assert run_files.list_files(base, "logs", (".log",)) == [("a.log", 4)]
+    assert run_files.list_files(base, "out", (".log",)) == []
+    assert run_files.list_files(base, "..", (".log",)) == []
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:
     evaluation.idea_path = "../../../../../secret.md"
     evaluation.candidate_results_csv_path = str(tmp_path / "secret.md")
     evaluation.experiment_dir = "../../../.."
-    found = tree_detail.detail(run.run_dir, manifest, "e000001")
+    found = tree_detail.describe_item(run.run_dir, manifest, "e000001")
     assert found is not None
     assert "secret" not in str(found["idea"]["text"])
     assert found["logs"] == []
     assert all(not metric["pairs"] for metric in found["comparisons"]["parent"])
-    assert tree_detail.log(run.run_dir, manifest, "e000001", "secret.md", 0) is None
+    assert tree_detail.read_log(run.run_dir, manifest, "e000001", "secret.md", 0) is None
 
 
 def test_a_diff_fetches_nothing_by_a_command_of_the_repository(toy: ToyRepository) -> None:
@@ -194,5 +194,5 @@ def test_a_diff_fetches_nothing_by_a_command_of_the_repository(toy: ToyRepositor
     }
     for name, value in settings.items():
         toy.git("config", name, value)
-    assert diffs.between(toy.path, before, after).problem
+    assert diffs.diff_commits(toy.path, before, after).problem
     assert not mark.exists()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.dashboard.experiments import HOSTILE, experiment
 from tests.dashboard.serving import served
-from treewright.dashboard import changes, experiment_view, export, proof_view
+from treewright.dashboard import change_stream, experiment_view, export, proof_view
 from treewright.dashboard.experiment_view import ExperimentLibrary
 from treewright.dashboard.proof_view import LiveProof
 from treewright.dashboard.roots import Roots, RunRef
@@ -90,9 +90,9 @@ def test_a_finished_run_is_a_change(tmp_path: Path) -> None:
     roots = Roots([tmp_path])
     library = ExperimentLibrary()
     assert library.summary(found(tmp_path, "damage"))["progress"]["done"] == 1
-    before = changes.look(roots, {None})
+    before = change_stream.read_signatures(roots, {None})
     experiment(tmp_path, runs=2)
-    assert changes.look(roots, {None}) != before
+    assert change_stream.read_signatures(roots, {None}) != before
     assert library.summary(found(tmp_path, "damage"))["progress"]["done"] == 2
     (directory / "plan.json").write_text("{}")
     summary = library.summary(found(tmp_path, "damage"))

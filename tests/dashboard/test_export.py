@@ -10,7 +10,7 @@ import pytest
 
 from tests.dashboard import proof_runs, samples
 from tests.toy import ToyRepository
-from treewright.dashboard import assets, bundle, export
+from treewright.dashboard import assets, export
 
 
 def carried(file: Path) -> dict:
@@ -66,7 +66,7 @@ def test_a_bundle_has_each_module_once() -> None:
 
 def test_what_cannot_be_bundled_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"odd\.js"):
-        bundle.script("odd.js", {"odd.js": 'import x from "./dom.js";\n'})
+        assets.bundle_script("odd.js", {"odd.js": 'import x from "./dom.js";\n'})
 
 
 def test_modules_that_need_each_other_are_an_error() -> None:
@@ -76,4 +76,4 @@ def test_modules_that_need_each_other_are_an_error() -> None:
         "b.js": 'import { a } from "./a.js";\nexport const b = () => a;\n',
     }
     with pytest.raises(ValueError, match=r"a\.js needs itself, through b\.js"):
-        bundle.script("a.js", modules)
+        assets.bundle_script("a.js", modules)

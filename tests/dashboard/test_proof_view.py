@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard import proof_runs
-from treewright.dashboard import changes, proof_view
+from treewright.dashboard import change_stream, proof_view
 from treewright.dashboard.proof_view import LiveProof
 from treewright.dashboard.roots import Roots
 from treewright.llm.usage import Usage
@@ -89,9 +89,9 @@ def test_what_the_model_used_is_shown_while_it_runs(tmp_path: Path) -> None:
 def test_a_result_is_a_change(tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
     roots = Roots([tmp_path])
-    before = changes.look(roots, {None})
+    before = change_stream.read_signatures(roots, {None})
     run.end(0, 1)
-    assert changes.look(roots, {None}) != before
+    assert change_stream.read_signatures(roots, {None}) != before
 
 
 def test_only_new_records_are_sent(tmp_path: Path) -> None:

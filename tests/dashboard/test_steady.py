@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.toy import ToyRepository
 from tests.tree.steady.running import steady
-from treewright.dashboard import tree_view, words
+from treewright.dashboard import tree_detail, tree_view
 from treewright.dashboard.live_tree import LiveTree
 from treewright.tree.records import events as ev
 from treewright.tree.records.steering import new_command
@@ -73,4 +73,4 @@ def test_every_change_reaches_a_page_that_follows(tmp_path: Path) -> None:
     assert rows == {row.id: row for row in (*whole["nodes"], *whole["evals"])}
     assert {row.id for row in whole["nodes"] if row.frontier} == set(manifest.frontier)
     for evaluation in manifest.evaluations.values():
-        assert words.decision(evaluation)[0]
+        assert tree_detail.describe_decision(evaluation)[0]

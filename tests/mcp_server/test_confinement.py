@@ -10,9 +10,8 @@ import pytest
 
 from tests.mcp_server.agent import Agent
 from treewright.kernel.errors import UsageError
-from treewright.mcp_server.confinement import Confinement
-from treewright.mcp_server.desk import Desk
-from treewright.mcp_server.repository import environment, require_confined
+from treewright.mcp_server.confinement import Confinement, environment, require_confined
+from treewright.mcp_server.server_state import ServerState
 from treewright.proving.run import git_record
 
 pytestmark = pytest.mark.xdist_group("mcp")
@@ -81,17 +80,17 @@ def test_a_project_that_begins_outside_or_reaches_out(tmp_path: Path) -> None:
     (tmp_path / "lakefile.toml").write_text('name = "above"\n')
     root = tmp_path / "root"
     (root / "near").mkdir(parents=True)
-    assert Desk([root]).lake_root(root) is None
+    assert ServerState([root]).lake_root(root) is None
     with pytest.raises(UsageError, match="outside the roots"):
-        Desk([root], lean="native").place(root)
+        ServerState([root], lean="native").lean_for(root)
     near = root / "near"
     reach = 'name = "near"\n\n[[lean_lib]]\nname = "Near"\nsrcDir = "../../elsewhere"\n'
     (near / "lakefile.toml").write_text(reach)
     (tmp_path / "elsewhere").mkdir()
-    desk = Desk([root])
-    assert desk.lake_root(near) == near
+    server = ServerState([root])
+    assert server.lake_root(near) == near
     with pytest.raises(UsageError, match="sources outside the roots"):
-        desk._opened(near)
+        server._opened(near)
 
 
 def test_a_repository_with_objects_elsewhere_gives_no_diff(tmp_path: Path) -> None:

@@ -14,12 +14,19 @@ from tests.dashboard.samples import HOSTILE_TITLE
 from tests.toy import ToyRepository
 from tests.two_runs import spending
 from treewright.kernel.errors import UsageError
-from treewright.runs.comparison import Contender, Tried, at_equal, difference, shared_and_alone
-from treewright.runs.comparison_picture import charts
-from treewright.runs.curves import Spent, curve
+from treewright.runs.comparison import (
+    ComparedRun,
+    Spending,
+    Tried,
+    at_equal,
+    curve,
+    difference,
+    shared_and_alone,
+)
+from treewright.runs.comparison_views import charts
 
 pytestmark = pytest.mark.xdist_group("two-runs")
-SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
+SAMPLES = Path(__file__).parents[1] / "proving" / "sample_runs"
 
 
 def test_two_searches_of_one_repository(treewright, two_runs: ToyRepository) -> None:
@@ -186,38 +193,46 @@ def test_what_cannot_be_compared_is_one_line(treewright, two_runs: ToyRepository
 # -- the rules -----------------------------------------------------------------------------
 
 
-def contender(name: str, *events: Spent, tried: tuple[Tried, ...] = ()) -> Contender:
+def contender(name: str, *events: Spending, tried: tuple[Tried, ...] = ()) -> ComparedRun:
     points = curve(events, start=0.0)
     last = points[-1]
-    return Contender(
+    return ComparedRun(
         name, name, name, last.best, None, points, tried, len(events), last.seconds,
         last.cost_usd, True,
     )  # fmt: skip
 
 
 def test_a_curve_is_in_the_order_of_time_and_never_gets_worse() -> None:
-    points = curve([Spent(3.0, 0.5, 0.1), Spent(1.0, 0.0, 0.2), Spent(2.0, 0.25, None)], start=0.0)
+    points = curve(
+        [Spending(3.0, 0.5, 0.1), Spending(1.0, 0.0, 0.2), Spending(2.0, 0.25, None)], start=0.0
+    )
     assert [(p.evaluations, p.seconds, p.best, p.cost_usd) for p in points] == [
         (0, 0.0, 0.0, 0.0), (1, 1.0, 0.2, 0.0), (2, 2.0, 0.2, 0.25), (3, 3.0, 0.2, 0.75),
     ]  # fmt: skip
-    assert [p.best for p in curve([Spent(1, None, 3), Spent(2, None, 2)], higher=False)] == [3, 2]
-    assert [p.best for p in curve([Spent(1, None, 1), Spent(2, None, 1)], adds=True)] == [1, 2]
-    assert curve([Spent(1, None, None)]) == ()
+    assert [p.best for p in curve([Spending(1, None, 3), Spending(2, None, 2)], higher=False)] == [
+        3,
+        2,
+    ]
+    assert [p.best for p in curve([Spending(1, None, 1), Spending(2, None, 1)], adds=True)] == [
+        1,
+        2,
+    ]
+    assert curve([Spending(1, None, None)]) == ()
 
 
 def test_what_is_paid_beside_evaluations_counts_and_what_has_no_price_is_not_free() -> None:
-    ideas = Spent(1.0, 0.5, None, counts=False)
-    points = curve([ideas, Spent(2.0, 0.25, 0.1), ideas._replace(seconds=3.0)], start=0.0)
+    ideas = Spending(1.0, 0.5, None, counts=False)
+    points = curve([ideas, Spending(2.0, 0.25, 0.1), ideas._replace(seconds=3.0)], start=0.0)
     assert [(p.evaluations, p.best, p.cost_usd) for p in points] == [
         (0, 0.0, 0.0), (1, 0.1, 0.75), (1, 0.1, 1.25),
     ]  # fmt: skip
-    points = curve([ideas, Spent(2.0, None, 0.1)], start=0.0)
+    points = curve([ideas, Spending(2.0, None, 0.1)], start=0.0)
     assert {p.cost_usd for p in points} == {None}
 
 
 def test_equal_spending_is_that_of_the_one_who_spent_least() -> None:
-    fast = contender("fast", Spent(1.0, None, 0.3), Spent(2.0, None, 0.4))
-    slow = contender("slow", Spent(10.0, None, 0.5))
+    fast = contender("fast", Spending(1.0, None, 0.3), Spending(2.0, None, 0.4))
+    slow = contender("slow", Spending(10.0, None, 0.5))
     by_count, by_time = at_equal([fast, slow], "evaluations"), at_equal([fast, slow], "seconds")
     assert by_count is not None
     assert by_time is not None
@@ -227,8 +242,10 @@ def test_equal_spending_is_that_of_the_one_who_spent_least() -> None:
 
 
 def test_shared_is_what_more_than_one_tried() -> None:
-    a = contender("a", Spent(1, None, 1), tried=(Tried("k", "K", "won"), Tried("x", "X", "lost")))
-    b = contender("b", Spent(1, None, 1), tried=(Tried("k", "K", "lost"),))
+    a = contender(
+        "a", Spending(1, None, 1), tried=(Tried("k", "K", "won"), Tried("x", "X", "lost"))
+    )
+    b = contender("b", Spending(1, None, 1), tried=(Tried("k", "K", "lost"),))
     shared, alone = shared_and_alone([a, b])
     assert [one.outcomes for one in shared] == [{"a": "won", "b": "lost"}]
     assert {name: [one.key for one in tried] for name, tried in alone.items()} == {

@@ -20,7 +20,7 @@ from treewright.runs.tree_run import TreeRun
 from treewright.tree.records.layout import EVENTS, LEASE, MANIFEST
 
 pytestmark = pytest.mark.xdist_group("two-runs")
-SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
+SAMPLES = Path(__file__).parents[1] / "proving" / "sample_runs"
 
 
 def files(directory: Path) -> dict[str, tuple[int, bytes]]:

@@ -16,14 +16,14 @@ from tests.toy import CONFIG, ToyRepository
 from tests.two_runs import search
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.trackers import mlflow
-from treewright.trackers.tracked import tracked
+from treewright.trackers.tracked_run import tracked
 from treewright.tree.records.layout import EVENTS, MANIFEST
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 pytestmark = pytest.mark.xdist_group("two-runs")
-SAMPLES = Path(__file__).parents[1] / "mcts" / "sample_runs"
+SAMPLES = Path(__file__).parents[1] / "proving" / "sample_runs"
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_the_command_and_its_errors(
     assert "3 children and 5 points written" in told.stdout, told.stderr
     wrong = run_here(monkeypatch, ["mlflow", "-"], two_runs.path, "{}")
     assert wrong.returncode == 2
-    assert "no notice with a run_dir on stdin" in wrong.stderr
+    assert "stdin has no notice with a run_dir" in wrong.stderr
     monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
     run = tracked(package.load_run(two_runs.run_dir("one")))
     other = (tmp_path / "other").as_uri()

@@ -10,7 +10,7 @@ import treewright as package
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree.test_extending import DRY, go_on
 from tests.two_runs import spending
-from treewright.trackers.tracked import Tracked, tracked
+from treewright.trackers.tracked_run import Tracked, tracked
 
 
 def told(run: Path) -> Tracked:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from treewright.ci.comparison import OpenGoal
-from treewright.ci.findings import Attempt, Findings, Problem
+from treewright.ci.findings import Attempt, Findings, OpenGoal, Problem
 from treewright.kernel.text import markdown, numbers
 
 MOST_ROWS = 200

@@ -93,9 +93,9 @@ def _find_sorries(
 
     Lean is started only if the change concerns a Lean file.
     """
+    from treewright.ci.changes import Reader
     from treewright.ci.findings import Findings
-    from treewright.ci.proving import Trier
-    from treewright.ci.reading import Reader
+    from treewright.ci.sorry_prover import Trier
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals

@@ -26,10 +26,9 @@ def compare(
     nothing; a run may be in progress.
     """
     from treewright.runs.columns import save_page
-    from treewright.runs.comparison_picture import as_html, charts
-    from treewright.runs.comparison_text import as_text
-    from treewright.runs.contenders import compare_runs
-    from treewright.runs.loading import find, load_run
+    from treewright.runs.compared_runs import compare_runs
+    from treewright.runs.comparison_views import as_html, as_text, charts
+    from treewright.runs.run_loader import find, load_run
 
     found = compare_runs([load_run(find(Path(run), repo)) for run in runs])
     if page is not None:

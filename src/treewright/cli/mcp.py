@@ -58,14 +58,14 @@ def mcp(
     """
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtra("treewright mcp", "mcp")
-    from treewright.mcp_server.desk import Desk
     from treewright.mcp_server.server import serve
+    from treewright.mcp_server.server_state import ServerState
 
-    desk = Desk(
+    server = ServerState(
         roots or (Path.cwd(),),
         lean=requested,
         sandbox=sandbox,
         most_seconds=max_seconds,
         announce=announce,
     )
-    serve(desk, allow_steering=allow_steering)
+    serve(server, allow_steering=allow_steering)

@@ -40,9 +40,9 @@ def mlflow(run: str, tracking_uri: str | None, experiment: str, repo: Path, as_j
     import json
     from dataclasses import asdict
 
-    from treewright.runs.loading import find, load_run
+    from treewright.runs.run_loader import find, load_run
     from treewright.trackers.mlflow import write
-    from treewright.trackers.tracked import tracked
+    from treewright.trackers.tracked_run import tracked
 
     directory = _read_notice() if run == "-" else find(Path(run), repo)
     found = tracked(load_run(directory))

@@ -17,13 +17,12 @@ from treewright.dashboard import (
     assets,
     compare_view,
     diffs,
-    numbers,
     orchestrator_view,
     tree_detail,
 )
-from treewright.dashboard.changes import Changes
+from treewright.dashboard.change_stream import Changes
 from treewright.dashboard.guard import Access, Guard
-from treewright.dashboard.roots import Roots, RunRef
+from treewright.dashboard.roots import Roots, RunRef, parse_number
 from treewright.dashboard.summaries import Summaries
 
 _ITEM_LENGTH = 64
@@ -118,7 +117,7 @@ class _Pages:
     async def item(self, request: Request) -> Response:
         def make(run: RunRef) -> Any:
             with self._trees.manifest(run) as manifest:
-                return manifest and tree_detail.detail(run.path, manifest, _item(request))
+                return manifest and tree_detail.describe_item(run.path, manifest, _item(request))
 
         return await self._of_tree(request, make)
 
@@ -127,22 +126,24 @@ class _Pages:
 
         def make(run: RunRef) -> Any:
             with self._trees.manifest(run) as manifest:
-                found = manifest and tree_detail.commits(manifest, _item(request))
+                found = manifest and tree_detail.find_commits(manifest, _item(request))
             if not found:
                 return diffs.Diff(problem="there is no commit (yet)")
-            return diffs.between(run.project, found[against], found["own"])
+            return diffs.diff_commits(run.project, found[against], found["own"])
 
         return await self._of_tree(request, make)
 
     async def log(self, request: Request) -> Response:
         offset = request.query_params.get("offset", "-1")
-        found = numbers.whole(offset)
+        found = parse_number(offset)
         start = -1 if found is None else found
 
         def make(run: RunRef) -> Any:
             with self._trees.manifest(run) as manifest:
                 name = request.path_params["name"]
-                return manifest and tree_detail.log(run.path, manifest, _item(request), name, start)
+                return manifest and tree_detail.read_log(
+                    run.path, manifest, _item(request), name, start
+                )
 
         return await self._of_tree(request, make)
 
@@ -172,7 +173,7 @@ class _Pages:
         runs = [run for run in found if run is not None]
         if len(runs) < len(found):
             return _absent()
-        return _json(await run_in_threadpool(compare_view.compared, runs))
+        return _json(await run_in_threadpool(compare_view.describe, runs))
 
     async def stats(self, _: Request) -> Response:
         return _json(await run_in_threadpool(orchestrator_view.stats, self._ledger()))

@@ -1,13 +1,13 @@
-"""The pages and their files, held in memory: a request can name these and nothing else."""
+"""The files of the pages, held in memory, with the JavaScript modules of a page in one script."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-from treewright.dashboard import bundle
 
 STATIC = Path(__file__).parent / "static"
 _TYPES = {
@@ -47,10 +47,44 @@ def all_assets() -> dict[str, Asset]:
     for page, title in _TITLES.items():
         text = shell.replace("{title}", title).replace("{script}", page)
         files[f"{page}.html"] = text.encode()
-        files[f"{page}.js"] = bundle.script(f"{page}.js", modules).encode()
+        files[f"{page}.js"] = bundle_script(f"{page}.js", modules).encode()
     return {name: _asset(name, body) for name, body in sorted(files.items())}
 
 
 def _asset(name: str, body: bytes) -> Asset:
     etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
     return Asset(body, _TYPES[Path(name).suffix], etag)
+
+
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z-]+\.js)";\n', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|class|const)", re.M)
+_EXPORTED = re.compile(r"^export (?:async function|function|class|const) (\w+)", re.M)
+
+
+def bundle_script(entry: str, modules: Mapping[str, str]) -> str:
+    """One script with everything that `entry` needs, each module in a scope of its own."""
+    parts: dict[str, str] = {}
+    _add(entry, modules, parts, ())
+    return '"use strict";\n' + "\n".join(parts.values())
+
+
+def _add(
+    name: str, modules: Mapping[str, str], parts: dict[str, str], way: tuple[str, ...]
+) -> None:
+    if name in parts:
+        return
+    if name in way:
+        raise ValueError(f"{name} needs itself, through {way[-1]}: neither can be the first")
+    source = modules[name]
+    for _, module in _IMPORT.findall(source):
+        _add(module, modules, parts, (*way, name))
+    exported = ", ".join(_EXPORTED.findall(source))
+    body = _IMPORT.sub(lambda m: f"const {{{m[1]}}} = {_variable(m[2])};\n", source)
+    body = _EXPORT.sub("", body)
+    if re.search(r"^(import|export)\b", body, re.M):
+        raise ValueError(f"{name} imports or exports in a way that cannot be bundled")
+    parts[name] = f"const {_variable(name)} = (() => {{\n{body}return {{ {exported} }};\n}})();"
+
+
+def _variable(name: str) -> str:
+    return "module_" + name.removesuffix(".js").replace("-", "_")

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import confined
+from treewright.dashboard import run_files
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.proving import layout as proof_layout
-from treewright.runs.comparison import Contender, Point
-from treewright.runs.contenders import compare_runs
-from treewright.runs.loading import load_run
+from treewright.runs.compared_runs import compare_runs
+from treewright.runs.comparison import ComparedRun, Point
+from treewright.runs.run_loader import load_run
 from treewright.tree.records import layout as tree_layout
 
 MOST_RUNS = 8
@@ -28,7 +28,7 @@ _FILES = {
 }
 
 
-def compared(runs: Sequence[RunRef]) -> dict[str, Any]:
+def describe(runs: Sequence[RunRef]) -> dict[str, Any]:
     """The document of the page; where runs cannot be compared, `problem` says why."""
     try:
         if len(runs) > MOST_RUNS:
@@ -57,11 +57,11 @@ def compared(runs: Sequence[RunRef]) -> dict[str, Any]:
 
 def _check_confined(run: RunRef) -> None:
     for name in _FILES.get(run.kind, ()):
-        if (run.path / name).exists() and confined.inside(run.path, name) is None:
+        if (run.path / name).exists() and run_files.resolve(run.path, name) is None:
             raise UsageError(f"{run.run_id}: {name} leads out of the run's directory")
 
 
-def _run(ref: RunRef, one: Contender) -> dict[str, Any]:
+def _run(ref: RunRef, one: ComparedRun) -> dict[str, Any]:
     document = msgspec.to_builtins(one)
     for name in ("tried", "path"):
         del document[name]

@@ -25,7 +25,7 @@ class Diff(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def between(repo: Path, before: str, after: str) -> Diff:
+def diff_commits(repo: Path, before: str, after: str) -> Diff:
     """The diff of two commits, never longer than what a page can show.
 
     Programs that the repository's configuration names, for diffs or for fetching, are not run.

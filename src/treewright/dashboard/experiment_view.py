@@ -18,7 +18,7 @@ from treewright.cellview.experiment.execution import decode_plan
 from treewright.cellview.experiment.layout import CELL, CELLS, PLAN
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun, decode_result
-from treewright.dashboard import confined, liveness
+from treewright.dashboard import liveness, run_files
 from treewright.dashboard.live_tree import Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import StorageError
@@ -99,7 +99,7 @@ class _Held:
 
     def _read_results(self) -> str:
         """What is wrong with the first result that cannot be read; the others count without it."""
-        self._begun = set(confined.directories(self.run.path, CELLS))
+        self._begun = set(run_files.list_directories(self.run.path, CELLS))
         problem = ""
         for planned in self._runs:
             if planned.cell_id in self._results or planned.cell_id not in self._begun:
@@ -118,7 +118,7 @@ class _Held:
         done, of = len(self._results), len(self._runs)
         solved = sum(result.solved for result in self._results.values())
         over = f"all {of} runs are finished, {solved} proved" if of and done == of else None
-        now = liveness.look(self.run.path / LEASE_DIR, over)
+        now = liveness.read(self.run.path / LEASE_DIR, over)
         if self._problem:
             now = liveness.Liveness("damaged", self._problem)
         return {
@@ -187,13 +187,13 @@ class _Held:
     def _opens(self, planned: PlannedRun) -> bool:
         """Whether there is a proof run to look at already."""
         place = f"{CELLS}/{planned.cell_id}"
-        return any(confined.inside(self.run.path, f"{place}/{name}") for name in (RUN, TRACE))
+        return any(run_files.resolve(self.run.path, f"{place}/{name}") for name in (RUN, TRACE))
 
     def _state(self, planned: PlannedRun) -> str:
         if planned.cell_id not in self._begun:
             return "waiting"
         lease = self.run.path / CELLS / planned.cell_id / LEASE_DIR
-        return "running" if liveness.look(lease, None).state == "running" else "interrupted"
+        return "running" if liveness.read(lease, None).state == "running" else "interrupted"
 
     def shown(self) -> dict[str, Any]:
         """What the finished runs show when held against each other."""
@@ -256,5 +256,5 @@ def _created(base: Path, name: str) -> str | None:
 
 def _bytes(base: Path, name: str, limit: int) -> bytes | None:
     """A file of the experiment; None if it is not there, or leads elsewhere."""
-    read = confined.read(base, name, limit)
+    read = run_files.read(base, name, limit)
     return read[0].encode("utf-8", "replace") if read is not None else None

@@ -88,16 +88,16 @@ def _by_interest(manifest: Manifest, best_path: list[str]) -> Iterator[str]:
 
 
 def _details(run: RunRef, api: str, manifest: Manifest, item: str) -> dict[str, Any]:
-    detail = tree_detail.detail(run.path, manifest, item)
+    detail = tree_detail.describe_item(run.path, manifest, item)
     assert detail is not None
     found: dict[str, Any] = {f"{api}/item/{item}": detail}
-    commits = tree_detail.commits(manifest, item) or {}
+    commits = tree_detail.find_commits(manifest, item) or {}
     for against in ("parent", "root") if commits else ():
-        made = diffs.between(run.project, commits[against], commits["own"])
+        made = diffs.diff_commits(run.project, commits[against], commits["own"])
         found[f"{api}/diff/{item}?against={against}"] = made
     if item in manifest.evaluations:
         for log in detail["logs"]:
-            piece = tree_detail.log(run.path, manifest, item, log["name"], -1)
+            piece = tree_detail.read_log(run.path, manifest, item, log["name"], -1)
             if piece is not None:
                 found[f"{api}/log/{item}/{log['name']}?offset=-1"] = piece | {
                     "live": False,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.dashboard import confined, numbers
+from treewright.dashboard import run_files
+from treewright.dashboard.roots import parse_number
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import journal
 from treewright.kernel.text import jsontext
@@ -67,7 +68,7 @@ class LiveTree:
             if before is None or found[0] != before[0] or found[1] < self._offset:
                 self._restart()
             try:
-                if confined.inside(self.run_dir, layout.EVENTS) is None:
+                if run_files.resolve(self.run_dir, layout.EVENTS) is None:
                     raise StorageError(f"{layout.EVENTS} is not a file of this run")
                 self._read_on()
                 self.problem = "" if self.manifest is not None else NO_RECORD
@@ -79,7 +80,7 @@ class LiveTree:
     def touched_since(self, version: str | None) -> set[str] | None:
         """Ids of nodes and evaluations that changed; None if it must be all of them."""
         generation, _, offset = (version or "").partition(".")
-        known = numbers.whole(offset)
+        known = parse_number(offset)
         if generation != str(self._generation) or known is None or known > self._offset:
             return None
         return {item for item, at in self._touched.items() if at > known}

@@ -26,7 +26,7 @@ class Liveness(msgspec.Struct, frozen=True):
     heartbeat_age: float | None = None
 
 
-def look(lease_dir: Path, stop_reason: str | None) -> Liveness:
+def read(lease_dir: Path, stop_reason: str | None) -> Liveness:
     """`stop_reason`, in words, is set if the run has come to its end."""
     try:
         found = current_owner(lease_dir)

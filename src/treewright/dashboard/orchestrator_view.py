@@ -1,27 +1,28 @@
-"""The orchestrator's ledger for the pages. Read-only.
-
-The documents of `/api/stats`, `/api/marketplace` and `/api/health` are the orchestrator's own
-(`orchestrator.api`); here is what the page shows beyond them. What a scheduler keeps to
-itself (who holds a slot just now) is not in the ledger and not shown.
-"""
+"""Documents about the orchestrator's ledger for the pages. Read-only."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from treewright.dashboard import strategy_series
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.text import jsontext
 from treewright.orchestrator import api
-from treewright.orchestrator.ledger.statistics import STUB_NOTICE, AttemptCounts, is_stub_ledger
+from treewright.orchestrator.ledger.statistics import (
+    STUB_NOTICE,
+    TRIALS,
+    AttemptCounts,
+    is_stub_ledger,
+)
+from treewright.orchestrator.scheduling.bandit import Arm, Bandit
 from treewright.orchestrator.scheduling.throttle import machine_load
+from treewright.orchestrator.types import StrategyType
 
 Document = dict[str, Any]
 
@@ -100,17 +101,17 @@ def _reading(run: RunRef) -> Iterator[_Ledger | None]:
 
 def _beyond(ledger: _Ledger, strategies: Document) -> Document:
     """Completes the strategies, and gives what runs, series and minutes say."""
-    for name, scored in strategy_series.scores(ledger.rows("SELECT * FROM bandit")).items():
+    for name, scored in strategy_scores(ledger.rows("SELECT * FROM bandit")).items():
         if name in strategies:
             strategies[name] |= scored
     attempts = ledger.rows(
         "SELECT strategy, success, time_seconds, cpu_seconds, status FROM "  # noqa: S608
         f"(SELECT * FROM attempts WHERE {ledger.counted} ORDER BY id DESC LIMIT ?) ORDER BY id",
-        strategy_series.MOST_ATTEMPTS,
+        MOST_ATTEMPTS,
     )
     runs = ledger.rows("SELECT * FROM runs ORDER BY started_at DESC LIMIT ?", _MOST_RUNS)
     return {
-        "series": strategy_series.over_time(attempts),
+        "series": strategy_series(attempts),
         "runs": [row | {"config": _decoded(row["config"])} for row in runs],
         "minutes": ledger.rows(
             "SELECT substr(timestamp, 1, 16) AS minute, count(*) AS attempts, "
@@ -158,3 +159,55 @@ def _decoded(text: str) -> object:
         return jsontext.decode(text)
     except msgspec.DecodeError:
         return text
+
+
+MOST_ATTEMPTS = 20_000
+_POINTS = 60
+
+
+def strategy_scores(arms: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """UCB score and trials of each strategy over all goals, from the rows of `bandit`."""
+    known = {
+        ("", row["strategy"]): Arm(
+            row["success_rate"], row["seconds"], row["trials"], row["successes"]
+        )
+        for row in arms
+        if row["goal_class"] == ""
+    }
+    bandit = Bandit(known, strategies=[strategy for _, strategy in known])
+    return {
+        strategy: {"ucb": bandit.score(strategy), "trials": arm.trials}
+        for (_, strategy), arm in known.items()
+    }
+
+
+def strategy_series(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points per strategy: success rate, UCB score and wasted CPU after so many attempts."""
+    names = dict.fromkeys(row["strategy"] for row in attempts)
+    bandit = Bandit(strategies=[name for name in names if name != StrategyType.CACHE])
+    totals: dict[str, dict[str, float]] = {}
+    points: list[dict[str, Any]] = []
+    every = max(1, len(attempts) // _POINTS)
+    for number, row in enumerate(attempts, start=1):
+        name = row["strategy"]
+        total = totals.setdefault(name, {"trials": 0, "successes": 0, "wasted": 0.0})
+        counts = row["status"] in TRIALS or not row["status"]
+        if counts:
+            total["trials"] += 1
+            total["successes"] += row["success"]
+            bandit.tell(name, "", bool(row["success"]), row["time_seconds"])
+        if row["status"] == "cancelled":
+            total["wasted"] += row["cpu_seconds"]
+        if number % every == 0 or number == len(attempts):
+            points += [_point(number, one, totals[one], bandit) for one in sorted(totals)]
+    return points
+
+
+def _point(number: int, name: str, total: dict[str, float], bandit: Bandit) -> dict[str, Any]:
+    return {
+        "attempts": number,
+        "strategy": name,
+        "rate": total["successes"] / total["trials"] if total["trials"] else 0.0,
+        "ucb": None if name == StrategyType.CACHE else bandit.score(name),
+        "wasted": total["wasted"],
+    }

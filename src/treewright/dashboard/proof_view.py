@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import confined, liveness, numbers
+from treewright.dashboard import liveness, run_files
 from treewright.dashboard.live_tree import Signature, signature
-from treewright.dashboard.roots import RunRef
+from treewright.dashboard.roots import RunRef, parse_number
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import journal
 from treewright.kernel.text import jsontext
@@ -48,7 +48,7 @@ class LiveProof:
 
     def refresh(self) -> LiveProof:
         with self.lock:
-            path = confined.inside(self.run.path, TRACE)
+            path = run_files.resolve(self.run.path, TRACE)
             found = signature(path) if path is not None else (0, 0, 0)
             if found == self._signature:
                 return self
@@ -72,7 +72,7 @@ class LiveProof:
     def usage(self) -> dict[str, Any] | None:
         """What the run has used of its model so far; None if it has not had an answer."""
         with self.lock:
-            path = confined.inside(self.run.path, USAGE)
+            path = run_files.resolve(self.run.path, USAGE)
             found = signature(path) if path is not None else (0, 0, 0)
             if self._used is None or self._used[0] != found:
                 self._used = found, _used(path) if path is not None else None
@@ -91,7 +91,7 @@ class LiveProof:
         """The records behind a version, as many as fit in one piece."""
         with self.lock:
             generation, _, known = (version or "").partition(".")
-            count = numbers.whole(known) if generation == str(self._generation) else None
+            count = parse_number(known) if generation == str(self._generation) else None
             fits = count is not None
             start = min(count, len(self.records)) if count is not None else 0
             stop, size = start, 0
@@ -136,7 +136,7 @@ def _outcome(run: RunRef) -> _Outcome | None:
 
 
 def _document(run: RunRef, name: str) -> dict[str, Any]:
-    read = confined.read(run.path, name, _LARGEST_RUN_FILE)
+    read = run_files.read(run.path, name, _LARGEST_RUN_FILE)
     try:
         document = jsontext.decode(read[0]) if read else {}
     except msgspec.DecodeError:
@@ -162,7 +162,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
     if outcome is not None and outcome.complete:
         proved = outcome.proved
         result = f"{proved} of {outcome.total} goals proved"
-    now = liveness.look(run.path / LEASE, result)
+    now = liveness.read(run.path / LEASE, result)
     if problem:
         now = liveness.Liveness("damaged", problem)
     return {

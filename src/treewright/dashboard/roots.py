@@ -1,10 +1,4 @@
-"""Which runs there are: the directories given on the command line, and what lies in them.
-
-A root is a project, its `.treewright` directory, one of the directories of runs in it, or
-a single run. An experiment is one run here, and the proof runs in it are found through it.
-Nothing outside of a root is ever read: a run that is a symbolic link to somewhere else is not
-a run. Who keeps `.treewright` elsewhere gives that place as a root.
-"""
+"""Find the runs below the directories that were given on the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from treewright.cellview.experiment import layout as experiment_layout
-from treewright.dashboard import numbers
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR, validate_run_id
 from treewright.orchestrator.ledger.schema import LEDGER
@@ -84,7 +77,7 @@ class Roots:
         """One run by what `RunRef.key` says."""
         kind, _, rest = key.partition("/")
         root, _, run_id = rest.partition("/")
-        index = numbers.whole(root)
+        index = parse_number(root)
         if index is None:
             return None
         experiment, _, cell = run_id.partition("/")
@@ -193,3 +186,12 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+_MOST_DIGITS = 18
+"""What fits in 64 bits: more than any offset or index of ours."""
+
+
+def parse_number(text: str) -> int | None:
+    """The number that the text is; None if it is none, or an absurdly long one."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None

@@ -1,4 +1,4 @@
-"""Everything about one node or one evaluation: idea, decision, measurements, logs."""
+"""Describe one node or evaluation of a tree run: idea, decision, measurements and logs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import confined, words
+from treewright.dashboard import run_files
+from treewright.kernel.text import numbers
 from treewright.tree.config import Config, MetricConfig
 from treewright.tree.deciding.results import read_results
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.records import layout, summary
-from treewright.tree.records.model import Evaluation, Manifest, Node
+from treewright.tree.records.model import (
+    Confirmation,
+    Decision,
+    Evaluation,
+    Manifest,
+    Node,
+    Recommendation,
+)
 from treewright.tree.report import reasons
 
 _LONGEST_IDEA = 64 << 10
@@ -22,7 +30,7 @@ LOG_CHUNK = 64 << 10
 _LOGS = (".log", ".md", ".txt", ".json")
 
 
-def detail(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | None:
+def describe_item(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | None:
     """Of `n0003` or `e000007`; None if the run has no such thing."""
     node = manifest.nodes.get(item)
     evaluation = manifest.evaluations.get(item)
@@ -34,7 +42,7 @@ def detail(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | Non
     if evaluation is None:
         found |= {"title": "The root", "words": ["The commit the search began from."]}
         return found
-    idea = confined.read(run_dir, evaluation.idea_path, _LONGEST_IDEA)
+    idea = run_files.read(run_dir, evaluation.idea_path, _LONGEST_IDEA)
     text = idea[0] if idea else ""
     return found | {
         "title": idea_text.title(text) or evaluation.idea_id,
@@ -44,16 +52,16 @@ def detail(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | Non
             "cut": bool(idea and idea[2] > idea[1]),
         },
         "fate": reasons.fate(evaluation),
-        "words": words.decision(evaluation),
+        "words": describe_decision(evaluation),
         "comparisons": _comparisons(run_dir, manifest, evaluation),
         "logs": [
             {"name": name, "size": size}
-            for name, size in confined.names(run_dir, evaluation.experiment_dir, _LOGS)
+            for name, size in run_files.list_files(run_dir, evaluation.experiment_dir, _LOGS)
         ],
     }
 
 
-def commits(manifest: Manifest, item: str) -> dict[str, str] | None:
+def find_commits(manifest: Manifest, item: str) -> dict[str, str] | None:
     """The commits that the diffs of an item are made of: its own, its parent's, the root's."""
     node, evaluation = manifest.nodes.get(item), manifest.evaluations.get(item)
     if node is not None:
@@ -66,7 +74,7 @@ def commits(manifest: Manifest, item: str) -> dict[str, str] | None:
     return {"own": own, "parent": above, "root": manifest.root_commit}
 
 
-def log(run_dir: Path, manifest: Manifest, eval_id: str, name: str, offset: int) -> Any:
+def read_log(run_dir: Path, manifest: Manifest, eval_id: str, name: str, offset: int) -> Any:
     """A piece of a log from `offset` on; from the last piece if that is negative."""
     evaluation = manifest.evaluations.get(eval_id)
     if evaluation is None or "/" in name or not name.endswith(_LOGS):
@@ -74,9 +82,9 @@ def log(run_dir: Path, manifest: Manifest, eval_id: str, name: str, offset: int)
     relative = f"{evaluation.experiment_dir}/{name}"
     start = offset
     if offset < 0:
-        path = confined.inside(run_dir, relative)
+        path = run_files.resolve(run_dir, relative)
         start = max(0, path.stat().st_size - LOG_CHUNK) if path else 0
-    piece = confined.read(run_dir, relative, LOG_CHUNK, start)
+    piece = run_files.read(run_dir, relative, LOG_CHUNK, start)
     if piece is None:
         return None
     text, end, size = piece
@@ -149,7 +157,7 @@ def _comparisons(run_dir: Path, manifest: Manifest, evaluation: Evaluation) -> d
 
 
 def _summary(run_dir: Path, evaluation: Evaluation) -> dict[str, Any]:
-    path = confined.inside(run_dir, layout.summary(evaluation.experiment_dir))
+    path = run_files.resolve(run_dir, layout.summary(evaluation.experiment_dir))
     document = summary.read(path) if path is not None else None
     scores = document.get("scoring_summary") if isinstance(document, dict) else None
     return scores if isinstance(scores, dict) else {}
@@ -165,7 +173,7 @@ def _metrics(manifest: Manifest) -> list[MetricConfig]:
 def _values(
     run_dir: Path, relative: str | None, metrics: list[MetricConfig]
 ) -> dict[str, dict[int, float]]:
-    path = confined.inside(run_dir, relative) if relative else None
+    path = run_files.resolve(run_dir, relative) if relative else None
     if path is None or path.stat().st_size > _LARGEST_CSV:
         return {}
     return read_results(path, [metric.name for metric in metrics]).values
@@ -178,3 +186,60 @@ def _pairs(
     sign = 1.0 if metric.direction == "maximize" else -1.0
     both = sorted(before.keys() & after.keys())[:_MOST_POINTS]
     return [(config, sign * (after[config] - before[config])) for config in both]
+
+
+_UNDECIDED = {
+    "pending": "It waits for its turn.",
+    "running": "It is being evaluated.",
+    "completed": "It has been measured; nothing is decided about it yet.",
+    "failed": "It failed; nothing is decided about it yet.",
+}
+
+
+def describe_decision(evaluation: Evaluation) -> list[str]:
+    """The gate's decision, what the held-out configs said, and whose results these are."""
+    said = _describe_outcome(evaluation)
+    if isinstance(evaluation.results_from, str):
+        said.append(f"The same code had been measured before, as {evaluation.results_from}.")
+    return said
+
+
+def _describe_outcome(evaluation: Evaluation) -> list[str]:
+    if evaluation.decision is None:
+        said = [_UNDECIDED[evaluation.status]]
+        if evaluation.error is not None:
+            said.append(f"{_capital(reasons.reason(evaluation.error.code, reasons.PLAIN))}: "
+                        f"{evaluation.error.message}")  # fmt: skip
+        return said
+    if evaluation.decision.fate != "promoted":
+        return [reasons.why_rejected(evaluation, reasons.PLAIN)]
+    return _promoted(evaluation, evaluation.decision)
+
+
+def _promoted(evaluation: Evaluation, made: Decision) -> list[str]:
+    rank = f", ranked {made.rank} of its depth" if made.rank is not None else ""
+    because = reasons.join(made.gate.reasons, reasons.PLAIN)
+    said = [f"Promoted to {made.promoted_to_node_id}{rank}: {because or 'it passed the gate'}."]
+    if evaluation.parent_relative is not None:
+        said.append(f"Against its parent: {_measured(evaluation.parent_relative)}.")
+    if evaluation.confirmation is not None:
+        said.append(_held(evaluation.confirmation))
+    return said
+
+
+def _measured(found: Recommendation) -> str:
+    gain = numbers.gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high)
+    score = numbers.percent(found.score)
+    return f"primary gain {gain}, score {score}, {found.rows_used} of {found.rows_expected} configs"
+
+
+def _held(confirmation: Confirmation) -> str:
+    gain = numbers.gain(
+        confirmation.heldout_gain, confirmation.heldout_gain_low, confirmation.heldout_gain_high
+    )
+    configs = f"{confirmation.config_start} to {confirmation.config_stop - 1}"
+    return f"On the held-out configs {configs} it held: gain {gain}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import confined, liveness, tree_view
+from treewright.dashboard import liveness, run_files, tree_view
 from treewright.dashboard.live_tree import NO_RECORD, LiveTree, Signature, signature
 from treewright.dashboard.roots import RunRef
 from treewright.tree.ideas import text as idea_text
@@ -130,7 +130,7 @@ def _summary(live: LiveTree) -> dict[str, Any]:
 
 
 def _with_liveness(run: RunRef, known: dict[str, Any]) -> dict[str, Any]:
-    now = liveness.look(run.path / layout.LEASE, known["stop"])
+    now = liveness.read(run.path / layout.LEASE, known["stop"])
     begins = known["problem"] == NO_RECORD and now.state == "running"
     if known["problem"] and not begins:
         now = liveness.Liveness("damaged", known["problem"])
@@ -148,5 +148,5 @@ def _with_liveness(run: RunRef, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _title(run: RunRef, path: str) -> str:
-    read = confined.read(run.path, path, _TITLE_BYTES)
+    read = run_files.read(run.path, path, _TITLE_BYTES)
     return idea_text.title(read[0])[:_LONGEST_TITLE] if read else ""

@@ -1,9 +1,4 @@
-"""One call of a tool: whom it tells of its progress, and how it is stopped.
-
-Tools are plain functions that run in a thread. Whoever waits for Lean there says how to interrupt
-it; that is done when the client cancels the call or its time is over, again and again until the
-thread has ended, and after a while with force.
-"""
+"""One call of a tool: its progress, its deadline, and how it is interrupted."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from treewright.kernel.errors import TreewrightError
+from treewright.lean.session.answers import Cancelled, CheckResult, SessionLost, Timeout
 
 _REPORT_SECONDS = 0.25
 _POLL_SECONDS = 0.05
@@ -42,7 +38,7 @@ class Call:
             self._last = now
             self._report(done, total, text)
 
-    def go_on(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raises if the call is to end."""
         if self.stop.is_set():
             raise Stopped("the call was stopped")
@@ -53,13 +49,13 @@ class Call:
         return max(0.0, self.deadline - time.monotonic())
 
     @contextlib.contextmanager
-    def interrupting(self, gently: Act, hard: Act) -> Iterator[None]:
+    def interruptible(self, gently: Act, hard: Act) -> Iterator[None]:
         """While it lasts, a stop calls `gently`, and `hard` when that has not helped."""
         entry = (gently, hard)
         with self._lock:
             self._interrupts.append(entry)
         try:
-            self.go_on()
+            self.raise_if_stopped()
             yield
         finally:
             with self._lock:
@@ -75,13 +71,40 @@ class Call:
                 act()
 
     @contextlib.contextmanager
-    def holding(self, lock: threading.Lock, what: str = "that Lean") -> Iterator[None]:
+    def hold(self, lock: threading.Lock, what: str = "that Lean") -> Iterator[None]:
         """Has the lock while it lasts; waiting for it ends with the call."""
         while not lock.acquire(timeout=_POLL_SECONDS):
-            self.go_on()
+            self.raise_if_stopped()
             if not self.left:
                 raise Stopped(f"another call has {what}; try again later")
         try:
             yield
         finally:
             lock.release()
+
+
+class Fault(TreewrightError):
+    """A time-out or a lost Lean: nothing is known about what was asked."""
+
+
+def fault(result: Timeout | SessionLost | Cancelled) -> Fault:
+    match result:
+        case Timeout():
+            return Fault(
+                f"timed out: {result}, so nothing is known; give more seconds, or less to do"
+            )
+        case Cancelled():
+            return Fault("cancelled: nothing is known")
+        case SessionLost():
+            return Fault(
+                f"lost: {result}, so nothing is known; another one is started for the next call"
+            )
+
+
+def answered(result: CheckResult | Timeout | SessionLost) -> CheckResult:
+    """The result, if Lean came to the end of the text."""
+    if not isinstance(result, CheckResult):
+        raise fault(result)
+    if result.stopped:
+        raise Fault(f"Lean stopped before the end of the text: {result.stopped}")
+    return result

@@ -1,19 +1,15 @@
-"""What a client may name: regular files and directories inside the roots, and nothing else.
-
-A path is resolved first, so that links inside a root work, and has to be inside then. It is opened
-step by step from the root without following a link: whatever is swapped in between leads nowhere.
-"""
+"""The files, directories and repositories that a client may name: those inside the roots."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR
-from treewright.mcp_server.bounds import LONGEST_TEXT
+from treewright.mcp_server.answer_limits import LONGEST_TEXT
 
 _SKIPPED = frozenset({".lake", ".git", STATE_DIR, "build", "node_modules"})
 MOST_FILES = 20_000
@@ -125,3 +121,42 @@ def _opened(root: Path, parts: tuple[str, ...]) -> int:
             os.close(descriptor)
         descriptor = inner
     return descriptor
+
+
+_LONGEST = 64 << 10
+
+
+def require_confined(repository: Path, files: Confinement) -> None:
+    """Refuses one whose `.git`, common directory or alternates lead out of the roots."""
+    git = repository / ".git"
+    if not git.is_dir() and git.exists():  # a worktree: a file says where the repository is
+        text = files.read(files.resolve(str(git)), _LONGEST).strip()
+        git = repository / text.removeprefix("gitdir:").strip()
+    for place in _places(git):
+        if files.root_of(place.resolve()) is None:
+            raise UsageError(
+                "the repository keeps its objects outside the roots; start the server with "
+                f"{place} as a --root too"
+            )
+
+
+def environment(roots: Iterable[Path]) -> dict[str, str]:
+    """For git: it does not look for a repository above a root."""
+    return {"GIT_CEILING_DIRECTORIES": os.pathsep.join(str(root.parent) for root in roots)}
+
+
+def _places(git: Path) -> list[Path]:
+    places = [git, *_named(git / "commondir", git)]
+    for base in list(places):
+        objects = base / "objects"
+        places += [objects, *_named(objects / "info" / "alternates", objects)]
+    return places
+
+
+def _named(path: Path, base: Path) -> list[Path]:
+    """The directories that the lines of a file name."""
+    try:
+        lines = path.read_bytes()[:_LONGEST].decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [base / line.strip() for line in lines if line.strip() and not line.startswith("#")]

@@ -19,14 +19,13 @@ from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import check_closed
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import from_check, with_sorry_at
-from treewright.mcp_server.bounds import Limit, Offset, PathText, Text, clipped, page
-from treewright.mcp_server.call import Call
-from treewright.mcp_server.check_tools import Seconds, read_source
-from treewright.mcp_server.desk import Desk
-from treewright.mcp_server.faults import Fault, answered, fault
-from treewright.mcp_server.goals import KeptGoal, Making
-from treewright.mcp_server.place import Place
+from treewright.mcp_server.answer_limits import Limit, Offset, PathText, Text, clipped, page
+from treewright.mcp_server.call import Call, Fault, answered, fault
+from treewright.mcp_server.goal_store import KeptGoal, Making
+from treewright.mcp_server.server_state import ServerState
+from treewright.mcp_server.source_tools import Seconds, read_source
 from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
+from treewright.mcp_server.warm_lean import WarmLean
 
 # -- goals ----------------------------------------------------------------------------------
 
@@ -63,8 +62,8 @@ class Goals(PagedAnswer, frozen=True):
     closed: bool = False
 
 
-def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
-    source = read_source(desk, given.path, given.text, given.project)
+def goals(server: ServerState, given: GoalsArguments, call: Call) -> Goals:
+    source = read_source(server, given.path, given.text, given.project)
     if given.line:
         text, at = with_sorry_at(source.text, given.line, given.column or None)
     elif given.column:
@@ -73,7 +72,7 @@ def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
         text, at = source.text, None
 
     def ask(session: HostSession) -> Goals:
-        _free(desk, session)
+        _free(server, session)
         result = answered(session.check(text, sorries=True, timeout=given.seconds))
         found = [
             (sorry, state)
@@ -88,7 +87,7 @@ def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
         listed = []
         for number, (sorry, state) in enumerate(shown, start=given.offset):
             make = _again(text, at, number, given.seconds)
-            kept = desk.goals.keep(source.place, make, session, state, weight)
+            kept = server.goals.keep(source.lean, make, session, state, weight)
             weight = 0
             shown_as = clipped(state.pretty), sorry.line, sorry.column + 1
             listed.append(OpenGoal(kept.name, *shown_as, clipped(sorry.declaration, 200)))
@@ -96,8 +95,8 @@ def goals(desk: Desk, given: GoalsArguments, call: Call) -> Goals:
         session.free([state for _, state in found if state.state not in kept_states])
         return Goals(listed, len(found), len(result.errors), **rest)
 
-    answer = source.place.ask(call, ask)
-    call.go_on()
+    answer = source.lean.ask(call, ask)
+    call.raise_if_stopped()
     return answer
 
 
@@ -165,39 +164,41 @@ class Tries(Answer, frozen=True):
     tried: list[Tried]
 
 
-def try_tactics(desk: Desk, given: TryArguments, call: Call) -> Tries:
+def try_tactics(server: ServerState, given: TryArguments, call: Call) -> Tries:
     if bool(given.goal) == bool(given.statement):
         raise UsageError("give one of `goal` and `statement`")
     if given.goal:
-        kept = desk.goals.find(given.goal)
-        place, begin = kept.place, lambda session: kept
+        kept = server.goals.find(given.goal)
+        lean, begin = kept.lean, lambda session: kept
     else:
         check_closed(given.statement, "the statement")
-        place = desk.bare_place()
-        begin = _statement(desk, place, given.statement)
+        lean = server.lean_without_project()
+        begin = _statement(server, lean, given.statement)
 
     def ask(session: HostSession) -> Tries:
-        _free(desk, session)
+        _free(server, session)
         kept = begin(session)
         state = kept.in_session(session)
         tried = []
         for number, tactic in enumerate(given.tactics):
-            call.go_on()
+            call.raise_if_stopped()
             call.progress(number, len(given.tactics), clipped(tactic, 100))
-            tried.append(_tried(desk, kept, session, state, tactic, given.seconds))
+            tried.append(_tried(server, kept, session, state, tactic, given.seconds))
         return Tries(tried)
 
-    return place.ask(call, ask)
+    return lean.ask(call, ask)
 
 
-def _statement(desk: Desk, place: Place, statement: str) -> Callable[[HostSession], KeptGoal]:
+def _statement(
+    server: ServerState, lean: WarmLean, statement: str
+) -> Callable[[HostSession], KeptGoal]:
     def make(session: LeanSession) -> ProofState:
         found = session.start(f"({statement}\n : Prop)")
         if isinstance(found, TacticError):
             raise UsageError(f"Lean does not take the statement: {clipped(found.message, 1000)}")
         return _state(found)
 
-    return lambda session: desk.goals.keep(place, make, session, make(session), len(statement))
+    return lambda session: server.goals.keep(lean, make, session, make(session), len(statement))
 
 
 def _state(result: StepResult) -> ProofState:
@@ -209,7 +210,12 @@ def _state(result: StepResult) -> ProofState:
 
 
 def _tried(
-    desk: Desk, on: KeptGoal, session: HostSession, state: ProofState, tactic: str, seconds: float
+    server: ServerState,
+    on: KeptGoal,
+    session: HostSession,
+    state: ProofState,
+    tactic: str,
+    seconds: float,
 ) -> Tried:
     result = session.run_tactic(state, tactic, seconds)
     if isinstance(result, TacticError):
@@ -226,12 +232,12 @@ def _tried(
         before = on.make(other) if other is not on.session else on.state
         return _state(other.run_tactic(before, tactic, seconds))
 
-    kept = desk.goals.keep(on.place, make, session, result, len(tactic))
+    kept = server.goals.keep(on.lean, make, session, result, len(tactic))
     return Tried(tactic, "goals", kept.name, len(result.goals), clipped(result.pretty))
 
 
-def _free(desk: Desk, session: HostSession) -> None:
-    if states := desk.goals.take_freed(session):
+def _free(server: ServerState, session: HostSession) -> None:
+    if states := server.goals.take_freed(session):
         session.free(states)
 
 

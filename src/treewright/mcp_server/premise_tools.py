@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.mcp_server.bounds import Name, clipped
+from treewright.mcp_server.answer_limits import Name, clipped
 from treewright.mcp_server.call import Call
-from treewright.mcp_server.desk import Desk
+from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 
 
@@ -37,10 +37,10 @@ class Premises(Answer, frozen=True):
     ranking: str
 
 
-def search(desk: Desk, given: PremisesArguments, call: Call) -> Premises:
+def search(server: ServerState, given: PremisesArguments, call: Call) -> Premises:
     if not given.query.strip():
         raise UsageError("the query is empty; give a goal, a statement, a name or words")
-    with desk.premises(given.imports, call) as index:
+    with server.premises(given.imports, call) as index:
         rank = index.lexical if given.by == "words" else index.search
         found = rank(given.query, given.count)
     return Premises(

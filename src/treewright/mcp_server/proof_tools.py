@@ -14,11 +14,10 @@ from treewright.lean.session.inputs import check_closed
 from treewright.lean.sorries import patch_of
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
-from treewright.mcp_server.bounds import Name, PathText, Text, clipped
-from treewright.mcp_server.call import Call
-from treewright.mcp_server.check_tools import Seconds, read_source
-from treewright.mcp_server.desk import Desk
-from treewright.mcp_server.faults import Fault
+from treewright.mcp_server.answer_limits import Name, PathText, Text, clipped
+from treewright.mcp_server.call import Call, Fault
+from treewright.mcp_server.server_state import ServerState
+from treewright.mcp_server.source_tools import Seconds, read_source
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.proving import layout
 from treewright.proving.api import ProofService
@@ -78,35 +77,35 @@ class Proofs(Answer, frozen=True):
     patch: str = ""
 
 
-def prove(desk: Desk, given: ProveArguments, call: Call) -> Proofs:
-    target, place, root = _target(desk, given)
+def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
+    target, lean, root = _target(server, given)
     settings = Settings(
         simulations=given.simulations,
         time_limit=given.seconds / 2 if given.refute else given.seconds,
         refute=given.refute,
         sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True),
     )
-    desk.files.place_to_write(root, layout.RUNS)
-    with place.proving(call) as (bench, another):
-        settings = with_library(settings, bench.host)
+    server.files.place_to_write(root, layout.RUNS)
+    with lean.proving(call) as (worker, another):
+        settings = with_library(settings, worker.host)
         deadline = time.monotonic() + given.seconds  # Lean has started
         proving = ProofService(
             another,
-            bench.replayer,
-            bench.project,
+            worker.replayer,
+            worker.project,
             root,
             observer=_observer(call, given.simulations),
             stop_asked=lambda: call.stop.is_set() or time.monotonic() > deadline,
-            session=bench.session,
+            session=worker.session,
         )
         # Another server may begin a run in the same second.
         run_id = f"{new_run_id(root / layout.RUNS)}_{secrets.token_hex(3)}"
         result = proving.prove(target, settings, run_id)
-    call.go_on()
-    return _proofs(desk, target, result)
+    call.raise_if_stopped()
+    return _proofs(server, target, result)
 
 
-def _target(desk: Desk, given: ProveArguments) -> tuple[Target, Any, Any]:
+def _target(server: ServerState, given: ProveArguments) -> tuple[Target, Any, Any]:
     if bool(given.statement) == bool(given.path):
         raise UsageError("give one of `statement` and `path`")
     if given.statement:
@@ -116,11 +115,11 @@ def _target(desk: Desk, given: ProveArguments) -> tuple[Target, Any, Any]:
         if not statement:
             raise UsageError("the statement is empty")
         check_closed(statement, "the statement")
-        return StatementTarget(statement), desk.bare_place(), desk.files.first
-    path = desk.files.resolve(given.path)
-    source = read_source(desk, given.path, "")
-    root = desk.files.root_of(path)
-    return FileTarget(str(path), source.text, given.declaration or None), source.place, root
+        return StatementTarget(statement), server.lean_without_project(), server.files.first
+    path = server.files.resolve(given.path)
+    source = read_source(server, given.path, "")
+    root = server.files.root_of(path)
+    return FileTarget(str(path), source.text, given.declaration or None), source.lean, root
 
 
 def _observer(call: Call, simulations: int) -> Observer:
@@ -132,13 +131,13 @@ def _observer(call: Call, simulations: int) -> Observer:
     )
 
 
-def _proofs(desk: Desk, target: Target, result: RunResult) -> Proofs:
+def _proofs(server: ServerState, target: Target, result: RunResult) -> Proofs:
     if lost := [goal for goal in result.goals if goal.status == "unchecked"]:
         raise Fault(f"no verdict on {lost[0].name}: {lost[0].detail}; call again")
     patch = ""
     if isinstance(target, FileTarget) and result.proved_file is not None:
-        after = desk.files.read(desk.files.resolve(result.proved_file))
-        name = desk.files.shown(desk.files.resolve(target.path))
+        after = server.files.read(server.files.resolve(result.proved_file))
+        name = server.files.shown(server.files.resolve(target.path))
         patch = clipped(patch_of(name, target.source, after), _LONGEST_PATCH)
     goals = [
         GoalCame(clipped(g.name, 200), g.status, clipped(g.proof), clipped(g.detail, 500))
@@ -146,7 +145,7 @@ def _proofs(desk: Desk, target: Target, result: RunResult) -> Proofs:
     ]
     if not result.complete and len(goals) < result.total:
         goals.append(GoalCame("", "not decided", detail="the budget was used up"))
-    where = desk.files.shown(desk.files.resolve(result.directory))
+    where = server.files.shown(server.files.resolve(result.directory))
     return Proofs(result.proved, result.total, result.complete, goals, where, patch)
 
 
@@ -176,9 +175,9 @@ class Verified(Answer, frozen=True):
     certificate: dict[str, Any] | None = None
 
 
-def verify(desk: Desk, given: VerifyArguments, call: Call) -> Verified:
-    original = read_source(desk, given.original_path, given.original)
-    candidate = read_source(desk, given.candidate_path, given.candidate)
+def verify(server: ServerState, given: VerifyArguments, call: Call) -> Verified:
+    original = read_source(server, given.original_path, given.original)
+    candidate = read_source(server, given.candidate_path, given.candidate)
     if "sorryAx" in given.axioms:
         raise UsageError("axioms cannot allow sorryAx: a proof with sorry is none")
 
@@ -192,9 +191,9 @@ def verify(desk: Desk, given: VerifyArguments, call: Call) -> Verified:
         certificate = msgspec.to_builtins(verdict.certificate) if verdict.certificate else None
         return Verified(verdict.proved, verdict.reason, clipped(verdict.detail, 1000), certificate)
 
-    with original.place.judging(call, DEFAULT_AXIOMS | set(given.axioms)) as replayer:
+    with original.lean.judging(call, DEFAULT_AXIOMS | set(given.axioms)) as replayer:
         answer = work(replayer)
-    call.go_on()
+    call.raise_if_stopped()
     return answer
 
 

@@ -1,19 +1,22 @@
-"""Tools that read runs: which there are, how one stands, its tree."""
+"""Tools that read runs: their state, trees, decisions, diffs and ideas."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from treewright.dashboard import proof_view
+from treewright.dashboard import diffs, proof_view, tree_detail
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import UsageError
-from treewright.mcp_server.bounds import Limit, Offset, clipped, page
+from treewright.mcp_server.answer_limits import Limit, Offset, clipped, page, rest_of
 from treewright.mcp_server.call import Call
-from treewright.mcp_server.desk import Desk
+from treewright.mcp_server.confinement import require_confined
+from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
-from treewright.tree.records.model import Manifest
+from treewright.tree.records.description import best_node
+from treewright.tree.records.model import Evaluation, Manifest
 
 _NO_RUNS = {"bank": "the ledger of a portfolio", "experiment": "an experiment"}
 RunName = Annotated[
@@ -21,13 +24,13 @@ RunName = Annotated[
 ]
 
 
-def find(desk: Desk, name: str, kind: str = "tree") -> RunRef:
+def find(server: ServerState, name: str, kind: str = "tree") -> RunRef:
     """A run by its key or, if only one has it, its id."""
     if "/" in name:
-        found = desk.runs.find_key(name)
+        found = server.runs.find_key(name)
         matching = [found] if found is not None and kind in ("", found.kind) else []
     else:
-        runs = desk.runs.scan()
+        runs = server.runs.scan()
         matching = [run for run in runs if run.run_id == name and kind in ("", run.kind)]
     if len(matching) > 1:
         keys = ", ".join(run.key for run in matching)
@@ -36,14 +39,14 @@ def find(desk: Desk, name: str, kind: str = "tree") -> RunRef:
         raise UsageError(
             f"there is no {kind or 'such'} run {name!r}; tree_runs lists those there are"
         )
-    _require_plain(desk, matching[0])
+    _require_plain(server, matching[0])
     return matching[0]
 
 
-def _require_plain(desk: Desk, run: RunRef) -> None:
+def _require_plain(server: ServerState, run: RunRef) -> None:
     """Refuses a run with something in it that leads out of the roots."""
     for entry in run.path.iterdir() if run.path.is_dir() else ():
-        if entry.is_symlink() and desk.files.root_of(entry.resolve()) is None:
+        if entry.is_symlink() and server.files.root_of(entry.resolve()) is None:
             raise UsageError(f"{entry.name!r} of the run {run.run_id!r} leads out of the roots")
 
 
@@ -71,18 +74,18 @@ class Runs(PagedAnswer, frozen=True):
     total: int
 
 
-def runs(desk: Desk, given: RunsArguments, call: Call) -> Runs:
-    there = [run for run in desk.runs.scan() if run.kind not in _NO_RUNS]
+def runs(server: ServerState, given: RunsArguments, call: Call) -> Runs:
+    there = [run for run in server.runs.scan() if run.kind not in _NO_RUNS]
     shown, rest = page(there, given.offset, given.limit)
-    return Runs([_line(desk, run) for run in shown], len(there), **rest)
+    return Runs([_line(server, run) for run in shown], len(there), **rest)
 
 
-def _line(desk: Desk, run: RunRef) -> RunLine:
+def _line(server: ServerState, run: RunRef) -> RunLine:
     try:
-        _require_plain(desk, run)
+        _require_plain(server, run)
     except UsageError as error:
         return RunLine(run.key, run.kind, "damaged", clipped(str(error), 300))
-    return _line_of(run, _summary(desk, run))
+    return _line_of(run, _summary(server, run))
 
 
 def _line_of(run: RunRef, found: dict[str, Any]) -> RunLine:
@@ -93,10 +96,10 @@ def _line_of(run: RunRef, found: dict[str, Any]) -> RunLine:
     )
 
 
-def _summary(desk: Desk, run: RunRef) -> dict[str, Any]:
+def _summary(server: ServerState, run: RunRef) -> dict[str, Any]:
     if run.kind == "tree":
-        return desk.trees.summary(run)
-    return proof_view.summary(desk.proofs.open(run))
+        return server.trees.summary(run)
+    return proof_view.summary(server.proofs.open(run))
 
 
 class StatusArguments(Arguments, frozen=True):
@@ -127,11 +130,11 @@ class Status(RunLine, frozen=True):
     changes: tuple[str, ...] = ()
 
 
-def status(desk: Desk, given: StatusArguments, call: Call) -> Status:
-    run = find(desk, given.run, "")
+def status(server: ServerState, given: StatusArguments, call: Call) -> Status:
+    run = find(server, given.run, "")
     if what := _NO_RUNS.get(run.kind):
         raise UsageError(f"that is {what}, and no run; tree_runs lists those there are")
-    found = _summary(desk, run)
+    found = _summary(server, run)
     progress = found.get("progress", {})
     best = found.get("best")
     metric = found.get("metric", {})
@@ -183,9 +186,9 @@ class Rows(PagedAnswer, frozen=True):
     total: int
 
 
-def tree(desk: Desk, given: TreeArguments, call: Call) -> Rows:
-    run = find(desk, given.run)
-    document = msgspec.json.decode(desk.trees.tree(run, None))
+def tree(server: ServerState, given: TreeArguments, call: Call) -> Rows:
+    run = find(server, given.run)
+    document = msgspec.json.decode(server.trees.tree(run, None))
     found = document["nodes" if given.show == "nodes" else "evals"]
     found.sort(key=lambda row: row["id"])
     shown, rest = page(found, given.offset, given.limit)
@@ -205,6 +208,135 @@ def known(manifest: Manifest | None) -> Manifest:
     return manifest
 
 
+LONGEST_DIFF = 8_000
+Item = Annotated[
+    str, msgspec.Meta(max_length=64, description="A node (n0003) or an evaluation (e000007).")
+]
+
+
+class WhyArguments(Arguments, frozen=True):
+    run: RunName
+    item: Item
+
+
+class Why(Answer, frozen=True):
+    """What became of an evaluation, or led to a node, in sentences."""
+
+    id: str
+    title: str
+    fate: str
+    why: list[str]
+    idea: str = ""
+    logs: tuple[str, ...] = ()
+
+
+def why(server: ServerState, given: WhyArguments, call: Call) -> Why:
+    run = find(server, given.run)
+    with server.trees.manifest(run) as manifest:
+        found = tree_detail.describe_item(run.path, known(manifest), given.item)
+    if found is None:
+        raise UsageError(f"the run has no {given.item!r}; tree_show lists what it has")
+    idea = found.get("idea", {})
+    return Why(
+        given.item,
+        clipped(found["title"], 300),
+        str(found.get("fate") or ""),
+        [clipped(text, 1000) for text in found["words"]],
+        clipped(idea.get("text", "")),
+        tuple(f"{log['name']} ({log['size']} bytes)" for log in found.get("logs", [])[:20]),
+    )
+
+
+class DiffArguments(Arguments, frozen=True):
+    run: RunName
+    item: Annotated[
+        str, msgspec.Meta(max_length=64, description="A node or evaluation; the best if empty.")
+    ] = ""
+    against: Literal["root", "parent"] = "root"
+    offset: Offset = 0
+
+
+class Diff(PagedAnswer, frozen=True):
+    """A piece of a unified diff, counted in characters."""
+
+    item: str
+    commit: str
+    diff: str
+
+
+def diff(server: ServerState, given: DiffArguments, call: Call) -> Diff:
+    run = find(server, given.run)
+    with server.trees.manifest(run) as manifest:
+        there = known(manifest)
+        item = given.item or best_node(there).node_id
+        commits = tree_detail.find_commits(there, item)
+    if commits is None:
+        raise UsageError(f"the run has no commit for {item!r}; tree_show lists what it has")
+    require_confined(run.project, server.files)
+    found = diffs.diff_commits(run.project, commits[given.against], commits["own"])
+    if found.problem:
+        raise UsageError(f"no diff of {item}: {found.problem}")
+    piece = found.text[given.offset : given.offset + LONGEST_DIFF]
+    rest = rest_of(len(found.text), given.offset, len(piece))
+    return Diff(item, commits["own"], piece, **rest)
+
+
+# -- ideas ----------------------------------------------------------------------------------
+
+
+class IdeasArguments(Arguments, frozen=True):
+    run: RunName
+    limit: Limit = 30
+    offset: Offset = 0
+
+
+class Idea(Answer, frozen=True):
+    """An idea that was tried, and what came of it; scores are relative to the root."""
+
+    evaluation: str
+    on: str
+    title: str
+    fate: str
+    why: str
+    score: float | None = None
+
+
+class Ideas(PagedAnswer, frozen=True):
+    """The best first, then those without a score."""
+
+    ideas: list[Idea]
+    total: int
+
+
+def ideas(server: ServerState, given: IdeasArguments, call: Call) -> Ideas:
+    run = find(server, given.run)
+    with server.trees.manifest(run) as manifest:
+        there = known(manifest)
+        tried = sorted(
+            (each for each in there.evaluations.values() if each.status != "pending"),
+            key=lambda each: (-_score(each), each.eval_id),
+        )
+        shown, rest = page(tried, given.offset, given.limit)
+        listed = []
+        for each in shown:
+            found = tree_detail.describe_item(run.path, there, each.eval_id) or {}
+            listed.append(
+                Idea(
+                    each.eval_id,
+                    each.parent_node_id,
+                    clipped(found.get("title", ""), 160),
+                    str(found.get("fate") or each.status),
+                    clipped(" ".join(found.get("words", [])), 400),
+                    each.root_relative.score if each.root_relative else None,
+                )
+            )
+    return Ideas(listed, len(tried), **rest)
+
+
+def _score(evaluation: Evaluation) -> float:
+    return evaluation.root_relative.score if evaluation.root_relative else -math.inf
+
+
 TOOLS = (
     Tool("tree_runs", "The searches below the roots: over commits (tree) and for proofs (proof).",
          RunsArguments, Runs, runs),
@@ -212,4 +344,10 @@ TOOLS = (
          StatusArguments, Status, status),
     Tool("tree_show", "The nodes of a search over commits, or its evaluations, as rows.",
          TreeArguments, Rows, tree),
+    Tool("tree_why", "Why a candidate was rejected or promoted, with its idea.",
+         WhyArguments, Why, why),
+    Tool("tree_diff", "What the best node (or another item) changed, as a unified diff.",
+         DiffArguments, Diff, diff),
+    Tool("tree_ideas", "Which ideas were tried and what came of each, the best first.",
+         IdeasArguments, Ideas, ideas),
 )  # fmt: skip

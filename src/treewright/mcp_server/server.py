@@ -23,18 +23,16 @@ from treewright import __version__
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.text.terminal import visible
 from treewright.mcp_server import (
-    check_tools,
     goal_tools,
-    item_tools,
     premise_tools,
     proof_tools,
     run_tools,
-    sorry_tools,
+    source_tools,
     steering_tools,
 )
 from treewright.mcp_server.call import Call
-from treewright.mcp_server.desk import Desk
-from treewright.mcp_server.repository import environment
+from treewright.mcp_server.confinement import environment
+from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.stdio import wire
 from treewright.mcp_server.tool import Arguments, Tool, plain
 
@@ -59,13 +57,11 @@ Context = ServerRequestContext[Any, Any]
 def tools_of(allow_steering: bool) -> tuple[Tool, ...]:
     """Every tool that a server has."""
     reading = (
-        *check_tools.TOOLS,
+        *source_tools.TOOLS,
         *goal_tools.TOOLS,
-        *sorry_tools.TOOLS,
         *proof_tools.TOOLS,
         *premise_tools.TOOLS,
         *run_tools.TOOLS,
-        *item_tools.TOOLS,
     )
     return (*reading, *steering_tools.TOOLS) if allow_steering else reading
 
@@ -73,8 +69,8 @@ def tools_of(allow_steering: bool) -> tuple[Tool, ...]:
 class ToolServer:
     """Calls run in threads; as many wait as may, and the rest is refused."""
 
-    def __init__(self, desk: Desk, tools: Sequence[Tool]) -> None:
-        self._desk = desk
+    def __init__(self, server: ServerState, tools: Sequence[Tool]) -> None:
+        self._state = server
         self._tools = {tool.name: tool for tool in tools}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="call")
         self._calls = 0
@@ -106,13 +102,13 @@ class ToolServer:
         finally:
             tidying.cancel()
             with anyio.CancelScope(shield=True):
-                await asyncio.to_thread(self._desk.close)
+                await asyncio.to_thread(self._state.close)
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _tidy(self) -> None:
         while True:
             await asyncio.sleep(_TIDY_SECONDS)
-            await asyncio.to_thread(self._desk.tidy)
+            await asyncio.to_thread(self._state.tidy)
 
     # -- requests -------------------------------------------------------------------------
 
@@ -148,7 +144,7 @@ class ToolServer:
         limit = seconds + STARTING_SECONDS
         call = Call(limit, _reporter(context))
         future = asyncio.get_running_loop().run_in_executor(
-            self._threads, _worked, tool, self._desk, arguments, call
+            self._threads, _worked, tool, self._state, arguments, call
         )
         with anyio.move_on_after(limit):
             try:
@@ -161,17 +157,19 @@ class ToolServer:
 
     def _seconds(self, tool: Tool, arguments: Arguments) -> float:
         asked = getattr(arguments, "seconds", 0.0)
-        most = self._desk.most_seconds
+        most = self._state.most_seconds
         if not math.isfinite(asked) or asked > most:
             raise TreewrightError(f"`seconds` may be {most:g} at most (see --max-seconds)")
         return min(tool.seconds(arguments), max(most, asked))
 
 
-def _worked(tool: Tool, desk: Desk, arguments: Arguments, call: Call) -> mcp_types.CallToolResult:
+def _worked(
+    tool: Tool, server: ServerState, arguments: Arguments, call: Call
+) -> mcp_types.CallToolResult:
     """In a thread. Whatever goes wrong is one line for the client."""
     try:
-        call.go_on()
-        document = plain(tool.work(desk, arguments, call))
+        call.raise_if_stopped()
+        document = plain(tool.work(server, arguments, call))
     except TreewrightError as error:
         return _failed(str(error))
     except Exception as error:
@@ -233,9 +231,8 @@ def _described(tool: Tool) -> mcp_types.Tool:
     )
 
 
-def serve(desk: Desk, *, allow_steering: bool) -> None:
+def serve(server: ServerState, *, allow_steering: bool) -> None:
     """Serves on stdin and stdout until they end."""
-    os.environ.update(environment(desk.files.roots))
-    server = ToolServer(desk, tools_of(allow_steering))
+    os.environ.update(environment(server.files.roots))
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(server.serve())
+        asyncio.run(ToolServer(server, tools_of(allow_steering)).serve())

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from treewright.mcp_server.bounds import clipped
+from treewright.mcp_server.answer_limits import clipped
 from treewright.mcp_server.call import Call
-from treewright.mcp_server.desk import Desk
 from treewright.mcp_server.run_tools import RunName, find, known
+from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.tree.records import layout, steering
 from treewright.tree.run import commands, inbox
@@ -51,8 +51,8 @@ class Steered(Answer, frozen=True):
     command_id: str
 
 
-def steer(desk: Desk, given: SteerArguments, call: Call) -> Steered:
-    run = find(desk, given.run)
+def steer(server: ServerState, given: SteerArguments, call: Call) -> Steered:
+    run = find(server, given.run)
     options = msgspec.structs.asdict(given)
     for name in commands.SETTINGS:
         options[name] = options[name] or None
@@ -61,7 +61,7 @@ def steer(desk: Desk, given: SteerArguments, call: Call) -> Steered:
     letter = commands.letter(
         given.action, given.what or None, options, spelled=lambda name: f"`{name}`", needs=_NEEDS
     )
-    desk.files.place_to_write(run.path.resolve(), layout.STEERING)
+    server.files.place_to_write(run.path.resolve(), layout.STEERING)
     inbox.submit(run.path, letter)
     return Steered(letter.command.command_id)
 
@@ -78,10 +78,10 @@ class Steering(Answer, frozen=True):
     refused: list[str]
 
 
-def asked(desk: Desk, given: SteeringArguments, call: Call) -> Steering:
-    run = find(desk, given.run)
-    desk.files.place_to_write(run.path.resolve(), layout.STEERING)
-    with desk.trees.manifest(run) as manifest:
+def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering:
+    run = find(server, given.run)
+    server.files.place_to_write(run.path.resolve(), layout.STEERING)
+    with server.trees.manifest(run) as manifest:
         found = commands.asked(run.path, known(manifest))
     return Steering(
         [f"{command.action} {command.command_id}" for command in found.waiting[-_MOST:]],

@@ -13,7 +13,7 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.text.config_errors import explain
 from treewright.kernel.text.terminal import visible
 from treewright.mcp_server.call import Call
-from treewright.mcp_server.desk import Desk
+from treewright.mcp_server.server_state import ServerState
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Tool:
     does: str
     takes: type[Arguments]
     gives: type[Answer]
-    work: Callable[[Desk, Any, Call], Answer]
+    work: Callable[[ServerState, Any, Call], Answer]
     seconds: Callable[[Any], float] = lambda arguments: 60.0
     writes: bool = False
 

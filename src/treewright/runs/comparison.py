@@ -1,15 +1,9 @@
-"""Runs side by side: what each had found by when, and whether one's best is better. Pure.
-
-A run is a `Contender`: a curve of what was best after so many evaluations, seconds and dollars,
-and whatever can be set against the other runs' pair by pair. Who reads runs is `contenders`; who
-shows a comparison is `comparison_text`, `comparison_picture` and the dashboard. The records here
-are what `treewright compare --json` prints (docs/compare.md).
-"""
+"""Compare runs: their results over time, and whether the best of one is better. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -39,7 +33,7 @@ class Tried(msgspec.Struct, frozen=True):
     outcome: str
 
 
-class Contender(msgspec.Struct, frozen=True):
+class ComparedRun(msgspec.Struct, frozen=True):
     """One run. `points` go up in everything but `best`, which never gets worse.
 
     `best` is a tree run's highest score against its root, a search's best score, or the number of
@@ -96,7 +90,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """Everything that `treewright compare` says. `notes` say what cannot be compared, and why."""
 
     kind: Kind
-    runs: tuple[Contender, ...]
+    runs: tuple[ComparedRun, ...]
     at_equal: tuple[AtEqual, ...]
     shared: tuple[Shared, ...]
     alone: dict[str, tuple[Tried, ...]]
@@ -105,19 +99,19 @@ class Comparison(msgspec.Struct, frozen=True):
     format_version: int = FORMAT_VERSION
 
     def __str__(self) -> str:
-        from treewright.runs.comparison_text import as_text
+        from treewright.runs.comparison_views import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from treewright.runs.comparison_picture import as_html
+        from treewright.runs.comparison_views import as_html
 
         return as_html(self)
 
 
-def put_together(
+def build_comparison(
     kind: Kind,
-    runs: Sequence[Contender],
+    runs: Sequence[ComparedRun],
     differences: Sequence[Difference] = (),
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -133,7 +127,7 @@ def put_together(
     )
 
 
-def at_equal(runs: Sequence[Contender], axis: Axis) -> AtEqual | None:
+def at_equal(runs: Sequence[ComparedRun], axis: Axis) -> AtEqual | None:
     """None where not every run has spent some of it."""
     totals = [run.points[-1].spent(axis) if run.points else None for run in runs]
     spent = [total for total in totals if total]
@@ -143,7 +137,7 @@ def at_equal(runs: Sequence[Contender], axis: Axis) -> AtEqual | None:
     return AtEqual(axis, amount, {run.name: best_at(run, axis, amount) for run in runs})
 
 
-def best_at(run: Contender, axis: Axis, amount: float) -> float | None:
+def best_at(run: ComparedRun, axis: Axis, amount: float) -> float | None:
     """What a run had when it had spent so much; None if nothing yet."""
     found = None
     for point in run.points:
@@ -155,7 +149,7 @@ def best_at(run: Contender, axis: Axis, amount: float) -> float | None:
 
 
 def shared_and_alone(
-    runs: Sequence[Contender],
+    runs: Sequence[ComparedRun],
 ) -> tuple[tuple[Shared, ...], dict[str, tuple[Tried, ...]]]:
     """What more than one run tried, in the order of the first; and what only one did."""
     by_run: dict[str, dict[str, Tried]] = {
@@ -192,3 +186,47 @@ def difference(
         better, worse = low > 0 and gain > tolerance, high < 0 and gain < -tolerance
         verdict = "better" if better else "worse" if worse else "no_difference"
     return Difference(what, *names, pairs, gain, low, high, verdict)
+
+
+class Spending(NamedTuple):
+    """One evaluation has ended: when, for how much, and what it brought, if anything.
+
+    Or, where `counts` is false, something beside evaluations was paid for. What has no known
+    price has the cost None.
+    """
+
+    seconds: float
+    cost_usd: float | None
+    found: float | None
+    counts: bool = True
+
+
+def curve(
+    events: Iterable[Spending],
+    *,
+    higher: bool = True,
+    start: float | None = None,
+    adds: bool = False,
+) -> tuple[Point, ...]:
+    """What is best after each evaluation and at the end; with `adds` findings are summed up.
+
+    `start` is what there is before anything was tried. Points have a cost only if everything has
+    one: what has no price is not free.
+    """
+    ordered = sorted(events, key=lambda event: event.seconds)
+    priced = bool(ordered) and all(event.cost_usd is not None for event in ordered)
+    count, cost = 0, 0.0 if priced else None
+    best = start
+    points = [Point(0, 0.0, best, cost)] if best is not None else []
+    for event in ordered:
+        count += event.counts
+        if cost is not None:
+            cost += event.cost_usd or 0.0
+        if event.found is not None:
+            if adds:
+                best = (best or 0.0) + event.found
+            elif best is None or (event.found > best if higher else event.found < best):
+                best = event.found
+        if best is not None and (event.counts or event is ordered[-1]):
+            points.append(Point(count, event.seconds, best, cost))
+    return tuple(points)

@@ -1,17 +1,17 @@
-"""A tree run as columns and pictures: what every idea came to, and the tree that it grew."""
+"""A tree run as columns and pictures, and its payments over time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from treewright.kernel.clock import seconds_between
 from treewright.runs.columns import Columns, Picture, page
 from treewright.tree.records import store
 from treewright.tree.records.description import best_node, describe
-from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation
+from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation, Unset
 from treewright.tree.report.facts import Facts
 from treewright.tree.report.score_chart import score_chart
 from treewright.tree.report.tree_picture import tree_picture
@@ -128,3 +128,23 @@ def _gains(found: Recommendation | None) -> tuple[float | None, ...]:
     if found is None:
         return (None, None, None, None)
     return found.score, found.primary_gain, found.primary_gain_low, found.primary_gain_high
+
+
+class Payment(NamedTuple):
+    """`seconds` since the run began."""
+
+    seconds: float
+    cost_usd: float
+
+
+def payments(run: TreeRun) -> list[Payment] | None:
+    """The earliest first; None if not all of it has a price."""
+    manifest = run.manifest
+    usages = [one.usage for one in manifest.evaluations.values()]
+    usages += [] if isinstance(manifest.roles, Unset) else manifest.roles.values()
+    if manifest.spent.unpriced_tokens or any(u.tokens and not u.cost_usd for u in usages):
+        return None
+    return sorted(
+        Payment(seconds_between(manifest.created_at, at) or 0.0, cost)
+        for at, cost in (store.payments(run.path) if manifest.spent.cost_usd else ())
+    )

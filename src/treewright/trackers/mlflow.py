@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.kernel.storage import atomic, file_lock
 from treewright.kernel.storage.user_directories import state_directory
-from treewright.trackers.tracked import Child, Tracked
+from treewright.trackers.tracked_run import Child, Tracked
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

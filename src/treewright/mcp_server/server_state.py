@@ -23,18 +23,18 @@ from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import module_name
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import Confinement
-from treewright.mcp_server.goals import Goals
-from treewright.mcp_server.place import Place
+from treewright.mcp_server.goal_store import Goals
+from treewright.mcp_server.warm_lean import WarmLean
 from treewright.premises.index import PremiseIndex
 from treewright.premises.index_builder import default_path
 from treewright.premises.library import ensure_index
 
-MOST_PLACES = 3
+MAX_WARM_LEANS = 3
 """So many keep their processes; goals may still refer to the others, which begin anew then."""
 IDLE_SECONDS = 900.0
 
 
-class Desk:
+class ServerState:
     """`lean` is what `--lean` says; `most_seconds` the longest that a call may ask for."""
 
     def __init__(
@@ -55,13 +55,13 @@ class Desk:
         self._announce = announce
         self._installing = installing
         self._lock = threading.Lock()
-        self._places: dict[Path | None, Place] = {}
+        self._leans: dict[Path | None, WarmLean] = {}
         self._indexing = threading.Lock()
         self._index: tuple[Path, int, PremiseIndex] | None = None
 
     # -- Lean -----------------------------------------------------------------------------
 
-    def place(self, start: Path) -> Place:
+    def lean_for(self, start: Path) -> WarmLean:
         """The Lean for a file or directory: one for each Lake project, one for all the rest."""
         lake = self.lake_root(start)
         if lake is None and self._lean == "native" and (outside := find_root(start)) is not None:
@@ -69,21 +69,21 @@ class Desk:
                 f"the Lake project {outside} is outside the roots; start the server with it as a "
                 "--root"
             )
-        return self._place(lake)
+        return self._warm_lean(lake)
 
-    def bare_place(self) -> Place:
+    def lean_without_project(self) -> WarmLean:
         """The Lean for what needs no project."""
-        return self._place(None)
+        return self._warm_lean(None)
 
-    def _place(self, lake: Path | None) -> Place:
+    def _warm_lean(self, lake: Path | None) -> WarmLean:
         with self._lock:
-            place = self._places.get(lake)
-            if place is None:
-                place = self._places[lake] = Place(lambda: self._opened(lake))
-            others = [each for each in self._places.values() if each is not place]
-            for unused in sorted(others, key=lambda each: -each.used)[MOST_PLACES - 1 :]:
+            lean = self._leans.get(lake)
+            if lean is None:
+                lean = self._leans[lake] = WarmLean(lambda: self._opened(lake))
+            others = [each for each in self._leans.values() if each is not lean]
+            for unused in sorted(others, key=lambda each: -each.used)[MAX_WARM_LEANS - 1 :]:
                 unused.close_if_idle()
-            return place
+            return lean
 
     def lake_root(self, start: Path) -> Path | None:
         """The Lake project around a place, as far as it is inside a root."""
@@ -124,17 +124,17 @@ class Desk:
     def tidy(self, idle: float = IDLE_SECONDS) -> None:
         """Ends the processes that nobody has needed for a while."""
         with self._lock:
-            places = list(self._places.values())
-        for place in places:
-            if time.monotonic() - place.used > idle:
-                place.close_if_idle()
+            leans = list(self._leans.values())
+        for lean in leans:
+            if time.monotonic() - lean.used > idle:
+                lean.close_if_idle()
 
     def close(self) -> None:
         with self._lock:
-            places = list(self._places.values())
-            self._places.clear()
-        for place in places:
-            place.close()
+            leans = list(self._leans.values())
+            self._leans.clear()
+        for lean in leans:
+            lean.close()
 
     @contextlib.contextmanager
     def premises(self, imports: Sequence[str], call: Call) -> Iterator[PremiseIndex]:
@@ -143,7 +143,7 @@ class Desk:
         a time, so that nobody closes it for another."""
         names = [module_name(name) for name in imports]
         path = default_path(names)
-        with call.holding(self._indexing, "the premise index"):
+        with call.hold(self._indexing, "the premise index"):
             stamp = path.stat().st_mtime_ns if path.is_file() else 0
             if self._index is None or self._index[:2] != (path, stamp):
                 ensure_index(

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from treewright.kernel.clock import seconds_between
-from treewright.runs.curves import Spent, curve
-from treewright.runs.loading import Run
-from treewright.runs.payments import payments
+from treewright.runs.comparison import Spending, curve
 from treewright.runs.proof_run import ProofRun
+from treewright.runs.run_loader import Run
 from treewright.runs.search_run import SearchRun
-from treewright.runs.tree_run import TreeRun
+from treewright.runs.tree_run import TreeRun, payments
 from treewright.tree.records.model import Evaluation, Manifest
 
 State = Literal["running", "finished", "failed"]
@@ -222,11 +221,11 @@ def _search(run: SearchRun) -> Tracked:
     rows = {row["number"]: row for row in run.nodes.rows()}
     settings = run.history.settings
     children: list[Child] = []
-    events: list[Spent] = []
+    events: list[Spending] = []
     for count, (number, at) in enumerate(run.outcomes(), 1):
         row = rows[number]
         score = row["score"]
-        events.append(Spent(count, None, score))
+        events.append(Spending(count, None, score))
         children.append(
             Child(
                 str(number),

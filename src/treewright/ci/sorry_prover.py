@@ -13,8 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.ci.comparison import OpenGoal, goal_text
-from treewright.ci.findings import Attempt, Findings
+from treewright.ci.findings import Attempt, Findings, OpenGoal, goal_text
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.crew import Crew
 from treewright.lean.sorries import patch_of

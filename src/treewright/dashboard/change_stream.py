@@ -17,7 +17,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from treewright.cellview.experiment import layout as experiment_layout
-from treewright.dashboard import confined, liveness
+from treewright.dashboard import liveness, run_files
 from treewright.dashboard.live_tree import signature
 from treewright.dashboard.roots import Roots, RunRef
 from treewright.kernel.storage.run_directory import LEASE_DIR
@@ -76,7 +76,9 @@ class Changes:
         listener = Listener(only)
         self._listeners.add(listener)
         try:
-            for key, found in (await run_in_threadpool(look, self._roots, {only})).items():
+            for key, found in (
+                await run_in_threadpool(read_signatures, self._roots, {only})
+            ).items():
                 self._known.setdefault(key, found)
             if self._watcher is None or self._watcher.done():
                 self._watcher = asyncio.create_task(self._watch())
@@ -97,7 +99,7 @@ class Changes:
         while self._listeners:
             started = time.monotonic()
             wanted = {listener.only for listener in self._listeners}
-            found = await run_in_threadpool(look, self._roots, wanted)
+            found = await run_in_threadpool(read_signatures, self._roots, wanted)
             taken = time.monotonic() - started
             gone = self._known.keys() - found.keys() if None in wanted else set()
             changed = {key for key, value in found.items() if self._known.get(key) != value}
@@ -112,7 +114,7 @@ class Changes:
         self._known.clear()
 
 
-def look(roots: Roots, wanted: set[str | None]) -> Signatures:
+def read_signatures(roots: Roots, wanted: set[str | None]) -> Signatures:
     """What tells a change of each run that somebody wants to know of."""
     if None in wanted:
         return {run.key: _signature(run) for run in roots.scan()}
@@ -127,10 +129,10 @@ def _signature(run: RunRef) -> Any:
     files = tuple(signature(run.path / name) for name in _FILES[run.kind])
     if run.kind == "experiment":
         # Its runs come one after the other: the last one is the one that something happens to.
-        begun = confined.directories(run.path, experiment_layout.CELLS)
+        begun = run_files.list_directories(run.path, experiment_layout.CELLS)
         last = [f"{experiment_layout.CELLS}/{cell}/{experiment_layout.CELL}" for cell in begun[-1:]]
         files += (len(begun), *(signature(run.path / name) for name in last))
-    return files, liveness.look(run.path / LEASE_DIR, None).state
+    return files, liveness.read(run.path / LEASE_DIR, None).state
 
 
 def _event(name: str, data: object) -> bytes:

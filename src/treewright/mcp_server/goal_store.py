@@ -15,7 +15,7 @@ from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import ProofState
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import LeanSession
-from treewright.mcp_server.place import Place
+from treewright.mcp_server.warm_lean import WarmLean
 
 MOST_GOALS = 1_000
 MOST_BYTES = 32 << 20
@@ -27,7 +27,7 @@ class KeptGoal:
     """`make` makes its state in a session; `weight` is what it keeps in memory."""
 
     name: str
-    place: Place
+    lean: WarmLean
     make: Making
     session: HostSession
     state: ProofState
@@ -51,11 +51,16 @@ class Goals:
         self._last = 0
 
     def keep(
-        self, place: Place, make: Making, session: HostSession, state: ProofState, weight: int = 0
+        self,
+        lean: WarmLean,
+        make: Making,
+        session: HostSession,
+        state: ProofState,
+        weight: int = 0,
     ) -> KeptGoal:
         with self._lock:
             self._last += 1
-            goal = KeptGoal(f"g{self._last}", place, make, session, state, weight)
+            goal = KeptGoal(f"g{self._last}", lean, make, session, state, weight)
             self._kept[goal.name] = goal
             self._bytes += weight
             while len(self._kept) > MOST_GOALS or (

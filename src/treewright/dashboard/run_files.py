@@ -9,7 +9,7 @@ from pathlib import Path
 from treewright.kernel.operating_system import BINARY, NO_FOLLOW, NON_BLOCK
 
 
-def inside(base: Path, relative: str) -> Path | None:
+def resolve(base: Path, relative: str) -> Path | None:
     """The regular file of that name below `base`, symbolic links resolved; else None."""
     if not relative or "\0" in relative:
         return None
@@ -24,7 +24,7 @@ def inside(base: Path, relative: str) -> Path | None:
 
 def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, int, int] | None:
     """At most `limit` bytes from `offset` as text, where they end, and the file's size."""
-    path = inside(base, relative)
+    path = resolve(base, relative)
     if path is None:
         return None
     try:
@@ -38,12 +38,12 @@ def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, i
     return data.decode("utf-8", "replace"), max(0, offset) + len(data), size
 
 
-def directories(base: Path, relative: str) -> list[str]:
+def list_directories(base: Path, relative: str) -> list[str]:
     """Names of the directories in a directory below `base`, links left out, in order."""
     return sorted(e.name for e in _entries(base, relative) if e.is_dir(follow_symlinks=False))
 
 
-def names(base: Path, relative: str, suffixes: tuple[str, ...]) -> list[tuple[str, int]]:
+def list_files(base: Path, relative: str, suffixes: tuple[str, ...]) -> list[tuple[str, int]]:
     """Name and size of the regular files of a directory below `base`, in order."""
     try:
         found = [

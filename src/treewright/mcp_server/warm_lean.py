@@ -1,6 +1,6 @@
 """One Lean for one project, or for none: kept warm between calls, made again when it was lost.
 
-A bench has a session and, when it is needed, a replay check; it does one thing at a time. A place
+A worker has a session and, when it is needed, a replay check; it does one thing at a time. A place
 has two: one for short questions and one for proofs, so that a long search makes nobody wait who
 only wants a text checked, and an edit of the project does not end it.
 """
@@ -30,7 +30,7 @@ Reopen = Callable[[], tuple[Host, Project | None]]
 T = TypeVar("T")
 
 
-class Bench:
+class LeanWorker:
     """`reopen` gives host and project as they are now. Whoever uses it holds `lock`."""
 
     def __init__(self, reopen: Reopen) -> None:
@@ -95,12 +95,12 @@ class Bench:
         return self._opened
 
 
-class Place:
+class WarmLean:
     """Both benches of a project."""
 
     def __init__(self, reopen: Reopen) -> None:
-        self._short = Bench(reopen)
-        self._proofs = Bench(reopen)
+        self._short = LeanWorker(reopen)
+        self._proofs = LeanWorker(reopen)
         self.used = time.monotonic()
 
     def ask(self, call: Call, question: Callable[[HostSession], T]) -> T:
@@ -108,44 +108,44 @@ class Place:
 
         A project that has not got a module is read again once: it may be new.
         """
-        bench = self._short
-        with self._using(call, bench):
+        worker = self._short
+        with self._using(call, worker):
             try:
-                return _asked(call, bench.session, question)
+                return _asked(call, worker.session, question)
             except MissingModule:
-                if bench.project is None:
+                if worker.project is None:
                     raise
-                bench.renew()
-                return _asked(call, bench.session, question)
+                worker.renew()
+                return _asked(call, worker.session, question)
 
     @contextlib.contextmanager
     def judging(self, call: Call, axioms: frozenset[str]) -> Iterator[Replayer]:
         """The replay check; one of its own for axioms that are not Lean's."""
-        bench = self._proofs
-        with self._using(call, bench):
+        worker = self._proofs
+        with self._using(call, worker):
             kept = axioms == DEFAULT_AXIOMS
-            replayer = bench.replayer if kept else bench.new_replayer(axioms)
+            replayer = worker.replayer if kept else worker.new_replayer(axioms)
             try:
                 # There is no gentle way to interrupt a judge.
-                with call.interrupting(replayer.close, replayer.close):
+                with call.interruptible(replayer.close, replayer.close):
                     yield replayer
             finally:
                 if not kept:
                     replayer.close()
                 replayer.processes.end_large(MOST_HEAP_BYTES)
                 if replayer.stale:
-                    bench.renew()
+                    worker.renew()
 
     @contextlib.contextmanager
-    def proving(self, call: Call) -> Iterator[tuple[Bench, Callable[[], HostSession]]]:
-        """The bench for a search, and what makes further sessions; a stop interrupts them all."""
-        bench = self._proofs
-        with self._using(call, bench):
-            made = [bench.session]
-            replayer = bench.replayer
+    def proving(self, call: Call) -> Iterator[tuple[LeanWorker, Callable[[], HostSession]]]:
+        """The worker for a search, and what makes further sessions; a stop interrupts them all."""
+        worker = self._proofs
+        with self._using(call, worker):
+            made = [worker.session]
+            replayer = worker.replayer
 
             def another() -> HostSession:
-                made.append(bench.another())
+                made.append(worker.another())
                 return made[-1]
 
             def cancel() -> None:
@@ -158,15 +158,15 @@ class Place:
                 replayer.close()
 
             try:
-                with call.interrupting(cancel, end):
-                    yield bench, another
+                with call.interruptible(cancel, end):
+                    yield worker, another
             finally:
                 for each in made[1:]:
                     each.close()
                 _end_if_large(made[0])
                 replayer.processes.end_large(MOST_HEAP_BYTES)
                 if replayer.stale:
-                    bench.renew()
+                    worker.renew()
 
     def close(self) -> None:
         self._short.close()
@@ -175,17 +175,17 @@ class Place:
     def close_if_idle(self) -> None:
         """Ends its processes, and forgets what they read, unless somebody uses them."""
         with contextlib.ExitStack() as held:
-            for bench in (self._short, self._proofs):
-                if not bench.lock.acquire(blocking=False):
+            for worker in (self._short, self._proofs):
+                if not worker.lock.acquire(blocking=False):
                     return
-                held.callback(bench.lock.release)
+                held.callback(worker.lock.release)
             self._short.renew()
             self._proofs.renew()
 
     @contextlib.contextmanager
-    def _using(self, call: Call, bench: Bench) -> Iterator[None]:
-        with call.holding(bench.lock):
-            bench.refresh()
+    def _using(self, call: Call, worker: LeanWorker) -> Iterator[None]:
+        with call.hold(worker.lock):
+            worker.refresh()
             try:
                 yield
             finally:
@@ -194,7 +194,7 @@ class Place:
 
 def _asked(call: Call, session: HostSession, question: Callable[[HostSession], T]) -> T:
     try:
-        with call.interrupting(session.cancel, session.close):
+        with call.interruptible(session.cancel, session.close):
             return question(session)
     finally:
         _end_if_large(session)

@@ -16,12 +16,11 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.lean.session.answers import ProofState
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
-from treewright.mcp_server import desk as desks
-from treewright.mcp_server import goals, place, premise_tools, run_tools
+from treewright.mcp_server import goal_store, premise_tools, run_tools, server_state, warm_lean
 from treewright.mcp_server.call import Call, Stopped
-from treewright.mcp_server.desk import Desk
-from treewright.mcp_server.place import Bench, Place
+from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.warm_lean import LeanWorker, WarmLean
 
 # -- runs -----------------------------------------------------------------------------------
 
@@ -30,12 +29,12 @@ def test_an_experiment_is_no_run(tmp_path: Path) -> None:
     plan = tmp_path / STATE_DIR / EXPERIMENTS_DIR / "grid" / PLAN
     plan.parent.mkdir(parents=True)
     plan.write_text("{}")
-    desk = Desk([tmp_path])
-    assert [run.key for run in desk.runs.scan()] == ["experiment/0/grid"]
-    assert run_tools.runs(desk, run_tools.RunsArguments(), Call(1)).total == 0
+    server = ServerState([tmp_path])
+    assert [run.key for run in server.runs.scan()] == ["experiment/0/grid"]
+    assert run_tools.runs(server, run_tools.RunsArguments(), Call(1)).total == 0
     for name in ("grid", "experiment/0/grid"):
         with pytest.raises(UsageError, match="that is an experiment, and no run"):
-            run_tools.status(desk, run_tools.StatusArguments(name), Call(1))
+            run_tools.status(server, run_tools.StatusArguments(name), Call(1))
 
 
 # -- places ---------------------------------------------------------------------------------
@@ -64,7 +63,7 @@ class Opening:
 
 def test_a_bench_begins_anew_when_its_toolchain_or_a_package_was_changed(tmp_path: Path) -> None:
     opening = Opening(tmp_path)
-    bench = Bench(opening)
+    bench = LeanWorker(opening)
     bench.refresh()
     assert bench.host is opening.hosts[0]
     bench.refresh()
@@ -79,7 +78,7 @@ def test_a_module_that_vanishes_while_builds_are_compared_is_none(tmp_path: Path
     compiled.mkdir(parents=True)
     (compiled / "Gone.olean").symlink_to("nowhere")
     opening = Opening(tmp_path)
-    bench = Bench(opening)
+    bench = LeanWorker(opening)
     assert bench.host is opening.hosts[0]
     (compiled / "Here.olean").touch()
     os.utime(compiled / "Here.olean", (1, 1))
@@ -103,11 +102,13 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
             processes=SimpleNamespace(end_large=ended.append),
         )
 
-    monkeypatch.setattr(place, "Replayer", replayer)
-    there = Place(opening)
+    monkeypatch.setattr(warm_lean, "Replayer", replayer)
+    there = WarmLean(opening)
     with there.judging(Call(1), axioms) as first:
         first.stale = True
-    assert vars(first)["ended"] == [place.MOST_HEAP_BYTES], "what grew is looked for after a call"
+    assert vars(first)["ended"] == [warm_lean.MOST_HEAP_BYTES], (
+        "what grew is looked for after a call"
+    )
     with there.judging(Call(1), axioms) as second:
         assert vars(second)["host"] is opening.hosts[1]
 
@@ -115,32 +116,32 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
 def test_a_place_that_goals_refer_to_is_never_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = Desk([tmp_path])
-    places: list[Place] = []
+    server = ServerState([tmp_path])
+    places: list[WarmLean] = []
     ended: list[int] = []
-    for number in range(desks.MOST_PLACES + 1):
+    for number in range(server_state.MAX_WARM_LEANS + 1):
         project = tmp_path / f"p{number}"
         project.mkdir()
         (project / "lakefile.toml").write_text(f'name = "p{number}"')
-        places.append(desk.place(project))
+        places.append(server.lean_for(project))
         places[-1].used = number
         monkeypatch.setattr(places[-1], "close_if_idle", lambda number=number: ended.append(number))
         monkeypatch.setattr(places[-1], "close", lambda number=number: ended.append(-number))
     assert ended == [0]
     places[0].used = 9  # by a goal of it
-    assert desk.place(tmp_path / "p3") is places[3]
+    assert server.lean_for(tmp_path / "p3") is places[3]
     assert ended == [0, 1]
     ended.clear()
-    desk.tidy(idle=-1e18)
+    server.tidy(idle=-1e18)
     assert sorted(ended) == [0, 1, 2, 3]
     ended.clear()
-    desk.close()
+    server.close()
     assert sorted(ended) == [-3, -2, -1, 0]
 
 
 def test_a_place_whose_processes_are_ended_opens_its_project_anew(tmp_path: Path) -> None:
     opening = Opening(tmp_path)
-    there = Place(opening)
+    there = WarmLean(opening)
     for expected in (1, 2):
         with there.judging(Call(1), DEFAULT_AXIOMS):
             assert len(opening.hosts) == expected
@@ -151,12 +152,12 @@ def test_a_place_whose_processes_are_ended_opens_its_project_anew(tmp_path: Path
 
 
 def test_states_are_freed_in_the_session_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(goals, "MOST_GOALS", 1)
-    kept = goals.Goals()
+    monkeypatch.setattr(goal_store, "MOST_GOALS", 1)
+    kept = goal_store.Goals()
     one, other, lost = (cast("Any", SimpleNamespace(alive=alive)) for alive in (True, True, False))
     states = [cast("ProofState", name) for name in ("in one", "in other", "in lost", "last")]
     for session, state in zip((one, other, lost, one), states, strict=True):
-        kept.keep(cast("Place", None), lambda session: states[0], session, state)
+        kept.keep(cast("WarmLean", None), lambda session: states[0], session, state)
     assert kept.take_freed(one) == [states[0]]
     assert kept.take_freed(other) == [states[1]]
     assert kept.take_freed(other) == []
@@ -169,7 +170,7 @@ def test_states_are_freed_in_the_session_that_has_them(monkeypatch: pytest.Monke
 def test_an_index_that_is_searched_is_not_closed_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = Desk([tmp_path])
+    server = ServerState([tmp_path])
     closed: list[Path] = []
 
     class Index:
@@ -189,13 +190,13 @@ def test_an_index_that_is_searched_is_not_closed_for_another(
             closed.append(self.path)
 
     def ask(name: str, call: Call) -> None:
-        premise_tools.search(desk, premise_tools.PremisesArguments("a", imports=(name,)), call)
+        premise_tools.search(server, premise_tools.PremisesArguments("a", imports=(name,)), call)
 
-    monkeypatch.setattr(desks, "default_path", lambda names: tmp_path / names[0])
+    monkeypatch.setattr(server_state, "default_path", lambda names: tmp_path / names[0])
     monkeypatch.setattr(
-        desks, "ensure_index", lambda session, names, progress: (tmp_path / names[0]).touch()
+        server_state, "ensure_index", lambda session, names, progress: (tmp_path / names[0]).touch()
     )
-    monkeypatch.setattr(desks, "PremiseIndex", SimpleNamespace(open=Index))
+    monkeypatch.setattr(server_state, "PremiseIndex", SimpleNamespace(open=Index))
     ask("Init", Call(1))
     ask("Std", Call(1))
 
@@ -210,13 +211,13 @@ def test_a_call_that_takes_too_long_says_how_long_it_had(
 
     monkeypatch.setattr(server, "STARTING_SECONDS", 0.125)
 
-    def work(desk: Desk, given: Arguments, call: Call) -> Answer:
+    def work(server: ServerState, given: Arguments, call: Call) -> Answer:
         call.stop.wait()
         return Answer()
 
     tool = Tool("slow", "Waits.", Arguments, Answer, work, lambda given: 0.125)
     params = server.mcp_types.CallToolRequestParams(name="slow", arguments={})
-    tools = server.ToolServer(Desk([tmp_path]), [tool])
+    tools = server.ToolServer(ServerState([tmp_path]), [tool])
     result = asyncio.run(tools._call(cast("Any", None), params))
     assert result.is_error
     assert "not finished after 0.25 s" in str(result.content[0])

@@ -1,0 +1,205 @@
+"""Tools that read Lean sources: `lean_check` and `lean_sorries`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from treewright.kernel.errors import UsageError
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.sorries import FileSorries, extract_source
+from treewright.mcp_server.answer_limits import (
+    Limit,
+    Offset,
+    PathText,
+    Text,
+    clipped,
+    page,
+)
+from treewright.mcp_server.call import Call, Fault, answered
+from treewright.mcp_server.server_state import ServerState
+from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
+from treewright.mcp_server.warm_lean import WarmLean
+from treewright.orchestrator.goals.project import sorry_records
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400, description="Time for Lean.")]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A text of Lean, where it is from, and the Lean for it."""
+
+    text: str
+    lean: WarmLean
+
+
+def read_source(server: ServerState, path: str, text: str, project: str = "") -> Source:
+    """Either a file, or a text that may import what the project at `project` has."""
+    if bool(path) == bool(text):
+        raise UsageError("give one of `path` and `text`")
+    if path:
+        if project:
+            raise UsageError("`project` goes with `text`; a file has its own")
+        file = server.files.resolve(path)
+        return Source(server.files.read(file), server.lean_for(file))
+    start = server.files.resolve(project) if project else server.files.first
+    return Source(text, server.lean_for(start))
+
+
+# -- check ----------------------------------------------------------------------------------
+
+
+class Message(Answer, frozen=True):
+    """Lines and columns count from 1."""
+
+    severity: str
+    line: int
+    column: int
+    text: str
+
+
+class CheckArguments(Arguments, frozen=True):
+    path: PathText = ""
+    text: Text = ""
+    project: PathText = ""
+    seconds: Seconds = 60.0
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+class Checked(PagedAnswer, frozen=True):
+    """`ok`: Lean took all of it, without an error and without `sorry`."""
+
+    ok: bool
+    errors: int
+    warnings: int
+    sorries: list[str]
+    messages: list[Message]
+
+
+def check(server: ServerState, given: CheckArguments, call: Call) -> Checked:
+    source = read_source(server, given.path, given.text, given.project)
+    result = answered(source.lean.ask(call, lambda s: s.check(source.text, timeout=given.seconds)))
+    call.raise_if_stopped()
+    shown, rest = page(result.diagnostics, given.offset, given.limit)
+    counts = [diagnostic.severity for diagnostic in result.diagnostics]
+    return Checked(
+        result.ok,
+        counts.count("error"),
+        counts.count("warning"),
+        [clipped(name, 200) for name in result.unproved[: given.limit]],
+        [Message(d.severity, d.line, d.column + 1, clipped(d.text)) for d in shown],
+        **rest,
+    )
+
+
+class SorriesArguments(Arguments, frozen=True):
+    path: PathText = ""
+    seconds: Seconds = 120.0
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+class OpenEnd(Answer, frozen=True):
+    """Lines and columns count from 1; difficulty from 0 to 1."""
+
+    file: str
+    line: int
+    column: int
+    declaration: str
+    goal: str
+    difficulty: float
+
+
+class Problem(Answer, frozen=True):
+    """A file that Lean could not read to its end: what it leaves open is not known."""
+
+    file: str
+    error: str
+
+
+class Sorries(PagedAnswer, frozen=True):
+    """`complete`: every file was read, so there are no others."""
+
+    sorries: list[OpenEnd]
+    total: int
+    files: int
+    complete: bool
+    problems: tuple[Problem, ...] = ()
+
+
+def sorries(server: ServerState, given: SorriesArguments, call: Call) -> Sorries:
+    start = server.files.resolve(given.path or ".")
+    files = server.files.lean_files(start)
+    if not files:
+        raise UsageError(f"there is no Lean file in {server.files.shown(start)!r}")
+    found: list[OpenEnd] = []
+    problems: list[Problem] = []
+    for number, path in enumerate(files):
+        name = server.files.shown(path)
+        call.raise_if_stopped()
+        call.progress(number, len(files), name)
+        try:
+            one = _file(server, path, given.seconds, call)
+        except UsageError as error:
+            problems.append(Problem(name, str(error)))
+            continue
+        if one.error:
+            problems.append(Problem(name, clipped(one.error, 500)))
+        elif wrong := [each for each in one.diagnostics if each.severity == "error"]:
+            problems.append(Problem(name, clipped(wrong[0].format(name), 500)))
+        found += [
+            OpenEnd(
+                name, each.line, each.column, clipped(each.declaration, 200),
+                clipped(each.goal, 1000), round(each.difficulty, 2),
+            )
+            for each in sorry_records(one, start)
+        ]  # fmt: skip
+    call.raise_if_stopped()
+    if problems and not found and len(problems) == len(files):
+        first = problems[0]
+        raise Fault(f"no file could be read by Lean; the first: {first.file}: {first.error}")
+    shown, rest = page(found, given.offset, given.limit)
+    return Sorries(
+        shown,
+        len(found),
+        len(files),
+        not problems,
+        tuple(problems[: given.limit]),
+        **rest,
+    )
+
+
+def _file(server: ServerState, path: Path, seconds: float, call: Call) -> FileSorries:
+    text = server.files.read(path)
+
+    def ask(session: HostSession) -> FileSorries:
+        one = extract_source(session, path, text, timeout=seconds)
+        if session.alive:
+            session.free([state for sorry in one.sorries for state in sorry.states])
+        return one
+
+    return server.lean_for(path).ask(call, ask)
+
+
+TOOLS = (
+    Tool(
+        "lean_check",
+        "Check a Lean 4 file, or a text, with a real Lean: errors, warnings, what rests on sorry. "
+        "An error result means that nothing is known, never that the text is fine.",
+        CheckArguments,
+        Checked,
+        check,
+        lambda given: given.seconds,
+    ),
+    Tool(
+        "lean_sorries",
+        "Every sorry of a Lean project, directory or file, found by Lean itself: place, "
+        "declaration, goal, difficulty. `problems` lists files that could not be read.",
+        SorriesArguments,
+        Sorries,
+        sorries,
+        lambda given: given.seconds * 20,
+    ),
+)
