@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.signals import as_from_a_terminal, as_python_from_a_terminal
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNS = 0x20000
@@ -236,7 +236,7 @@ def main() -> None:
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
             with contextlib.suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(found.name)
-    registry.known()  # which plug-ins there are, every process finds out once
+    backends.BACKENDS.names()  # which plug-ins there are, every process finds out once
     gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
     request = _serve(connection)
     if request is not None:

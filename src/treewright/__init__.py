@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from treewright.runs.run_loader import load_run
     from treewright.runs.search_run import SearchRun
     from treewright.runs.tree_run import TreeRun
-    from treewright.search.opening import open_search
-    from treewright.search.running import EvaluationFailed, Result
-    from treewright.search.study import Node, Search, Task
+    from treewright.search.study import Search, open_search
+    from treewright.search.tasks import EvaluationFailed, Result, Task
+    from treewright.search.tree import Node
     from treewright.search.validation import validate as validate_search
 
 _PUBLIC = {
@@ -44,12 +44,12 @@ _PUBLIC = {
     "prove": ("treewright.proving.api", "prove"),
     "resume_proof": ("treewright.proving.api", "resume_proof"),
     "verify": ("treewright.lean.verify.api", "verify"),
-    "EvaluationFailed": ("treewright.search.running", "EvaluationFailed"),
-    "Result": ("treewright.search.running", "Result"),
+    "EvaluationFailed": ("treewright.search.tasks", "EvaluationFailed"),
+    "Result": ("treewright.search.tasks", "Result"),
     "Node": ("treewright.search.tree", "Node"),
     "Search": ("treewright.search.study", "Search"),
-    "Task": ("treewright.search.study", "Task"),
-    "open_search": ("treewright.search.opening", "open_search"),
+    "Task": ("treewright.search.tasks", "Task"),
+    "open_search": ("treewright.search.study", "open_search"),
     "validate_search": ("treewright.search.validation", "validate"),
 }
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.cli.main import cli
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.kernel.storage import atomic
 from treewright.tree import config as configuration
 from treewright.tree.records import layout, store
@@ -203,7 +203,7 @@ def main() -> None:
     for module in undisturbed.split()[1:]:
         importlib.import_module(module)
     # What every process finds out once: which plug-ins there are, how records are read.
-    registry.known()
+    backends.BACKENDS.names()
     configuration.load(repo / configuration.DEFAULT_NAME)
     store.load(layout.runs_directory(repo) / RUN_ID)
     gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage

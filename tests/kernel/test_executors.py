@@ -10,7 +10,7 @@ import pytest
 
 import treewright
 from treewright.kernel.errors import UsageError
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.kernel.executors.base import NotBegun, Stop, current_stop
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.executors.threads import ThreadExecutor
@@ -19,7 +19,7 @@ from treewright.tree.run.parallelism import Parallelism
 PLUG_IN = """
 import contextlib
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.kernel.executors.registry import Backend
+from treewright.kernel.executors.backends import Backend
 
 opened = []
 
@@ -29,7 +29,7 @@ def _open(place):
     yield InlineExecutor
 
 backend = Backend(_open)
-elsewhere = Backend(_open, travels=True)
+elsewhere = Backend(_open, is_remote=True)
 nothing = 7
 """
 
@@ -45,15 +45,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-executor\nVersion: 1\n")
         (info / "entry_points.txt").write_text(f"[treewright.executors]\n{entries}\n")
         monkeypatch.syspath_prepend(tmp_path)
-        registry.known.cache_clear()
+        backends.BACKENDS.refresh()
 
     yield install
-    registry.known.cache_clear()
+    backends.BACKENDS.refresh()
 
 
 def test_a_plug_in_is_chosen_by_its_name(install: Callable[[str], None], tmp_path: Path) -> None:
     install("mine = their_executor:backend\nfar = their_executor:elsewhere")
-    assert registry.find("mine") == registry.find("mine")
+    assert backends.BACKENDS.get("mine") == backends.BACKENDS.get("mine")
     with treewright.open_search(tmp_path / "s", policy="random", budget=3) as search:
         search.run(lambda task: 1.0, workers=2, backend="mine")
     import their_executor  # pyright: ignore[reportMissingImports]
@@ -73,9 +73,9 @@ def test_a_name_that_is_not_there_is_one_line_with_those_that_are(
         "old = gone:backend\nill = sick:backend"
     )
     there = "inline, threads, threadpool, dask, mine"
-    line = f"no executor 'ray' for a parallel-backend; there are {there}"
+    line = f"there is no executor 'ray'; there are {there}"
     with pytest.raises(UsageError, match=line):
-        registry.find("ray")
+        backends.BACKENDS.get("ray")
     with pytest.raises(UsageError, match=line):
         Parallelism(1, "ray")
     with treewright.open_search(tmp_path / "s", policy="random", budget=3) as search:
@@ -83,21 +83,22 @@ def test_a_name_that_is_not_there_is_one_line_with_those_that_are(
             search.run(lambda task: 1.0, backend="ray")
         with pytest.raises(UsageError, match="'threads' takes no cluster's address"):
             search.run(lambda task: 1.0, backend="threads", cluster="tcp://127.0.0.1:9")
-    with pytest.raises(UsageError, match="'odd' is no Backend"):
-        registry.find("odd")
+    with pytest.raises(UsageError, match="their_executor:nothing: it is no Backend"):
+        backends.BACKENDS.get("odd")
     with pytest.raises(
-        UsageError, match="'old' cannot be loaded: ModuleNotFoundError: No module named 'gone'"
+        UsageError,
+        match="'old' cannot be used: gone:backend: ModuleNotFoundError",
     ):
-        registry.find("old")
+        backends.BACKENDS.get("old")
     (tmp_path / "sick.py").write_text("raise RuntimeError('on a bad day')\n")
-    with pytest.raises(UsageError, match="'ill' cannot be loaded: RuntimeError: on a bad day"):
-        registry.find("ill")
+    with pytest.raises(UsageError, match="sick:backend: RuntimeError: on a bad day"):
+        backends.BACKENDS.get("ill")
 
 
 def test_a_plug_in_cannot_take_our_names(install: Callable[[str], None]) -> None:
     install("dask = their_executor:backend")
     with pytest.raises(UsageError, match="their_executor:backend calls its executor 'dask'"):
-        registry.find("inline")
+        backends.BACKENDS.get("inline")
 
 
 def test_cancelling_reaches_the_request_that_runs_and_the_one_that_waits() -> None:

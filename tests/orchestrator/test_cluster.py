@@ -160,7 +160,7 @@ def test_where_attempts_cannot_run_is_said_in_one_line(
     treewright: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, cluster_, line in (
-        ("ray", None, "no executor 'ray' for a parallel-backend; there are inline, threads"),
+        ("ray", None, "there is no executor 'ray'; there are inline, threads"),
         ("threadpool", "tcp://127.0.0.1:9", "'threadpool' takes no cluster's address; dask does"),
     ):
         with pytest.raises(UsageError, match=line), open_backend(name, cluster_, CONFIG):

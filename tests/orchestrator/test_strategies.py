@@ -62,17 +62,17 @@ def install(
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-strategy\nVersion: 1\n")
         (info / "entry_points.txt").write_text(f"[treewright.strategies]\n{entries}\n")
         monkeypatch.syspath_prepend(place)
-        strategies.registered.cache_clear()
+        strategies.STRATEGIES.refresh()
 
         def remove() -> None:
             (info / "entry_points.txt").unlink()
             importlib.invalidate_caches()
-            strategies.registered.cache_clear()
+            strategies.STRATEGIES.refresh()
 
         return remove
 
     yield install
-    strategies.registered.cache_clear()
+    strategies.STRATEGIES.refresh()
 
 
 @pytest.mark.usefixtures("shared_lean")
@@ -130,9 +130,9 @@ def test_what_cannot_be_used_is_left_out_and_said(
         asyncio.run(scheduler.close())
         assert not scheduler.workers
         assert scheduler.excluded == {
-            "gone": "the strategy 'gone' cannot be loaded: "
+            "gone": "the strategy 'gone' cannot be used: gone:strategy: "
             "ModuleNotFoundError: No module named 'gone'",
-            "odd": "the strategy 'odd' is no Strategy: their_strategy:nothing",
+            "odd": "the strategy 'odd' cannot be used: their_strategy:nothing: it is no Strategy",
             "other": "its worker calls itself 'reflexivity'",
             "sad": "its worker cannot be made: RuntimeError: no luck",
         }

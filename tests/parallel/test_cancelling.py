@@ -8,7 +8,7 @@ import pytest
 
 from tests.parallel.cluster import Isolation, cluster
 from tests.parallel.harness import eventually
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.kernel.executors.base import WorkerLost
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -27,8 +27,8 @@ def test_a_request_ends_when_it_is_cancelled(tmp_path: Path) -> None:
         return "told"
 
     with cluster(0, Isolation(tmp_path)) as machines:
-        place = registry.Place(1, machines.address)
-        with registry.find("dask").open(place) as make:
+        place = backends.ExecutorOptions(1, machines.address)
+        with backends.BACKENDS.get("dask").open(place) as make:
             executor = make(work)
             nowhere = str(machines.directory / "nowhere")
             executor.submit(nowhere)

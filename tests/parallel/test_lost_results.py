@@ -44,7 +44,7 @@ def test_a_result_lost_with_its_worker_is_a_lost_worker_and_is_not_made_again(
         return b"made", name, os.getpid()
 
     with distributed.Client(machines.address, timeout=120) as client:
-        executor: dask.DaskExecutor[str, bytes] = dask.DaskExecutor(client, 2)
+        executor: dask.FunctionExecutor[str, bytes] = dask.FunctionExecutor(client, 2)
         executor.submit("first", work, "mark-1", str(begun))
         done = executor.next_done(30)
         assert done is not None
@@ -82,7 +82,7 @@ def test_a_result_that_cannot_be_fetched_is_given_up_in_time() -> None:
 
         def cancel(self, futures: list[object]) -> None: ...
 
-    executor: dask.DaskExecutor[str, bytes] = dask.DaskExecutor(Client(), 1)
+    executor: dask.FunctionExecutor[str, bytes] = dask.FunctionExecutor(Client(), 1)
     executor.submit("it", lambda: (b"", "", 0))
     done = executor.next_done(5)
     assert done is not None

@@ -12,20 +12,20 @@ import pytest
 from tests.parallel.harness import REAL, search
 from tests.toy import ToyRepository
 from tests.tree.steady.running import as_bytes
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 PLUG_IN = """
 import contextlib, os, pickle, subprocess, sys
 from treewright.kernel.executors.base import Done, Worker, WorkerLost
-from treewright.kernel.executors.registry import Backend
+from treewright.kernel.executors.backends import Backend
 
 WORKER = '''
 import pickle, sys
-from treewright.kernel.executors.base import Stop, working_under
+from treewright.kernel.executors.base import Stop, stoppable_by
 work, request = pickle.loads(sys.stdin.buffer.read())
-with working_under(Stop()):
+with stoppable_by(Stop()):
     sys.stdout.buffer.write(pickle.dumps(work(request)))
 '''
 lost, pids = [], []
@@ -70,7 +70,7 @@ class Elsewhere:
 def _open(place):
     yield lambda work: Elsewhere(work, place.capacity)
 
-backend = Backend(_open, travels=True)
+backend = Backend(_open, is_remote=True)
 """
 
 
@@ -86,9 +86,9 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "[treewright.executors]\nelsewhere = elsewhere_plug_in:backend\n"
     )
     monkeypatch.syspath_prepend(place)
-    registry.known.cache_clear()
+    backends.BACKENDS.refresh()
     yield "elsewhere"
-    registry.known.cache_clear()
+    backends.BACKENDS.refresh()
     del sys.modules["elsewhere_plug_in"]
 
 

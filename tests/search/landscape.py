@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from treewright.search.running import Result
 from treewright.search.study import Search, Task
+from treewright.search.tasks import Result
 
 
 def walk(task: Task) -> Result:

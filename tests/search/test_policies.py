@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import treewright
 from tests.search.landscape import shape, walk
+from treewright.kernel import plugins
 from treewright.kernel.errors import UsageError
-from treewright.search import policies, registry
+from treewright.search import policies
 from treewright.search.andor import policies as andor_policies
 from treewright.search.description import describe_policies
 from treewright.search.policies.beam import frontier
@@ -154,7 +155,7 @@ def test_an_exhausted_node_is_never_chosen_again() -> None:
             late = [n for n in search.nodes if n.parent is search.root and n.number > 2]
             assert late == [], name
             assert len(search.failures) <= 1, name
-            tree = search._book.history.sequencer.tree
+            tree = search._recorder.history.sequencer.tree
             tree.check()
 
 
@@ -197,15 +198,15 @@ def test_a_policy_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> type[policies.Policy]:
             return Oldest
 
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()])
-    policies.known.cache_clear()
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [Entry()])
+    policies.POLICIES.refresh()
     try:
         assert "oldest" in policies.known()
         with treewright.open_search(policy="oldest", budget=3) as search:
             search.run(lambda task: 1.0)
             assert [parent for _, parent, _ in shape(search)] == [0, 0, 0]
     finally:
-        policies.known.cache_clear()
+        policies.POLICIES.refresh()
 
 
 class Misnamed(policies.Policy, frozen=True, tag="other"):
@@ -237,8 +238,8 @@ def test_a_plug_in_that_cannot_be_used_stands_in_nobodys_way(
                 raise loaded
             return loaded
 
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()])
-    kinds.known.cache_clear()
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [Entry()])
+    kinds.POLICIES.refresh()
     try:
         assert "broken" not in kinds.known()
         assert kinds.make("mcts") is not None
@@ -248,8 +249,8 @@ def test_a_plug_in_that_cannot_be_used_stands_in_nobodys_way(
         assert (words if kinds is policies else "") in str(refused.value)
         assert "broken       cannot be used: " in describe_policies()
     finally:
-        policies.known.cache_clear()
-        andor_policies.known.cache_clear()
+        policies.POLICIES.refresh()
+        andor_policies.POLICIES.refresh()
 
 
 @pytest.mark.parametrize(

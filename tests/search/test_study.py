@@ -233,7 +233,7 @@ def test_scores_by_config_are_compared_pair_by_pair() -> None:
             search.tell(search.ask(), {"a": 1.0, "b": 2.0, "c": 3.0})
         with pytest.raises(UsageError, match="by config"):
             search.tell(search.ask(), 1.0)
-        grown = {branch.number for branch in search._book.history.sequencer.tree.growing}
+        grown = {branch.number for branch in search._recorder.history.sequencer.tree.growing}
         assert grown == {0, won.number}, "what is not better beyond noise is not grown"
 
 
@@ -438,7 +438,7 @@ def test_what_a_replaced_owner_wrote_last_is_known(tmp_path: Path, monkeypatch) 
     def read_and_late(path: Path) -> list:
         lines = read(path)
         monkeypatch.setattr(storage, "_read", read)
-        monkeypatch.setattr(first._book._storage._journal, "_guard", lambda: None)
+        monkeypatch.setattr(first._recorder._storage._journal, "_guard", lambda: None)
         first.tell(task, 1.0)
         return lines
 

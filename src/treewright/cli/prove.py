@@ -37,7 +37,7 @@ from treewright.cli.prove_settings import (
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.proving import layout
 from treewright.search.andor import policies
-from treewright.search.registry import in_words
+from treewright.search.policy_registry import summaries
 
 if TYPE_CHECKING:
     from treewright.lean.hosts.host import Host
@@ -62,7 +62,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     type=click.Choice([*policies.known(), *policies.unusable()]),
     heading=_SEARCH,
     default_text="mcts",
-    help=f"How the next goal is chosen. {in_words(policies.known())}.",
+    help=f"How the next goal is chosen. {summaries(policies.known())}.",
 )
 @option(
     "--simulations",

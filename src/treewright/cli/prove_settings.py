@@ -11,7 +11,7 @@ from treewright.cli.options import FILE, combined, flag_name, option, read_user_
 from treewright.kernel.errors import UsageError
 from treewright.proving.cell_settings import CellSettings, parse_algotypes
 from treewright.search.andor import policies
-from treewright.search.registry import given_options
+from treewright.search.policy_registry import parse_options
 
 if TYPE_CHECKING:
     from treewright.proving.learning import Lesson
@@ -110,7 +110,7 @@ def _parse_policy(flags: dict[str, Any], mode: str) -> policies.Policy:
     if mode == "distributed" and "policy" in flags:
         raise UsageError("--policy is for one searcher; cells choose by --algotypes")
     options = _given(flags, _POLICY_FIELDS)
-    for name, value in given_options(flags.get("policy_options", ())).items():
+    for name, value in parse_options(flags.get("policy_options", ())).items():
         if name in options:
             raise UsageError(f"{name!r} is given twice: by {flag_name(name)} and --policy-option")
         options[name] = value

@@ -364,7 +364,7 @@ def tree(ctx: click.Context, **flags: Any) -> None:
 def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.signals import cancel_on_signals
     from treewright.cli.tree_progress import SearchProgress
-    from treewright.search.registry import given_options
+    from treewright.search.policy_registry import parse_options
     from treewright.tree.deciding import caps
     from treewright.tree.records import description, forecast, layout
     from treewright.tree.run.cleanup import Retention
@@ -392,7 +392,7 @@ def _search(flags: dict[str, Any]) -> None:
         ),
         choosing=PolicyChoice(
             policy=flags["policy"],
-            options=given_options(flags["policy_option"]) or None,
+            options=parse_options(flags["policy_option"]) or None,
             order=flags["order"],
             lookahead=flags["lookahead"],
             branching=flags["branching"],

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from treewright.kernel.errors import UsageError, require_several
+from treewright.kernel.plugins import Plugins
 from treewright.orchestrator.types import StrategyType
 
 if TYPE_CHECKING:
@@ -22,19 +21,9 @@ if TYPE_CHECKING:
     from treewright.orchestrator.workers.lean_access import LeanAccess
     from treewright.orchestrator.workers.sketch import LemmaRequests
 
-GROUP = "treewright.strategies"
 DEFAULT_SECONDS = 30.0
 """For one goal, of a worker that was given by hand and has no registered strategy."""
 _CACHE_SECONDS = 8.0
-_HERE = "treewright.orchestrator.workers"
-_BUILT_IN = {
-    "micro": f"{_HERE}.micro:strategy",
-    "search": f"{_HERE}.search:strategy",
-    "copilot": f"{_HERE}.copilot:strategy",
-    "reprover": f"{_HERE}.reprover:strategy",
-    "sketch": f"{_HERE}.sketch:strategy",
-    "dojo": f"{_HERE}.dojo:strategy",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +43,22 @@ class Strategy:
     make: Callable[[Tools], Worker]
 
 
-@lru_cache(maxsize=1)
-def registered() -> dict[str, EntryPoint]:
-    """By name, those in the box first. A plug-in cannot take a name that is in use."""
-    found = {name: EntryPoint(name, value, GROUP) for name, value in _BUILT_IN.items()}
-    for entry in entry_points(group=GROUP):
-        if entry.name in found or entry.name == StrategyType.CACHE:
-            taken = f"calls its strategy {entry.name!r}, as ours"
-            raise UsageError(f"the plug-in {entry.value} {taken}")
-        found[entry.name] = entry
-    return found
-
-
-def _loaded(entry: EntryPoint) -> Strategy:
-    try:
-        loaded = entry.load()
-    except Exception as error:  # somebody else's module may raise anything
-        problem = f"{type(error).__name__}: {error}"
-        raise UsageError(f"the strategy {entry.name!r} cannot be loaded: {problem}") from None
-    if not isinstance(loaded, Strategy):
-        raise UsageError(f"the strategy {entry.name!r} is no Strategy: {entry.value}")
-    return loaded
-
-
-def find(name: str) -> Strategy:
-    """The strategy of that name, as `--strategy` gives it."""
-    require_known([name])
-    return _loaded(registered()[name])
+STRATEGIES: Plugins[Strategy] = Plugins(
+    "strategy",
+    "treewright.strategies",
+    {
+        name: f"treewright.orchestrator.workers.{name}:strategy"
+        for name in ("micro", "search", "copilot", "reprover", "sketch", "dojo")
+    },
+    lambda name, loaded: "" if isinstance(loaded, Strategy) else "it is no Strategy",
+    reserved=[StrategyType.CACHE],
+)
+registered = STRATEGIES.names
+find = STRATEGIES.get
 
 
 def require_known(names: Iterable[str]) -> None:
-    """Refuses a name that nobody has registered."""
+    """Raise UsageError for a name that is not registered."""
     require_several(strategies=names)
     for name in names:
         if name not in registered():

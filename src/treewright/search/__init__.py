@@ -1,6 +1,43 @@
-"""Search trees over anything: a tree, policies that choose, and a durable study around them.
+"""Search trees over any kind of work: a tree, policies that choose, and a durable study.
 
-Knows neither git nor Lean. `tree.py` keeps statistics, `policies/` decide (pure), `sequencer.py`
-fixes what a choice may know, `given.py` lets in only what can be read back, `study.py` makes it
-durable, `running.py` gives it workers.
+Settings and a policy enter; tasks leave, and their scores come back. Knows neither git nor Lean.
+`tree.py` keeps the statistics, `policies/` choose (pure), `sequencer.py` decides which outcomes a
+choice knows, `study.py` makes the search durable and `evaluation_loop.py` gives it workers.
+`andor/` has the same for goals, of which all must be solved.
+
+Imports the kernel only. Read first: `study.py`, `sequencer.py`, `policies/best_first.py`.
+
+A policy of another package imports its base classes from here:
+
+    from treewright.search import Choice, Policy
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from treewright.search.andor.policies.base import Policy as GoalPolicy
+    from treewright.search.policies.base import Choice, Policy
+    from treewright.search.tree import Branch, Status, Tree
+
+_PUBLIC = {
+    "Branch": ("treewright.search.tree", "Branch"),
+    "Choice": ("treewright.search.policies.base", "Choice"),
+    "GoalPolicy": ("treewright.search.andor.policies.base", "Policy"),
+    "Policy": ("treewright.search.policies.base", "Policy"),
+    "Status": ("treewright.search.tree", "Status"),
+    "Tree": ("treewright.search.tree", "Tree"),
+}
+
+__all__ = ["Branch", "Choice", "GoalPolicy", "Policy", "Status", "Tree"]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used: commands start without its module."""
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        module, attribute = _PUBLIC[name]
+        return getattr(import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""A search in words and as JSON, for people who look at it from outside."""
+"""Descriptions of a search and of the policies, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ import msgspec
 from treewright.search import policies, storage
 from treewright.search.andor import policies as andor_policies
 from treewright.search.history import History
-from treewright.search.registry import settings_of
+from treewright.search.policy_registry import settings_of
 
 _LONGEST_DATA = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """`can_be_repeated`: whether another run with these settings gives the same tree."""
+    """The state of a search.
+
+    Attributes:
+        can_be_repeated: Whether another search with these settings grows the same tree.
+        deepest: The depth of the deepest node.
+    """
 
     settings: dict[str, Any]
     budget: int | None
@@ -31,9 +36,11 @@ class Description:
     can_be_repeated: bool
 
     def as_json(self) -> str:
+        """Return the description as a JSON object."""
         return msgspec.json.encode(self).decode()
 
     def as_text(self) -> str:
+        """Return the description for people."""
         settings = self.settings
         limit = "" if self.budget is None else f" of {self.budget}"
         order = (
@@ -57,7 +64,7 @@ class Description:
 
 
 def describe(path: Path) -> Description:
-    """Reads the journal; takes no lease and writes nothing."""
+    """Return the state of the search at `path`, from its journal alone. Nothing is written."""
     search = History.of(storage.read(path))
     best = search.best
     settings = msgspec.to_builtins(search.settings)
@@ -81,7 +88,7 @@ def describe(path: Path) -> Description:
 
 
 def describe_policies() -> str:
-    """Every policy with its settings and their defaults, by what it searches."""
+    """Return every policy with its settings and their defaults."""
     lines = [
         "over trees, for treewright.open_search and treewright tree:",
         *_listed(policies.known(), policies.unusable()),

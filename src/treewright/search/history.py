@@ -1,13 +1,13 @@
-"""What the lines of a search add up to: its tree, its nodes, its failures, its budget.
+"""The state of a search that its lines add up to: tree, nodes, failures, budget.
 
-The same when lines are written and when they are read again, so that a search is after a crash
-what it was before. Touches no file, clock or thread; `book.py` and `study.py` own those.
+Lines have the same effect when they are written and when they are read again, so a search has the
+same state before and after a crash. Nothing here touches a file, a clock or a thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.search import policies, records, scores
@@ -15,9 +15,19 @@ from treewright.search.policies import Choice
 from treewright.search.sequencer import Outcome, Sequencer
 from treewright.search.tree import Branch, Node, Tree
 
+_COLUMNS = (
+    "number", "parent", "depth", "action", "state", "score", "attempts", "reason", "data",
+)  # fmt: skip
+
 
 class History:
-    """`attempts` counts how often a task was handed out, where that was more than once."""
+    """The state of a search.
+
+    Attributes:
+        nodes: The node of each scored task, by number.
+        failures: The reason of each failed task, by number.
+        attempts: How often a task was handed out, for tasks handed out more than once.
+    """
 
     def __init__(self, settings: records.Settings, budget: int | None = None) -> None:
         self.settings = settings
@@ -41,13 +51,17 @@ class History:
 
     @classmethod
     def of(cls, lines: Sequence[records.Line]) -> Self:
-        """Of a search that was begun. Raises StorageError where lines do not fit together."""
+        """Return the state of a search that was begun.
+
+        Raises:
+            StorageError: The lines contradict each other.
+        """
         created = next(line for line in lines if isinstance(line, records.Created))
         history = cls(created.settings)
         history.apply_all(lines)
         return history
 
-    # -- questions ------------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------
 
     @property
     def scored(self) -> list[Node]:
@@ -67,30 +81,28 @@ class History:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is under way and nothing will be chosen."""
+        """Whether no task is under way and no further one will be chosen."""
         return not self.sequencer.under_way and (self.is_spent or self.sequencer.is_over)
 
-    def numbers(self) -> range:
-        """Of all tasks that were chosen."""
-        return range(1, self.sequencer.made + 1)
-
     def has_outcome(self, number: int) -> bool:
+        """Return whether a task has a node or a failure."""
         return number in self.nodes or number in self.failures
 
     def pending(self) -> Iterator[Branch]:
-        """Choices without an outcome."""
+        """Yield the choices without an outcome."""
         for branch in self.sequencer.tree.branches[1:]:
             if not self.has_outcome(branch.number):
                 yield branch
 
     def check_pending(self, number: int) -> None:
+        """Raise UsageError unless a task exists and has no outcome."""
         if not 1 <= number <= self.sequencer.made:
             raise UsageError(f"there is no task {number}")
         if self.has_outcome(number):
             raise UsageError(f"task {number} has an outcome already")
 
     def check_configs(self, by_config: Mapping[str, float] | None) -> None:
-        """A search's scores are all of one kind, with the same configs."""
+        """Raise UsageError if a score is of another kind than those before."""
         if self._configs is not None:
             if by_config is None:
                 raise UsageError("the scores of this search are by config")
@@ -98,9 +110,34 @@ class History:
         elif by_config is not None and self.best is not None:
             raise UsageError("the scores of this search are single numbers")
 
+    def columns(self) -> dict[str, list[Any]]:
+        """Return every task as a row of a table by columns; see `Search.columns`."""
+        rows = [self._row(number) for number in range(1, self.sequencer.made + 1)]
+        names = dict.fromkeys(name for row in rows for name in row) or dict.fromkeys(_COLUMNS)
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def _row(self, number: int) -> dict[str, Any]:
+        branch, node = self.sequencer.tree.branches[number], self.nodes.get(number)
+        reason = self.failures.get(number)
+        state = "complete" if node is not None else "failed" if reason is not None else "under way"
+        assert branch.parent is not None
+        values = (
+            number, branch.parent.number, branch.depth, branch.action, state,
+            node.score if node is not None else None, self.attempts.get(number, 1), reason,
+            node.data if node is not None else None,
+        )  # fmt: skip
+        row = dict(zip(_COLUMNS, values, strict=True))
+        by_config = node.scores if node is not None else None
+        return row | {f"score[{name}]": value for name, value in (by_config or {}).items()}
+
     # -- lines ----------------------------------------------------------------------------
 
     def apply_all(self, lines: Iterable[records.Line]) -> None:
+        """Apply the lines of a journal.
+
+        Raises:
+            StorageError: The lines contradict each other.
+        """
         for line in lines:
             try:
                 self.apply(line)
@@ -111,7 +148,7 @@ class History:
                 ) from None
 
     def apply(self, line: records.Line) -> None:
-        """Makes a line true. A choice is taken as it was made: the policy is not asked."""
+        """Apply a line. A recorded choice is applied as it is; the policy is not asked."""
         match line:
             case records.Chosen():
                 branch = self.sequencer.take(Choice(line.parent, line.action), line.seen)
@@ -119,7 +156,7 @@ class History:
                     raise ValueError(f"it is choice {branch.number}, not {line.number}")
             case records.Told():
                 self.check_pending(line.number)
-                self._told(line)
+                self._apply_score(line)
             case records.Failed():
                 self.check_pending(line.number)
                 self.failures[line.number] = line.reason
@@ -132,7 +169,7 @@ class History:
             case _:
                 pass
 
-    def _told(self, line: records.Told) -> None:
+    def _apply_score(self, line: records.Told) -> None:
         branch = self.sequencer.tree.branches[line.number]
         assert branch.parent is not None
         score, by_config = scores.check(line.score)
@@ -153,7 +190,7 @@ class History:
         self.sequencer.tell(line.number, outcome)
 
     def _passes(self, node: Node) -> bool:
-        """The gate: whether a node may be grown further."""
+        """Return whether a node passes the gate of the search, so that it may get children."""
         parent = node.parent
         if self.settings.gate == "none" or parent is None or parent.score is None:
             return True

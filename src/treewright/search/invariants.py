@@ -1,4 +1,4 @@
-"""Everything that must hold of a search tree, computed anew from its choices. For the tests."""
+"""The invariants of a search tree, recomputed from its choices. For the tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from treewright.search.tree import Branch, Status, Tree
 
 
 def check(tree: Tree) -> None:
-    """Raises AssertionError naming the first branch and fact that is wrong."""
+    """Raise an AssertionError that names the first branch and statistic that is wrong."""
     below = _subtrees(tree)
     for branch in tree.branches:
         _check_branch(tree, branch, below[branch.number])
@@ -25,7 +25,7 @@ def check(tree: Tree) -> None:
     best = tree.best_growing()
     if growing:
         assert best is not None, "best_growing"
-        expected = min(growing, key=lambda n: _place(tree.branches[n]))
+        expected = min(growing, key=lambda n: _rank(tree.branches[n]))
         assert best.number == expected, f"best_growing is {best.number}, not {expected}"
     else:
         assert best is None, "best_growing of none"
@@ -75,12 +75,12 @@ def _check_branch(tree: Tree, branch: Branch, subtree: list[Branch]) -> None:
     _close(branch.prior_sum, [c.prior for c in children], f"{name}: prior_sum")
 
 
-def _close(kept: float, terms: list[float], what: str) -> None:
+def _close(kept: float, terms: list[float], name: str) -> None:
     exact = math.fsum(terms)
     scale = math.fsum(abs(term) for term in terms)
-    assert math.isclose(kept, exact, rel_tol=1e-9, abs_tol=1e-12 * scale + 1e-300), what
+    assert math.isclose(kept, exact, rel_tol=1e-9, abs_tol=1e-12 * scale + 1e-300), name
 
 
-def _place(branch: Branch) -> tuple[float, int]:
+def _rank(branch: Branch) -> tuple[float, int]:
     scored = branch.node is not None and branch.node.score is not None
     return (-branch.value if scored else -math.inf, branch.number)

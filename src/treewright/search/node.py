@@ -1,4 +1,4 @@
-"""A scored state of a search, as evaluations see it: it knows the way to the root and no more."""
+"""Nodes: the scored states of a search, as evaluations see them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import msgspec
 
 
 class Node:
-    """A scored state of the search. Refers upwards only, so a path can be sent elsewhere.
+    """A scored state of the search. It refers to its parent only, so its path can be pickled.
 
-    `data` is made anew whenever it is looked at: an evaluation that changes what it was given
-    changes nothing for the next, as after a crash or on another machine.
+    Attributes:
+        number: The number of its task; 0 for the root.
+        parent: The node above; None for the root.
+        depth: The number of steps from the root.
+        action: The way in which it was grown, if the search has several.
+        score: The score; None for a root without one.
+        scores: The numbers by config, if the score has them.
+        value: The score as a number of which larger is better.
+        data: The JSON value that was recorded with it. Each access returns a new copy, so an
+            evaluation that changes it does not change the node.
     """
 
     __slots__ = (
@@ -51,10 +59,11 @@ class Node:
 
     @property
     def data(self) -> Any:
+        """A copy of the JSON value that was recorded with the node."""
         return self._data if self._json is None else msgspec.json.decode(self._json)
 
     def path(self) -> list[Node]:
-        """From the root to this node."""
+        """Return the nodes from the root to this node."""
         upwards: list[Node] = []
         node: Node | None = self
         while node is not None:
@@ -63,7 +72,7 @@ class Node:
         return upwards[::-1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its path as a list: pickled as they refer, a deep one would be too much recursion."""
+        """Pickle the path as a list: nested pickles of a deep path would recurse too deeply."""
         return _restore, ([_state(node) for node in self.path()],)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """The lines of a search's journal: the file format of `open_search`.
 
-The journal is all there is; nothing else is written but the lease. A choice is a function of what
-it knew, so its line need not be on disk before it is acted on; an outcome is, when `tell` returns.
+A search has no files besides the journal and the lease. A choice can be computed again from the
+outcomes before it, so its line is not synced; an outcome is on disk when `tell` returns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FORMAT_VERSION = 1
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """What the choices depend on. Fixed for the life of a search."""
+    """The settings that the choices depend on. Fixed when the search begins."""
 
     policy: str
     options: dict[str, Any] = {}
@@ -40,10 +40,14 @@ class _Line(msgspec.Struct, tag_field="type", kw_only=True, omit_defaults=True):
 
 
 class LeaseTaken(_Line, tag=journal.LEASE):
+    """A process opened the search."""
+
     owner: Owner
 
 
 class Created(_Line, tag="created"):
+    """The search began."""
+
     settings: Settings
     format_version: int = FORMAT_VERSION
     treewright: str = ""
@@ -56,7 +60,7 @@ class BudgetSet(_Line, tag="budget"):
 
 
 class Chosen(_Line, tag="chosen"):
-    """`seen`: how many outcomes the choice knew."""
+    """The policy chose a task. `seen` is the number of outcomes that it knew."""
 
     number: int
     parent: int
@@ -65,13 +69,15 @@ class Chosen(_Line, tag="chosen"):
 
 
 class Retried(_Line, tag="retried"):
-    """A choice without an outcome was handed out again."""
+    """A task without an outcome was handed out again."""
 
     number: int
     attempt: int
 
 
 class Told(_Line, tag="told"):
+    """A task has its score."""
+
     number: int
     score: float | dict[str, float]
     data: Any = None
@@ -81,6 +87,8 @@ class Told(_Line, tag="told"):
 
 
 class Failed(_Line, tag="failed"):
+    """A task failed."""
+
     number: int
     reason: str
     exhausts_parent: bool = False
@@ -88,7 +96,7 @@ class Failed(_Line, tag="failed"):
 
 
 class Returned(_Line, tag="returned"):
-    """A fault: the choice goes back to the queue, and nothing is learned from it."""
+    """A task was given back after a fault. The policy learns nothing from it."""
 
     number: int
     reason: str
@@ -98,7 +106,7 @@ Line = LeaseTaken | Created | BudgetSet | Chosen | Retried | Told | Failed | Ret
 
 
 def name_of(line: Line) -> str:
-    """For messages: `chosen 5`."""
+    """Return the name of a line for messages, such as `chosen 5`."""
     number = getattr(line, "number", None)
     kind = type(line).__name__.lower()
     return kind if number is None else f"{kind} {number}"

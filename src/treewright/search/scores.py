@@ -1,4 +1,4 @@
-"""What a score is: one number, or numbers by config that are compared pair by pair."""
+"""Scores: one number, or numbers by config that are compared pair by pair."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ _CONFIDENCE = 0.95
 class Comparison:
     """How much better one node is than another, in the direction of the search.
 
-    `low` and `high` bound the mean difference with 95 % confidence (Student's t over the pairs);
-    they are None where a single number says nothing of noise.
+    Attributes:
+        gain: The mean difference.
+        low: The lower bound of the mean difference with 95 % confidence, by Student's t over the
+            pairs. None if the noise is unknown, because the scores are single numbers.
+        high: The upper bound.
+        pairs: The number of pairs.
     """
 
     gain: float
@@ -36,12 +40,16 @@ class Comparison:
 
     @property
     def is_better(self) -> bool:
-        """Better beyond noise where noise is known; else simply better."""
+        """Whether the node is better beyond the noise, or simply better if the noise is unknown."""
         return self.gain > 0 if self.low is None else self.low > 0
 
 
 def check(score: Score) -> tuple[float, dict[str, float] | None]:
-    """The number that stands for a score, and the numbers by config if it has them."""
+    """Return the number of a score (the mean of numbers by config), and the numbers by config.
+
+    Raises:
+        UsageError: The score is not a finite number.
+    """
     if isinstance(score, Mapping):
         if not score:
             raise UsageError("a score by config needs at least one config")
@@ -51,13 +59,16 @@ def check(score: Score) -> tuple[float, dict[str, float] | None]:
 
 
 def value(score: float, direction: Direction) -> float:
-    """Larger is better, whatever the direction."""
+    """Return a score as a value of which larger is better, whatever the direction."""
     return score if direction == "maximize" else -score
 
 
 def compare(node: Node, other: Node, direction: Direction) -> Comparison:
-    """`node` against `other`; both must have scores of the same kind. A difference that rounding
-    explains is none."""
+    """Return how much better `node` is than `other`. A difference within rounding counts as 0.
+
+    Raises:
+        UsageError: A node has no score, or the scores are of different kinds.
+    """
     if node.score is None or other.score is None:
         raise UsageError("a node without a score cannot be compared")
     if (node.scores is None) != (other.scores is None):
@@ -94,7 +105,7 @@ def _size(values: Sequence[float]) -> float:
 
 
 def check_configs(scores: Mapping[str, float], expected: Mapping[str, float]) -> None:
-    """Pairs need the same configs on both sides; a missing one is not a zero."""
+    """Raise UsageError unless the scores have the same configs; a missing one is not a zero."""
     for config in expected:
         if config not in scores:
             raise UsageError(f"the score has no value for config {config!r}, as others have")
@@ -104,9 +115,9 @@ def check_configs(scores: Mapping[str, float], expected: Mapping[str, float]) ->
 
 
 def _finite(value: float, most: float = math.inf) -> float:
-    """Any real number, also numpy's; a truth value is none."""
+    """Return any real number, also numpy's, as a float; raise UsageError for other values."""
     if isinstance(value, Real) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):  # of an int
+        with contextlib.suppress(OverflowError):  # the int is too large for a float
             number = float(value)
             if math.isfinite(number) and abs(number) <= most:
                 return number
@@ -120,5 +131,5 @@ def _finite(value: float, most: float = math.inf) -> float:
 def _shown(value: object) -> str:
     try:
         return f"{value!r:.80}"
-    except ValueError:  # an int of too many digits
+    except ValueError:  # the int has too many digits to be shown
         return "this one"

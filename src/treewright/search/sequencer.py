@@ -1,12 +1,13 @@
-"""Which choice comes next, and what it may know: the same tree whatever the timing.
+"""The sequencer: decides which outcomes each choice knows, so that timing does not change the tree.
 
-`fixed` order: the k-th choice knows the outcomes of the choices up to k - lookahead, applied in
-their order, and no others; so at most `lookahead` are under way, and how long each takes changes
-nothing. Where the policy has to wait for more, outcomes are let in one by one, in order.
-`live` order: a choice knows every outcome there is. That is quicker to learn and cannot be
-repeated, but what each choice knew is recorded, so it resumes and can be checked.
+In `fixed` order the k-th choice knows the outcomes of the choices up to k - lookahead, applied in
+their order, and no others. So at most `lookahead` choices are under way, and the duration of an
+evaluation changes nothing. If the policy waits for more, outcomes are added one by one, in order.
 
-Nothing here touches files or clocks; `study.py` and the engines make it durable.
+In `live` order a choice knows every outcome so far. That search learns sooner and cannot be
+repeated. The outcomes that each choice knew are recorded, so it can be resumed and validated.
+
+Nothing here touches files or clocks; `study.py` and `tree.run` make the choices durable.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ _MASK = (1 << 64) - 1
 
 
 class Outcome(NamedTuple):
-    """What came of a choice: a node, or None for a failure."""
+    """The outcome of a choice: a node, or None for a failure."""
 
     node: Node | None
     expandable: bool = True
     prior: float = 1.0
     exhausts_parent: bool = False
-    """Nothing more can be tried under the parent: a domain ran out of ideas for it."""
+    """Whether the parent gets no further child, because there are no ideas left for it."""
 
 
 class Sequencer:
-    """Asks the policy for one choice after another, on a tree that knows what it may know.
+    """Asks the policy for one choice after another, on a tree with the outcomes it may know.
 
     `seen` counts the outcomes in the tree; it is recorded with every choice.
     """
@@ -52,64 +53,77 @@ class Sequencer:
 
     @property
     def made(self) -> int:
-        """How many choices were made."""
+        """The number of choices so far."""
         return len(self.tree) - 1
 
     @property
     def under_way(self) -> int:
-        """Choices without an outcome."""
+        """The number of choices without an outcome."""
         return self.tree.pending - len(self._told)
 
     @property
     def is_over(self) -> bool:
-        """Whether the policy waits and no outcome is to come."""
+        """Whether the policy waits although no outcome is missing."""
         return self.under_way == 0 and self.propose() is None
 
     def next(self) -> Branch | None:
-        """Makes the next choice; None if it cannot be made yet, or never (`is_over`)."""
+        """Make the next choice; None if the policy waits, or the search is over (`is_over`)."""
         choice = self.propose()
         return None if choice is None else self._reserve(choice)
 
     def propose(self) -> Choice | None:
-        """The next choice, not made yet: a domain may find that nothing can be tried there, say
-        so with `exhaust` and ask again. Asked twice, with the same known, it says the same."""
+        """Return the next choice without making it; None if the policy waits.
+
+        If there is nothing to try under the chosen node, the caller calls `exhaust` and asks again.
+        Until the tree changes, the choice stays the same.
+        """
         number = self.made + 1
         while True:
             if self._is_fixed:
                 self._horizon = max(self._horizon, number - self._lookahead)
                 if not self._admit(self._horizon):
                     return None
-            here = (self.made, self.seen, self.tree.held)
-            if self._waited_at != here:
+            state = (self.made, self.seen, self.tree.suspended)
+            if self._waited_at != state:
                 choice = self.policy.choose(self.tree, stream(self._seed, number))
                 if choice is not None:
                     return choice
-                self._waited_at = here
+                self._waited_at = state
             if not self._is_fixed or self.seen == self.made:
                 return None
             self._horizon = self.seen + 1
 
     def tell(self, number: int, outcome: Outcome) -> None:
-        """Takes an outcome, in any order; the tree gets it when a choice may know it."""
+        """Enter an outcome, in any order; it is added to the tree when a choice may know it."""
         if self._is_fixed:
             self._told[number] = outcome
         else:
             self._settle(number, outcome)
 
     def take(self, choice: Choice, seen: int) -> Branch:
-        """A choice that was made before, knowing `seen` outcomes; the policy is not asked."""
-        self._know(seen)
+        """Make a recorded choice, which knew `seen` outcomes. The policy is not asked.
+
+        Raises:
+            ValueError: The choice does not fit the tree.
+        """
+        self._add_outcomes(seen)
         return self._reserve(choice)
 
     def exhaust(self, parent: int, seen: int | None = None) -> None:
-        """Nothing more can be tried under a node. `seen`: how many outcomes were known when that
-        was found, for a search that is rebuilt; now if nothing is said."""
+        """Record that a node gets no further child.
+
+        Args:
+            parent: The node.
+            seen: The number of outcomes that were known then, for a search that is rebuilt.
+                Default: those that are known now.
+        """
         if seen is not None:
-            self._know(seen)
+            self._add_outcomes(seen)
         self.tree.exhaust(parent)
         self._waited_at = None
 
-    def _know(self, seen: int) -> None:
+    def _add_outcomes(self, seen: int) -> None:
+        """Add outcomes until the tree has `seen` of them."""
         if self._is_fixed:
             self._horizon = max(self._horizon, seen)
             self._admit(seen)
@@ -117,7 +131,7 @@ class Sequencer:
             raise ValueError(f"it knew {seen} outcomes where there are {self.seen}")
 
     def _reserve(self, choice: Choice) -> Branch:
-        """Of a plug-in or of a file: what is no choice must not get into the tree."""
+        """Make a choice of a policy, which may be a plug-in, or of a file; check it first."""
         parent, action = choice
         actions = self.tree.actions
         if action not in actions if actions else action is not None:
@@ -129,7 +143,7 @@ class Sequencer:
             raise ValueError(f"policy {self.policy.name} chose {parent!r}: {error}") from None
 
     def _admit(self, horizon: int) -> bool:
-        """Lets in the outcomes up to that choice; False if one of them is missing."""
+        """Add the outcomes up to that choice to the tree; return False if one is missing."""
         while self.seen < horizon:
             outcome = self._told.pop(self.seen + 1, None)
             if outcome is None:
@@ -149,13 +163,15 @@ class Sequencer:
 
 
 def stream(seed: int, number: int) -> Random:
-    """The random numbers of one choice, the same wherever it is made."""
+    """Return the random numbers of one choice, the same on every machine."""
     return Random((seed << 64) | number)  # noqa: S311 - for choosing, not for secrets
 
 
 def task_seed(seed: int, number: int) -> int:
-    """For what evaluates a choice, should it need chance: another stream than the choice's.
-    SplitMix64 of both."""
+    """Return the seed for the evaluation of a choice: SplitMix64 of the seed and the number.
+
+    It is another stream than that of the choice itself.
+    """
     x = (seed * 0x9E3779B97F4A7C15 + number * 0xD1B54A32D192ED03 + 1) & _MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK

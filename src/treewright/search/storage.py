@@ -1,4 +1,4 @@
-"""The files of a search: the lease, and the journal that is all there is to know."""
+"""The files of a search: its lease and its journal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ _encoder = msgspec.json.Encoder()
 
 
 def read(path: Path) -> list[records.Line]:
-    """The lines of a search, without owning it. Raises UsageError if there is none."""
+    """Return the lines of a search without its lease.
+
+    Raises:
+        UsageError: There is no search at `path`.
+    """
     lines = _read(path)
     if _settings(path, lines) is None:
         raise UsageError(f"no search at {path}")
@@ -34,29 +38,33 @@ def read(path: Path) -> list[records.Line]:
 
 
 class Storage:
-    """A search's directory, owned until `close`."""
+    """The directory of a search, owned by this process until `close`."""
 
     def __init__(self, path: Path, lease: Lease) -> None:
         self._lease = lease
         self._owner = os.getpid()
         self._journal = Journal(path / EVENTS, lease.epoch, lease.check, lease.is_in_place)
         self._lines = _read(path)
-        self.settings = _settings(path, self._lines)  # before anything is written to it
+        self.settings = _settings(path, self._lines)  # checked before the first write
         self.append(records.LeaseTaken(owner=lease.owner), sync=True)
-        # Again, now that nothing more of an earlier owner counts: one that was replaced may have
-        # written until then, and every later reader sees it.
+        # Read again: an earlier owner may have written lines until this one took the lease.
         self._lines = _read(path)
         self.settings = _settings(path, self._lines)
 
     @classmethod
     def open(cls, path: Path, *, stale_seconds: float, force: bool) -> Self:
+        """Take the lease of a search and read its journal.
+
+        Raises:
+            LockActive: Another process owns the search.
+        """
         run_directory.prepare(path)
         after = journal.last_epoch(path / EVENTS)
         try:
             lease = Lease.acquire(
                 path / LEASE_DIR, stale_seconds=stale_seconds, force=force, after=after
             )
-        except LockActive as error:  # there is no flag here
+        except LockActive as error:  # a Python caller has no flags
             raise LockActive(str(error).replace("--force", "force=True")) from None
         try:
             return cls(path, lease)
@@ -65,23 +73,30 @@ class Storage:
             raise
 
     def take_lines(self) -> list[records.Line]:
-        """What was there when the search was opened; given once, so that it can be forgotten."""
+        """Return the lines of the journal, once: they are not kept in memory."""
         lines, self._lines = self._lines, []
         return lines
 
     def create(self, settings: records.Settings, budget: int | None) -> None:
-        """In one write: a search that lost its limit would go on for ever."""
+        """Write the settings and the budget in one write, so that neither is there alone."""
         created = records.Created(settings=settings, treewright=treewright.__version__)
         self.append(created, records.BudgetSet(evaluations=budget), sync=True)
 
     def append(self, *lines: records.Line, sync: bool) -> None:
-        if os.getpid() != self._owner:  # it would write under its parent's lease
+        """Append lines to the journal; with `sync` they are on disk when this returns.
+
+        Raises:
+            UsageError: This is a forked process, and the lease belongs to its parent.
+            LeaseLost: Another process has taken over the search.
+        """
+        if os.getpid() != self._owner:
             raise UsageError(f"this search belongs to process {self._owner}, which was forked")
         for line in lines:
             line.epoch, line.at = self._lease.epoch, timestamp()
         self._journal.append([_encoder.encode(line) for line in lines], sync=sync)
 
     def close(self) -> None:
+        """Close the journal and release the lease."""
         self._journal.close()
         if os.getpid() == self._owner:
             self._lease.release()

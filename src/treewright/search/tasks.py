@@ -1,7 +1,4 @@
-"""Tasks: what is handed out, who has which, which came back, and who may wait for them.
-
-Nothing here is locked: a `Search` looks at it under its own lock.
-"""
+"""Tasks of a search and their results, and the queue of tasks that threads work on."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ import heapq
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from treewright.kernel.errors import UsageError
+from treewright.search.scores import Score
 from treewright.search.tree import Node
 
 T = TypeVar("T")
@@ -19,10 +17,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A choice to evaluate: grow a child under `parent`, by `action` where there are several.
+    """A choice to evaluate: a child of `parent`, made by `action`.
 
-    `seed` is the same whenever this choice is evaluated, for what needs chance. `attempt` counts
-    from 1: a task that was lost is handed out again.
+    Attributes:
+        number: The number of the choice, counted from 1.
+        parent: The node under which the child grows.
+        action: The way to grow it, if the search has several.
+        seed: A seed for the evaluation, the same at every attempt.
+        attempt: Counts from 1; a task whose worker was lost has a second attempt.
     """
 
     number: int
@@ -33,12 +35,45 @@ class Task:
 
     @property
     def path(self) -> list[Node]:
-        """From the root to the parent."""
+        """The nodes from the root to the parent."""
         return self.parent.path()
 
 
-class Tasks:
-    """By number. Those that came back are handed out again first, the oldest of them first."""
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of an evaluation that returns more than a score.
+
+    Attributes:
+        score: A number, or numbers by config.
+        data: A JSON value that is recorded with the node.
+        expandable: Whether the node may get children.
+        prior: The weight of the node for policies that use priors.
+    """
+
+    score: Score
+    data: Any = None
+    expandable: bool = True
+    prior: float = 1.0
+
+
+class EvaluationFailed(Exception):
+    """Raised by an evaluation that has no score, and would have none at another try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A task with its outcome: a node, or the reason of the failure."""
+
+    number: int
+    node: Node | None
+    reason: str | None = None
+
+
+class TaskQueue:
+    """The tasks that threads work on, and those that were given back. Not locked.
+
+    A task that was given back is handed out again before any new one, the oldest first.
+    """
 
     def __init__(self, returned: Iterable[int] = ()) -> None:
         self._returned = sorted(returned)
@@ -46,25 +81,28 @@ class Tasks:
         self._evaluating: set[int] = set()
 
     def __contains__(self, number: int) -> bool:
-        """Whether somebody has it."""
+        """Whether a thread works on the task."""
         return number in self._holders
 
     def hand_out(self, number: int) -> None:
-        """The calling thread has it now."""
+        """Give a task to the calling thread."""
         self._holders[number] = threading.get_ident()
 
-    def settle(self, number: int) -> None:
+    def finish(self, number: int) -> None:
+        """Remove a task that has its outcome."""
         self._holders.pop(number, None)
 
-    def put_back(self, number: int) -> None:
+    def give_back(self, number: int) -> None:
+        """Queue a task again."""
         self._holders.pop(number, None)
         heapq.heappush(self._returned, number)
 
     def next_returned(self) -> int | None:
+        """Return the oldest task that was given back."""
         return heapq.heappop(self._returned) if self._returned else None
 
-    def evaluating(self, evaluate: Callable[[Task], T]) -> Callable[[Task], T]:
-        """The same, remembered as an evaluation while it runs: in it nobody may wait for others."""
+    def marking_evaluations(self, evaluate: Callable[[Task], T]) -> Callable[[Task], T]:
+        """Return `evaluate`, marking its thread while it runs; see `check_may_wait`."""
 
         def marked(task: Task) -> T:
             me = threading.get_ident()
@@ -77,7 +115,7 @@ class Tasks:
         return marked
 
     def check_may_wait(self, lookahead: int) -> None:
-        """Refuses a wait for outcomes that only the calling thread can tell."""
+        """Raise UsageError if the calling thread would wait for ever for another task's outcome."""
         me = threading.get_ident()
         if me in self._evaluating:
             raise UsageError(

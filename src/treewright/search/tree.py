@@ -54,11 +54,11 @@ class Tree:
         self.highest = -math.inf
         self.best: Branch | None = None
         self._growing: list[Branch] = []
-        self._place: dict[int, int] = {}
+        self._position: dict[int, int] = {}
         self._heap: list[tuple[float, int]] = []
-        self.held: tuple[int, ...] = ()
+        self.suspended: tuple[int, ...] = ()
         """Nodes that `without` has suspended."""
-        self._aside: list[tuple[float, int]] = []
+        self._suspended_entries: list[tuple[float, int]] = []
         self.root = self._new(None, None)
         node = root or Node(0, None)
         self.root.node = node
@@ -165,24 +165,24 @@ class Tree:
         event happened inside the context.
         """
         once = dict.fromkeys(numbers)
-        held = [branch for n in once if self.can_grow(branch := self.branches[n])]
-        places = []
-        self.held = tuple(numbers)
-        for branch in held:
-            places.append(self._place[branch.number])
+        branches = [branch for n in once if self.can_grow(branch := self.branches[n])]
+        positions = []
+        self.suspended = tuple(numbers)
+        for branch in branches:
+            positions.append(self._position[branch.number])
             self._stop_growing(branch)
             branch.exhausted = True
         try:
             yield
         finally:
-            self.held = ()
-            for branch, place in zip(reversed(held), reversed(places), strict=True):
+            self.suspended = ()
+            for branch, position in zip(reversed(branches), reversed(positions), strict=True):
                 branch.exhausted = False
-                self._put_back(branch, place)
-            while self._aside:
-                heapq.heappush(self._heap, self._aside.pop())
+                self._put_back(branch, position)
+            while self._suspended_entries:
+                heapq.heappush(self._heap, self._suspended_entries.pop())
 
-    # -- questions ------------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------
 
     def can_grow(self, branch: Branch) -> bool:
         """Whether a node can take another child."""
@@ -201,11 +201,11 @@ class Tree:
         heap = self._heap
         while heap:
             branch = self.branches[heap[0][1]]
-            if branch.number in self._place:
+            if branch.number in self._position:
                 return branch
             entry = heapq.heappop(heap)
-            if branch.number in self.held:
-                self._aside.append(entry)
+            if branch.number in self.suspended:
+                self._suspended_entries.append(entry)
         return None
 
     def scored(self) -> Iterator[Node]:
@@ -258,28 +258,28 @@ class Tree:
         return self.branching is not None and branch.tries >= self.branching
 
     def _start_growing(self, branch: Branch) -> None:
-        self._place[branch.number] = len(self._growing)
+        self._position[branch.number] = len(self._growing)
         self._growing.append(branch)
         # A root without a score comes first: no node is known to be better.
         is_scored = branch.node is not None and branch.node.score is not None
         heapq.heappush(self._heap, (-branch.value if is_scored else -math.inf, branch.number))
 
     def _stop_growing(self, branch: Branch) -> None:
-        place = self._place.pop(branch.number)
+        position = self._position.pop(branch.number)
         last = self._growing.pop()
         if last is not branch:
-            self._growing[place] = last
-            self._place[last.number] = place
+            self._growing[position] = last
+            self._position[last.number] = position
         self._grow(branch, -1)
 
-    def _put_back(self, branch: Branch, place: int) -> None:
-        """Undo `_stop_growing`, which moved the last element of `growing` to this place."""
+    def _put_back(self, branch: Branch, position: int) -> None:
+        """Undo `_stop_growing`, which moved the last element of `growing` to this position."""
         growing = self._growing
         growing.append(branch)
-        if place < len(growing) - 1:
-            growing[place], growing[-1] = branch, growing[place]
-            self._place[growing[-1].number] = len(growing) - 1
-        self._place[branch.number] = place
+        if position < len(growing) - 1:
+            growing[position], growing[-1] = branch, growing[position]
+            self._position[growing[-1].number] = len(growing) - 1
+        self._position[branch.number] = position
         self._grow(branch, 1)
 
     def _grow(self, branch: Branch, change: int) -> None:

@@ -1,8 +1,4 @@
-"""Does a recorded search say what its policy would have chosen?
-
-Every choice is made again from what it knew and compared with the recorded one; in `fixed` order
-what it knew is computed too. Returns what is wrong, in words; nothing is written.
-"""
+"""Validation of a recorded search: every choice is made again and compared with the record."""
 
 from __future__ import annotations
 
@@ -14,7 +10,29 @@ from treewright.search.history import History
 
 
 def validate(path: str | Path) -> list[str]:
-    """Empty if everything holds. Raises UsageError where there is no search."""
+    """Make every choice of a recorded search again and compare it with the recorded one.
+
+    A choice is made from the outcomes that it knew when it was recorded. In fixed order the number
+    of those outcomes is computed too. Nothing is written.
+
+    Args:
+        path: The directory of the search.
+
+    Returns:
+        The problems that were found; an empty list if there are none.
+
+    Raises:
+        UsageError: There is no search at `path`.
+
+    Example:
+        >>> import tempfile
+        >>> from treewright.search.study import open_search
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     with open_search(directory, policy="random", budget=5) as search:
+        ...         _ = search.run(lambda task: 1.0)
+        ...     validate(directory)
+        []
+    """
     lines = storage.read(Path(path))
     created = next(line for line in lines if isinstance(line, records.Created))
     history = History(created.settings)
@@ -35,7 +53,7 @@ def validate(path: str | Path) -> list[str]:
 
 
 def _check(history: History, line: records.Line) -> str | None:
-    """Makes a recorded choice itself, by the policy; takes every other line as it is."""
+    """Apply a line; make a choice by the policy and return how the recorded one differs."""
     if not isinstance(line, records.Chosen):
         history.apply(line)
         return None

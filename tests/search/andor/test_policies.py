@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.andor.worlds import Growth, World, drawn_world
+from treewright.kernel import plugins
 from treewright.kernel.errors import UsageError
-from treewright.search import registry
+from treewright.search import policy_registry
 from treewright.search.andor import policies
 from treewright.search.andor.graph import Graph, Node, Status
 from treewright.search.andor.policies import Beam, BestFirst, Mcts, Policy
@@ -143,7 +144,7 @@ def test_a_policy_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
         discount: float = 1.0
         backup: str = "min"
 
-        def choose(self, graph: Graph, seed: int) -> policies.Way:
+        def choose(self, graph: Graph, seed: int) -> policies.Descent:
             return [], graph.root
 
     class Entry:
@@ -152,13 +153,13 @@ def test_a_policy_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> type[Policy]:
             return Root
 
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()])
-    policies.known.cache_clear()
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [Entry()])
+    policies.POLICIES.refresh()
     try:
-        assert "always the root" in registry.in_words(policies.known())
+        assert "always the root" in policy_registry.summaries(policies.known())
         assert Growth(AND_WORLD, policies.make("root")).choices(2) == ["root", "root"]
     finally:
-        policies.known.cache_clear()
+        policies.POLICIES.refresh()
 
 
 @pytest.mark.parametrize(
@@ -176,9 +177,9 @@ def test_what_cannot_be_is_said(name: str, options: dict, words: str) -> None:
 
 
 def test_settings_are_given_as_text() -> None:
-    given = registry.given_options(["width=3", "backup=min", "discount=0.5"])
+    given = policy_registry.parse_options(["width=3", "backup=min", "discount=0.5"])
     assert policies.make("beam", given) == Beam(width=3, backup="min", discount=0.5)
     with pytest.raises(UsageError, match="given twice"):
-        registry.given_options(["width=3", "width=4"])
+        policy_registry.parse_options(["width=3", "width=4"])
     with pytest.raises(UsageError, match="write KEY=VALUE"):
-        registry.given_options(["width"])
+        policy_registry.parse_options(["width"])

@@ -1,7 +1,7 @@
-"""The executor protocol: take requests, hand back completions, in any order.
+"""The executor protocol: take requests, return completions in any order.
 
-An executor never decides anything and never writes the run's state; the
-coordinator does both with what `next_done` returns.
+An executor decides nothing and never writes the state of a run. The coordinator does both with the
+completions that `next_done` returns.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Outcome = TypeVar("Outcome")
 
 
 class WorkerLost(Exception):
-    """The worker died or cannot be reached; the request may well succeed on another."""
+    """The worker died or cannot be reached; the request may well succeed on another one."""
 
 
 class WorkerUnfit(Exception):
-    """The worker cannot do any of this work; another try there would end the same way."""
+    """The worker cannot do any of this work; another try on it would fail the same way."""
 
 
 class NotBegun(Exception):
@@ -30,7 +30,7 @@ class NotBegun(Exception):
 
 
 class Stop(threading.Event):
-    """Set when what a request asks for is no longer wanted."""
+    """An event that is set when the result of a request is no longer wanted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,6 +38,7 @@ class Stop(threading.Event):
         self._callbacks: list[Callable[[], object]] = []
 
     def set(self) -> None:
+        """Set the event and call the callbacks."""
         super().set()
         with self._lock:
             callbacks, self._callbacks = self._callbacks, []
@@ -45,7 +46,10 @@ class Stop(threading.Event):
             callback()
 
     def on_set(self, callback: Callable[[], object]) -> None:
-        """Calls it once, from whichever thread sets this; at once if it is set already."""
+        """Call a function once when the event is set, in the thread that sets it.
+
+        If the event is set already, the function is called now.
+        """
         with self._lock:
             if not self.is_set():
                 self._callbacks.append(callback)
@@ -57,13 +61,20 @@ _current: ContextVar[Stop | None] = ContextVar("current_stop", default=None)
 
 
 def current_stop() -> Stop:
-    """For the work: what says that its request was cancelled. Outside of an executor, never."""
+    """Return the stop of the request that this thread works on.
+
+    The work on a request checks it, so that it can end early. Outside of an executor the stop is
+    never set.
+    """
     return _current.get() or Stop()
 
 
 @contextlib.contextmanager
-def working_under(stop: Stop) -> Iterator[None]:
-    """For executors: around the work on one request."""
+def stoppable_by(stop: Stop) -> Iterator[None]:
+    """Make `stop` the `current_stop` inside the block.
+
+    An executor puts this around the work on one request.
+    """
     token = _current.set(stop)
     try:
         yield
@@ -73,7 +84,7 @@ def working_under(stop: Stop) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Who did the work, for the record."""
+    """The worker that did the work, for the record."""
 
     name: str
     pid: int
@@ -81,7 +92,14 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Request, Outcome]):
-    """A finished request: its outcome, or the exception that the worker itself raised."""
+    """The completion of a request.
+
+    Attributes:
+        request: The request, the same object that was submitted.
+        outcome: The result of the work; None if there is an error.
+        error: The exception that the work or its worker raised.
+        worker: The worker, where it is known.
+    """
 
     request: Request
     outcome: Outcome | None
@@ -90,23 +108,33 @@ class Done(Generic[Request, Outcome]):
 
 
 class Executor(Protocol[Request, Outcome]):
-    """`capacity` requests may be under way at once."""
+    """Runs requests, at most `capacity` of them at once."""
 
     capacity: int
 
-    def submit(self, request: Request) -> None: ...
+    def submit(self, request: Request) -> None:
+        """Begin a request, as soon as there is a free worker."""
+        ...
 
     def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
-        """Waits for a completion; None when `timeout` seconds have passed without one."""
+        """Wait for the next completion.
+
+        Args:
+            timeout: The longest wait in seconds; None for no limit.
+
+        Returns:
+            A completion, or None if there was none in time.
+        """
         ...
 
     def cancel(self, request: Request) -> None:
-        """Asks that a request end soon, and returns at once; its completion comes all the same.
+        """Ask that a request end soon, and return at once.
 
-        What runs has to look at `current_stop`; what was not begun is `NotBegun` or lost.
+        The request still gets its completion. Work that has begun has to check `current_stop`; a
+        request that has not begun ends with `NotBegun` or `WorkerLost`.
         """
         ...
 
     def close(self) -> None:
-        """Waits for what is under way and ends. Cancelling is the caller's business."""
+        """Wait for the requests under way, and end. The caller cancels them first if it wants."""
         ...

@@ -1,8 +1,8 @@
-"""Requests handed to a dask.distributed cluster: a local one, or one that is running.
+"""An executor on a dask.distributed cluster: a local one, or one that is running already.
 
-The function and its argument travel to the worker, so both must be importable and
-self-contained there; `dask_worker` is the other side. A worker that dies is a WorkerLost; what to
-do about it is the caller's decision, so the engine is told not to retry by itself.
+The function and the request are sent to the worker, so the worker must be able to import both.
+`dask_worker` has the functions that run there. A request whose worker dies ends with WorkerLost:
+the caller decides about another try, and the cluster is told not to retry by itself.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Generic, Protocol
 import treewright
 from treewright.kernel.errors import MissingExtra, TreewrightError
 from treewright.kernel.executors import dask_worker
+from treewright.kernel.executors.backends import Backend, ExecutorFactory, ExecutorOptions
 from treewright.kernel.executors.base import Done, Outcome, Request, Worker, WorkerLost, WorkerUnfit
-from treewright.kernel.executors.registry import Backend, Make, Place
 
 _CONNECT_SECONDS = 10
 _TICK_SECONDS = 0.5
@@ -41,7 +41,7 @@ class ClusterError(TreewrightError):
 
 
 class _Client(Protocol):
-    """What is used of `distributed.Client`."""
+    """The methods of `distributed.Client` that the executor uses."""
 
     status: str
 
@@ -54,7 +54,7 @@ class _Client(Protocol):
 
 @contextlib.contextmanager
 def connect(address: str | None, workers: int, directory: str) -> Iterator[Any]:
-    """A client of the cluster at `address`, or of a local one that ends with the block."""
+    """Give a client of the cluster at `address`, or of a local cluster that ends with the block."""
     try:
         import dask.config
         import distributed
@@ -73,7 +73,7 @@ def connect(address: str | None, workers: int, directory: str) -> Iterator[Any]:
 
 
 def _silence() -> None:
-    """Its loggers print tracebacks of what we report in one line; each has its own level."""
+    """Turn off the logs of dask, which print tracebacks of errors that are reported in one line."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     for name in {*names, "distributed", "tornado.application", "asyncio"}:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -86,7 +86,7 @@ def _local_cluster(workers: int, directory: str) -> Any:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address="127.0.0.1:0",  # its web server cannot be left out, but kept at home
+        dashboard_address="127.0.0.1:0",  # its web server cannot be turned off
         local_directory=directory,
         preload=["treewright.kernel.executors.local_worker"],
         silence_logs=logging.CRITICAL + 1,
@@ -94,9 +94,12 @@ def _local_cluster(workers: int, directory: str) -> Any:
 
 
 def check_workers(client: Any, address: str, capacity: int, what: str) -> None:
-    """Before anything is queued: can those that are there do the work? `what` is its name."""
+    """Raise ClusterError if a worker cannot do the work; warn if there are too few workers.
+
+    `what` is the word for the requests in messages.
+    """
     here = treewright.__version__
-    for worker, found in client.run(dask_worker.version_here, on_error="return").items():
+    for worker, found in client.run(dask_worker.local_version, on_error="return").items():
         if isinstance(found, BaseException):
             raise ClusterError(
                 f"the dask worker at {worker} cannot import treewright ({found}); install "
@@ -121,10 +124,11 @@ def check_workers(client: Any, address: str, capacity: int, what: str) -> None:
         )
 
 
-class DaskExecutor(Generic[Request, Outcome]):
-    """A submitted function runs on a worker and returns `(outcome, worker name, pid)`.
+class FunctionExecutor(Generic[Request, Outcome]):
+    """Runs functions that return `(outcome, worker name, process id)` on the workers of a cluster.
 
-    What runs has to notice by itself that `cancel` is set; what no worker has yet is dropped.
+    When `cancel` is set, requests that no worker has are dropped. Work that has begun on a worker
+    has to end by itself.
     """
 
     def __init__(
@@ -141,14 +145,14 @@ class DaskExecutor(Generic[Request, Outcome]):
     def submit(
         self, request: Request, work: Callable[..., tuple[Outcome, str, int]], *arguments: Any
     ) -> None:
-        """Hands `work(*arguments)` to the cluster; `request` names it when it is done."""
+        """Send `work(*arguments)` to the cluster; its completion has `request`."""
         self._check_connection()
         future = self._client.submit(work, *arguments, pure=False, retries=0)
         self._in_flight[id(future)] = request, future
         future.add_done_callback(lambda done: self._done.put((request, done)))
 
     def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
-        """As of every executor; looks now and then whether the scheduler is still there."""
+        """Wait for the next completion, and check regularly that the scheduler answers."""
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             left = _TICK_SECONDS if until is None else min(_TICK_SECONDS, until - time.monotonic())
@@ -165,13 +169,13 @@ class DaskExecutor(Generic[Request, Outcome]):
             return self._finished(request, future)
 
     def cancel(self, request: Request) -> None:
-        """Drops it if no worker takes it within moments; telling one is the caller's."""
+        """Drop a request that no worker takes soon. The caller stops work that has begun."""
         self._unwanted[id(request)] = time.monotonic()
 
     def close(self) -> None:
-        """Lets go of what is under way; the scheduler tells the workers."""
+        """Give up the requests under way; the scheduler tells the workers."""
         for _, future in list(self._in_flight.values()):
-            future.release()  # the callback would keep it alive
+            future.release()  # the callback holds a reference to it
         self._in_flight.clear()
 
     def _finished(self, request: Request, future: Any) -> Done[Request, Outcome]:
@@ -192,7 +196,7 @@ class DaskExecutor(Generic[Request, Outcome]):
         return Done(request, None, error)
 
     def _drop_waiting(self) -> None:
-        """Of what is cancelled: a cluster without workers would never hand anything back."""
+        """Drop cancelled requests that no worker has; without workers they would never end."""
         now = time.monotonic()
         if self._cancelled_at is None and self._cancel is not None and self._cancel.is_set():
             self._cancelled_at = now
@@ -204,7 +208,7 @@ class DaskExecutor(Generic[Request, Outcome]):
         ]
         if not waiting:
             return
-        with contextlib.suppress(OSError):  # of a lost connection, which the next look reports
+        with contextlib.suppress(OSError):  # `_check_connection` reports a lost connection
             taken = {key for keys in self._client.processing().values() for key in keys}
             self._client.cancel([future for future in waiting if future.key not in taken])
 
@@ -216,27 +220,27 @@ class DaskExecutor(Generic[Request, Outcome]):
             )
 
 
-class WorkExecutor(Generic[Request, Outcome]):
-    """One piece of work for every request, with its own begin and its own stop on the worker."""
+class DaskExecutor(Generic[Request, Outcome]):
+    """Runs requests on the workers of a cluster; each request begins once and can be cancelled."""
 
     def __init__(self, client: Any, capacity: int, work: Callable[[Request], Outcome]) -> None:
         self.capacity = capacity
         self._client = client
         self._work = work
-        self._engine: DaskExecutor[Request, Outcome] = DaskExecutor(client, capacity)
+        self._engine: FunctionExecutor[Request, Outcome] = FunctionExecutor(client, capacity)
         self._names: dict[int, str] = {}
 
     def submit(self, request: Request) -> None:
         name = self._names[id(request)] = f"treewright-{secrets.token_hex(8)}"
         self._engine.submit(
-            request, dask_worker.run_there, treewright.__version__, name, self._work, request
+            request, dask_worker.run_request, treewright.__version__, name, self._work, request
         )
 
     def next_done(self, timeout: float | None = None) -> Done[Request, Outcome] | None:
         done = self._engine.next_done(timeout)
         if done is not None and (name := self._names.pop(id(done.request), None)) is not None:
-            for mark in dask_worker.marks(name):
-                clear(self._client, mark)
+            for event in dask_worker.event_names(name):
+                clear_event(self._client, event)
         return done
 
     def cancel(self, request: Request) -> None:
@@ -244,40 +248,40 @@ class WorkExecutor(Generic[Request, Outcome]):
         if name is None:
             return
         self._engine.cancel(request)
-        # The scheduler may take a while to answer, and nobody has to wait for that.
-        threading.Thread(target=self._tell, args=(name,), daemon=True).start()
+        # In a thread, because the scheduler may take a while to answer.
+        threading.Thread(target=self._set_stop, args=(name,), daemon=True).start()
 
     def close(self) -> None:
         self._engine.close()
 
-    def _tell(self, name: str) -> None:
+    def _set_stop(self, name: str) -> None:
         import distributed
 
-        with contextlib.suppress(Exception):  # the cluster may be what was lost
-            distributed.Event(dask_worker.stop_mark(name), client=self._client).set()
+        with contextlib.suppress(Exception):  # the cluster may be gone
+            distributed.Event(dask_worker.stop_event(name), client=self._client).set()
 
 
-def clear(client: Any, mark: str) -> None:
-    """Forgets an event of the cluster; one that is left costs the scheduler a name."""
+def clear_event(client: Any, name: str) -> None:
+    """Clear an event of the cluster, so that the scheduler can forget it."""
     import distributed
 
     with contextlib.suppress(Exception):
-        distributed.Event(mark, client=client).clear()
+        distributed.Event(name, client=client).clear()
 
 
 @contextlib.contextmanager
-def _open(place: Place) -> Iterator[Make[Any, Any]]:
+def _open(options: ExecutorOptions) -> Iterator[ExecutorFactory[Any, Any]]:
     with contextlib.ExitStack() as stack:
-        directory = place.directory or stack.enter_context(
+        directory = options.directory or stack.enter_context(
             tempfile.TemporaryDirectory(prefix="treewright-")
         )
-        client = stack.enter_context(connect(place.address, place.capacity, directory))
-        if place.address is not None:
-            check_workers(client, place.address, place.capacity, "requests")
-        yield lambda work: WorkExecutor(client, place.capacity, work)
+        client = stack.enter_context(connect(options.address, options.capacity, directory))
+        if options.address is not None:
+            check_workers(client, options.address, options.capacity, "requests")
+        yield lambda work: DaskExecutor(client, options.capacity, work)
 
 
-backend = Backend(_open, travels=True, addressed=True)
+backend = Backend(_open, is_remote=True, takes_address=True)
 
 
 def _failure(future: Any) -> BaseException:

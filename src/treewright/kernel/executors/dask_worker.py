@@ -1,4 +1,4 @@
-"""The worker's side of a request on a dask cluster: begun once, stopped when told to."""
+"""The functions that run on a dask worker: a request begins once, and stops when cancelled."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from treewright.kernel.executors.base import (
     Stop,
     WorkerLost,
     WorkerUnfit,
-    working_under,
+    stoppable_by,
 )
 
 _POLL_SECONDS = 2.0
 _EXECUTING = ("executing", "long-running")
 
 
-def version_here() -> str:
-    """What must be equal on the coordinator and on every worker."""
+def local_version() -> str:
+    """Return the version, which must be equal on the coordinator and on every worker."""
     return treewright.__version__
 
 
-def name_here() -> str:
+def worker_name() -> str:
+    """Return the name of this worker: its host and process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def check_version(version: str) -> None:
-    """Refuses the work of a coordinator of another version."""
+    """Raise WorkerUnfit if the coordinator has another version."""
     if version != treewright.__version__:
         raise WorkerUnfit(
             f"a worker on {socket.gethostname()} has treewright {treewright.__version__}, the "
@@ -41,32 +42,39 @@ def check_version(version: str) -> None:
         )
 
 
-def run_there(
+def run_request(
     version: str, name: str, work: Callable[[Request], Outcome], request: Request
 ) -> tuple[Outcome, str, int]:
-    """One request on this worker. `name` is its own; the marks of the cluster are made of it."""
+    """Run a request on this worker; return its outcome with the name and the id of the worker.
+
+    `name` is the name of the request, from which the events of the cluster get theirs.
+    """
     check_version(version)
-    begun, stopped = marks(name)
+    begun, stopped = event_names(name)
     begin_once(begun)
-    with watching(stopped) as stop, working_under(stop):
+    with stop_on_event(stopped) as stop, stoppable_by(stop):
         if stop.is_set():
             raise NotBegun("cancelled")
-        return work(request), name_here(), os.getpid()
+        return work(request), worker_name(), os.getpid()
 
 
-def marks(name: str) -> tuple[str, str]:
-    """The cluster's events of a request: that it was begun, and that it has to end."""
-    return f"{name}-begun", stop_mark(name)
+def event_names(name: str) -> tuple[str, str]:
+    """Return the names of the two events of a request: it has begun, it has to stop."""
+    return f"{name}-begun", stop_event(name)
 
 
-def stop_mark(name: str) -> str:
+def stop_event(name: str) -> str:
+    """Return the name of the event that stops a request."""
     return f"{name}-stop"
 
 
 def begin_once(name: str) -> None:
-    """A scheduler starts a task again when its worker died, by its own settings, even when
-    only its result was lost. Whether to try again is our coordinator's decision, so a second
-    start only reports the loss. The coordinator clears the mark once it has the result."""
+    """Record that a request has begun; raise WorkerLost if it had begun before.
+
+    A dask scheduler starts a task again when its worker died, even when only the result was lost.
+    The coordinator decides about another try, so a second start only reports the loss. The
+    coordinator clears the event when it has the result.
+    """
     import distributed
 
     begun = distributed.Event(name, client=distributed.get_client())
@@ -76,9 +84,11 @@ def begin_once(name: str) -> None:
 
 
 @contextlib.contextmanager
-def watching(event_name: str) -> Iterator[Stop]:
-    """A stop that is set when the coordinator sets the cluster's event, and when the
-    cluster no longer wants this task's result: its coordinator is gone."""
+def stop_on_event(event_name: str) -> Iterator[Stop]:
+    """Give a stop that is set when the coordinator sets the event of the cluster.
+
+    It is also set when the cluster no longer wants the result, because the coordinator is gone.
+    """
     import distributed
 
     stop, finished = Stop(), threading.Event()
@@ -94,7 +104,7 @@ def watching(event_name: str) -> Iterator[Stop]:
         while not finished.is_set():
             try:
                 asked_to_stop = remote.wait(_POLL_SECONDS)
-            except Exception:  # the scheduler does not answer; the worker will end by itself
+            except Exception:  # the scheduler does not answer; dask ends the worker
                 asked_to_stop = False
                 finished.wait(_POLL_SECONDS)
             if finished.is_set():

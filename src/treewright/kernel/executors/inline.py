@@ -1,4 +1,4 @@
-"""One request at a time, in the calling thread."""
+"""An executor that runs one request at a time, in the calling thread."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Generic
 
+from treewright.kernel.executors.backends import Backend, ExecutorFactory, ExecutorOptions
 from treewright.kernel.executors.base import (
     Done,
     NotBegun,
@@ -16,12 +17,13 @@ from treewright.kernel.executors.base import (
     Request,
     Stop,
     Worker,
-    working_under,
+    stoppable_by,
 )
-from treewright.kernel.executors.registry import Backend, Make, Place
 
 
 class InlineExecutor(Generic[Request, Outcome]):
+    """Runs a request inside `next_done`, in the thread that calls it."""
+
     capacity = 1
 
     def __init__(self, work: Callable[[Request], Outcome]) -> None:
@@ -43,7 +45,7 @@ class InlineExecutor(Generic[Request, Outcome]):
         try:
             if stop.is_set():
                 return Done(request, None, NotBegun("cancelled"), self._worker)
-            with working_under(stop):
+            with stoppable_by(stop):
                 return Done(request, self._work(request), worker=self._worker)
         except Exception as error:
             return Done(request, None, error, self._worker)
@@ -59,8 +61,8 @@ class InlineExecutor(Generic[Request, Outcome]):
 
 
 @contextlib.contextmanager
-def _open(place: Place) -> Iterator[Make[Any, Any]]:
+def _open(options: ExecutorOptions) -> Iterator[ExecutorFactory[Any, Any]]:
     yield InlineExecutor
 
 
-backend = Backend(_open, single=True)
+backend = Backend(_open, is_sequential=True)

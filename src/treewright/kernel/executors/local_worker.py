@@ -1,4 +1,4 @@
-"""Loaded by the workers of a local cluster when they start (dask's `preload`)."""
+"""The module that the workers of a local dask cluster load when they start (`preload`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 
 
 def dask_setup(worker: object) -> None:
-    """Leaves the terminal's foreground group: Ctrl-C is for the coordinator, which ends its
-    workers in order. They end by themselves when it is killed."""
+    """Leave the terminal's foreground process group.
+
+    Ctrl-C then reaches only the coordinator, which ends its workers in order. Workers end by
+    themselves when the coordinator is killed.
+    """
     os.setpgrp()

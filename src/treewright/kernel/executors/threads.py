@@ -1,4 +1,4 @@
-"""Several requests at once, each in a thread; the work itself runs in child processes."""
+"""An executor that runs each request in a thread. The work itself may run in child processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Generic
 
+from treewright.kernel.executors.backends import Backend, ExecutorFactory, ExecutorOptions
 from treewright.kernel.executors.base import (
     Done,
     NotBegun,
@@ -16,13 +17,26 @@ from treewright.kernel.executors.base import (
     Request,
     Stop,
     Worker,
-    working_under,
+    stoppable_by,
 )
-from treewright.kernel.executors.registry import Backend, Make, Place
 
 
 class ThreadExecutor(Generic[Request, Outcome]):
-    """Starts a thread when there is a request that none is free for, up to `capacity`."""
+    """Runs up to `capacity` requests at once, each in a thread.
+
+    A thread is started when a request finds no idle one.
+
+    Args:
+        work: Returns the outcome of a request.
+        capacity: The largest number of threads.
+
+    Example:
+        >>> executor = ThreadExecutor(lambda request: 2 * request, capacity=2)
+        >>> executor.submit(21)
+        >>> executor.next_done().outcome
+        42
+        >>> executor.close()
+    """
 
     def __init__(self, work: Callable[[Request], Outcome], capacity: int) -> None:
         self.capacity = capacity
@@ -65,15 +79,15 @@ class ThreadExecutor(Generic[Request, Outcome]):
             try:
                 if stop.is_set():
                     raise NotBegun("cancelled")
-                with working_under(stop):
+                with stoppable_by(stop):
                     done = Done(request, self._work(request), worker=worker)
-            except BaseException as error:  # a thread that ends would be waited for for ever
+            except BaseException as error:  # without a completion the caller would wait for ever
                 done = Done(request, None, error, worker)
             self._stops.pop(id(request), None)
             self._done.put(done)
 
     def _next(self) -> tuple[Request, Stop] | None:
-        """The next request; a thread is idle only while there is none."""
+        """Return the next request; the thread is idle while it waits for one."""
         try:
             return self._requests.get_nowait()
         except queue.Empty:
@@ -82,8 +96,8 @@ class ThreadExecutor(Generic[Request, Outcome]):
 
 
 @contextlib.contextmanager
-def _open(place: Place) -> Iterator[Make[Any, Any]]:
-    yield lambda work: ThreadExecutor(work, place.capacity)
+def _open(options: ExecutorOptions) -> Iterator[ExecutorFactory[Any, Any]]:
+    yield lambda work: ThreadExecutor(work, options.capacity)
 
 
 backend = Backend(_open)

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
+from treewright.kernel.executors.backends import ExecutorFactory
 from treewright.kernel.executors.base import Done, Executor, NotBegun, WorkerLost
-from treewright.kernel.executors.registry import Make
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.types import Result
@@ -49,7 +49,7 @@ _TICK_SECONDS = 0.5
 class AttemptBackend:
     """Makes a scheduler's executor; `is_remote` says that attempts run in other processes."""
 
-    make: Make[AttemptRequest, AttemptReport]
+    make: ExecutorFactory[AttemptRequest, AttemptReport]
     is_remote: bool = False
 
     def lean_sessions(self, config: OrchestratorConfig) -> int:
@@ -83,18 +83,18 @@ def open_backend(
         config: The settings of the schedulers.
         project: The file or directory whose Lake project goals may import.
     """
-    chosen = registry.choose(backend, cluster)
-    if chosen.travels:
+    chosen = backends.choose(backend, cluster)
+    if chosen.is_remote:
         stub = config.profile == 0
-        with chosen.open(registry.Place(config.lean_sessions, cluster)) as make:
+        with chosen.open(backends.ExecutorOptions(config.lean_sessions, cluster)) as make:
             start = str(project.resolve()) if project is not None else ""
             yield AttemptBackend(
                 lambda _work: _PackingExecutor(make(run_remote_attempt), stub, start),
                 is_remote=True,
             )
     else:
-        capacity = 1 if chosen.single else config.max_parallel_attempts
-        with chosen.open(registry.Place(capacity)) as make:
+        capacity = 1 if chosen.is_sequential else config.max_parallel_attempts
+        with chosen.open(backends.ExecutorOptions(capacity)) as make:
             yield AttemptBackend(make)
 
 

@@ -1,5 +1,5 @@
-"""Search where an action leaves several goals that must all be solved: AND/OR graphs.
+"""Search over AND/OR graphs: goals of which one way, and all goals of that way, must be solved.
 
-`graph` is the structure, `statistics` what visits leave behind in it, `policies/` choose the next
-goal to work on (pure). The domain says what an action does; it never chooses a goal.
+Edges and values enter; the next goal to work on leaves. Imports `search.policies.base` for the
+types of settings. Read first: `graph.py`, `statistics.py`, `policies/mcts.py`.
 """

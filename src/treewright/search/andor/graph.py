@@ -1,11 +1,11 @@
-"""The AND/OR graph of a search: what is known, and nothing about how to search.
+"""The AND/OR graph of a search. It has no part in choosing the next goal.
 
-A node is a goal; it is solved when one of its edges is (OR). An edge is an action and the goals it
-leaves; it is solved when all of them are (AND). Goals with the same key are one node, so this is a
-directed acyclic graph: an edge that would close a circle is refused.
+A node is a goal; it is solved when one of its edges is solved (OR). An edge is an action with the
+goals that it leaves; it is solved when all of them are solved (AND). Goals with the same key are
+one node, so this is a directed acyclic graph: an edge that would close a circle is refused.
 
-Status, depth, counts and sizes of solutions are kept up to date with every change, along the
-changed part only. `invariants.check` says whether they are right.
+Every change updates status, depth, counts and sizes of solutions along the changed part of the
+graph. `invariants.check` recomputes them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,25 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
+    """The state of a goal or an edge. A dead one can no longer be solved."""
+
     OPEN = 0
     SOLVED = 1
     DEAD = 2
 
 
 class Node:
-    """A goal, and what the search knows about it.
+    """A goal with its edges and statistics.
 
-    `estimate` is how likely it looks to be solvable before any visit. `rank` grows along every
-    edge. `visits`, `total`, `virtual` and `tries` (visits that ended here) are kept by
-    `statistics`, `outlook` by the policies that need it.
+    Attributes:
+        estimate: The estimated probability, before any visit, that the goal can be solved.
+        rank: A number that grows along every edge.
+        live: The edges that are open.
+        exhausted: Whether no further action is tried at the goal.
+        visits: How often the search passed or ended here; `tries` counts those that ended here.
+        total: The sum of the values of all visits.
+        virtual: Reservations of agents that work below the goal (virtual loss).
+        outlook: A value of the policies that need one.
     """
 
     __slots__ = (
@@ -56,9 +64,9 @@ class Node:
         self.estimate = estimate
         self.status = Status.OPEN
         self.exhausted = False
-        self.edges: list[Edge] = NO_EDGES
-        self.live: list[Edge] = NO_EDGES
-        self.parents: list[Edge] = NO_EDGES
+        self.edges: list[Edge] = []
+        self.live: list[Edge] = []
+        self.parents: list[Edge] = []
         self.solution: Edge | None = None
         self.solution_size = 0
         self.visits = 0
@@ -69,17 +77,20 @@ class Node:
 
     @property
     def value(self) -> float:
-        """How likely it is to be solvable: certain, the mean of the visits, or the first guess."""
+        """The probability that the goal can be solved; before any visit the estimate."""
         if self.status:
             return 1.0 if self.status is Status.SOLVED else 0.0
         return self.total / self.visits if self.visits else self.estimate
 
 
 class Edge:
-    """An action that is possible at a node, and the goals it leaves. All must be solved.
+    """An action at a node, with the goals that it leaves. All of them must be solved.
 
-    `promise` is the product of the children's first estimates, for edges never followed.
-    `layout` is the domain's: which of the goals that the action leaves each child stands for.
+    Attributes:
+        promise: The product of the estimates of the children, for an edge without visits.
+        unsolved: How many children are not solved.
+        layout: Set by the caller: for each child, the positions of its goal among those that the
+            action leaves.
     """
 
     __slots__ = (
@@ -122,12 +133,8 @@ class Edge:
         self.virtual = 0
 
 
-NO_EDGES: list[Edge] = []
-"""Shared by all that have none, and never added to: most goals are leaves."""
-
-
 class Changes:
-    """Nodes whose status one change to the graph settled, in the order in which it spread."""
+    """The nodes that one change to the graph solved or made dead, in the order of propagation."""
 
     __slots__ = ("dead", "solved")
 
@@ -137,7 +144,7 @@ class Changes:
 
 
 class Child:
-    """A goal that an action leaves: its key, and how likely it looks to be solvable."""
+    """A goal that an action leaves, with the estimated probability that it can be solved."""
 
     __slots__ = ("estimate", "key")
 
@@ -147,7 +154,7 @@ class Child:
 
 
 class Graph:
-    """Grows by `add_edge` and `exhaust`; never shrinks, never forgets."""
+    """Grows by `add_edge` and `exhaust`. Nothing is ever removed."""
 
     def __init__(self, key: str, estimate: float = 0.5) -> None:
         self.nodes: list[Node] = []
@@ -167,9 +174,17 @@ class Graph:
         children: Sequence[Child],
         changes: Changes,
     ) -> Edge | None:
-        """Adds what an action did to an open node; None if that would close a circle.
+        """Add an action to an open node.
 
-        No child is ever left out; a goal that occurs twice is there twice.
+        Args:
+            parent: The node.
+            action: The action.
+            prior: Its prior; None if the search has no priors.
+            children: The goals that it leaves. A goal that occurs twice becomes two children.
+            changes: Receives the nodes that the edge solves or makes dead.
+
+        Returns:
+            The edge; None if it would close a circle.
         """
         by_key = self.by_key
         for child in children:
@@ -197,10 +212,10 @@ class Graph:
         edge = Edge(len(self.edges), parent, action, prior, tuple(nodes))
         edge.unsolved = unsolved
         self.edges.append(edge)
-        parent.edges = _with(parent.edges, edge)
-        parent.live = _with(parent.live, edge)
+        parent.edges.append(edge)
+        parent.live.append(edge)
         for node in nodes:
-            node.parents = _with(node.parents, edge)
+            node.parents.append(edge)
         if dead:
             self._kill_edge(edge, changes)
         elif not unsolved:
@@ -208,7 +223,7 @@ class Graph:
         return edge
 
     def exhaust(self, node: Node, changes: Changes) -> None:
-        """No further action will be tried here: without a live edge the node is dead."""
+        """Mark a node at which no further action is tried. Without a live edge it is dead."""
         node.exhausted = True
         if node.status is Status.OPEN and not node.live:
             self._kill_node(node, changes)
@@ -220,7 +235,7 @@ class Graph:
         return node
 
     def check(self) -> None:
-        """Raises AssertionError if anything kept up to date differs from what it should be."""
+        """Raise an AssertionError if a value differs from its recomputation."""
         from treewright.search.andor.invariants import check
 
         check(self)
@@ -228,7 +243,7 @@ class Graph:
     # -- order ----------------------------------------------------------------------------
 
     def _is_ancestor(self, candidate: Node, node: Node) -> bool:
-        """Whether a path leads from `candidate` to `node`; ranks say where not to look."""
+        """Return whether a path leads from `candidate` to `node`. Ranks limit the search."""
         if candidate is node:
             return True
         if candidate.rank >= node.rank:
@@ -311,10 +326,3 @@ class Graph:
                     parent.live.remove(above)
                     if parent.exhausted and not parent.live:
                         waiting.append(parent)
-
-
-def _with(edges: list[Edge], edge: Edge) -> list[Edge]:
-    if not edges:
-        return [edge]
-    edges.append(edge)
-    return edges

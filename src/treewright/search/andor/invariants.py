@@ -1,19 +1,19 @@
-"""Everything that must hold of an AND/OR graph, computed anew from its nodes and edges.
+"""The invariants of an AND/OR graph, recomputed from its nodes and edges.
 
-For tests, and for checking recorded runs; it visits the whole graph.
+For tests and for checking recorded runs: a check visits the whole graph.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from treewright.search.andor.graph import NO_EDGES, Edge, Graph, Node, Status
+from treewright.search.andor.graph import Edge, Graph, Node, Status
 
 
 def check(graph: Graph, *, idle: bool = True) -> None:
-    """Raises AssertionError naming the first thing that is wrong.
+    """Raise an AssertionError that names the first invariant that does not hold.
 
-    `idle` means that nothing is under way, so that no reservation may be left.
+    With `idle` no agent works on the graph, so no reservation may be left.
     """
     _identities(graph)
     _order(graph)
@@ -28,13 +28,12 @@ def check(graph: Graph, *, idle: bool = True) -> None:
         _require(not reserved, f"virtual losses left on {reserved}")
 
 
-def _require(condition: bool, what: str) -> None:
+def _require(condition: bool, invariant: str) -> None:
     if not condition:
-        raise AssertionError(what)
+        raise AssertionError(invariant)
 
 
 def _identities(graph: Graph) -> None:
-    _require(not NO_EDGES, "nothing was added to what all share")
     _require(graph.nodes[0] is graph.root, "the root is node 0")
     for index, node in enumerate(graph.nodes):
         _require(node.id == index, f"node {node.id} stands at {index}")
@@ -50,7 +49,7 @@ def _identities(graph: Graph) -> None:
 
 
 def _order(graph: Graph) -> None:
-    """Ranks grow along edges, so there is no circle; depth is the shortest way from the root."""
+    """Check that ranks grow along edges, so that there is no circle; check the depths."""
     for edge in graph.edges:
         for child in edge.children:
             _require(child.rank > edge.parent.rank, f"edge {edge.id} goes down in rank")

@@ -1,6 +1,6 @@
-"""What visits leave behind in an AND/OR graph: counts and values along the way that was taken.
+"""The statistics of visits in an AND/OR graph: counts and values along the path of each visit.
 
-The value of a goal is how likely it is to be solvable: 1 when solved, 0 when dead.
+The value of a goal is the probability that it can be solved: 1 if it is solved, 0 if it is dead.
 """
 
 from __future__ import annotations
@@ -14,32 +14,40 @@ Backup = Literal["product", "min"]
 Step = tuple[Node, Edge]
 
 
-class Worth(Protocol):
-    """What an edge is worth, given its goals: `discount` makes the shorter way the better one."""
+class EdgeValue(Protocol):
+    """How the value of an edge follows from the values of its goals."""
 
     @property
-    def discount(self) -> float: ...
+    def discount(self) -> float:
+        """The factor of each step, so that the shorter of two equal paths has the higher value."""
+        ...
 
     @property
-    def backup(self) -> Backup: ...
+    def backup(self) -> Backup:
+        """The product of the goals' values, or the least of them."""
+        ...
 
 
 def back_up(
-    path: Sequence[Step], leaf: Node, value: float, worth: Worth, released: int = 0
+    path: Sequence[Step], leaf: Node, value: float, rule: EdgeValue, released: int = 0
 ) -> None:
-    """Adds one visit worth `value` at the leaf, and what follows from it along the path; so many
-    reservations of it are `released`.
+    """Add one visit of a leaf, and the values that follow from it along the path.
 
-    An edge is worth the product (or the least) of its goals' values; the goal that was visited
-    enters with the value it was just found to have.
+    Args:
+        path: The steps from the root to the leaf.
+        leaf: The goal that was visited.
+        value: The value of this visit of the leaf. It enters the values of the edges above instead
+            of the mean of the leaf.
+        rule: How the value of an edge follows from the values of its goals.
+        released: How many reservations of the path end with this visit.
     """
     leaf.tries += 1
     leaf.visits += 1
     leaf.total += value
     leaf.virtual -= released
     child = leaf
-    discount = worth.discount
-    product = worth.backup == "product"
+    discount = rule.discount
+    product = rule.backup == "product"
     for node, edge in reversed(path):
         value *= discount
         children = edge.children
@@ -58,7 +66,7 @@ def back_up(
 
 
 def reserve(path: Sequence[Step], leaf: Node) -> None:
-    """Marks a way as being worked on, so that others look elsewhere (virtual loss)."""
+    """Reserve a path, so that other agents prefer different ones (virtual loss)."""
     leaf.virtual += 1
     for node, edge in path:
         node.virtual += 1
@@ -66,6 +74,7 @@ def reserve(path: Sequence[Step], leaf: Node) -> None:
 
 
 def release(path: Sequence[Step], leaf: Node) -> None:
+    """End a reservation without a visit."""
     leaf.virtual -= 1
     for node, edge in path:
         node.virtual -= 1

@@ -1,8 +1,7 @@
-"""The policies in the box, and those of plug-ins.
+"""The policies over trees: each is a pure function that chooses which node grows next.
 
-A policy is one file and one line here; the command line, validation, reports and the dashboard
-learn its name, its settings and its summary from `known`. Another package registers its own under
-the entry-point group `treewright.policies`.
+A policy in the box is one file and one line here. Another package registers its own under the
+entry-point group `treewright.policies`.
 """
 
 from __future__ import annotations
@@ -13,18 +12,23 @@ from treewright.search.policies.beam import Beam
 from treewright.search.policies.best_first import BestFirst
 from treewright.search.policies.mcts import Mcts
 from treewright.search.policies.random import Random
-from treewright.search.registry import Registry
+from treewright.search.policy_registry import PolicyRegistry
 
-GROUP = "treewright.policies"
-_REGISTRY: Registry[Policy] = Registry(GROUP, Policy, (Beam, BestFirst, Mcts, AbMcts, Random))
+BUILT_IN: tuple[type[Policy], ...] = (Beam, BestFirst, Mcts, AbMcts, Random)
+POLICIES: PolicyRegistry[Policy] = PolicyRegistry(
+    "treewright.policies",
+    Policy,
+    {kind.name: f"{kind.__module__}:{kind.__name__}" for kind in BUILT_IN},
+)
 
-known = _REGISTRY.known
-make = _REGISTRY.make
-unusable = _REGISTRY.unusable
-describe = _REGISTRY.describe
+known = POLICIES.usable
+make = POLICIES.make
+unusable = POLICIES.unusable
+describe = POLICIES.describe
 
 __all__ = [
-    "GROUP",
+    "BUILT_IN",
+    "POLICIES",
     "AbMcts",
     "Beam",
     "BestFirst",

@@ -1,9 +1,4 @@
-"""What a policy is: a pure function from the tree and a random stream to the next choice.
-
-A policy is a frozen struct whose fields are its settings, and one method. It keeps nothing between
-calls, so any process that has the same tree and the same seed chooses the same. `None` means
-wait: more outcomes are needed first; if there are none to come, the search is over.
-"""
+"""The interface of a policy: a pure function from a tree and random numbers to the next choice."""
 
 from __future__ import annotations
 
@@ -23,32 +18,61 @@ Power = Annotated[float, msgspec.Meta(ge=0, le=10)]
 
 
 class Choice(NamedTuple):
-    """Grow a child under `parent`, by `action` where the search has several."""
+    """A choice to grow a child.
+
+    Attributes:
+        parent: The number of the branch under which the child grows.
+        action: One of the tree's actions, if it has any.
+    """
 
     parent: int
     action: str | None = None
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """The base of all policies; a subclass is tagged with its name and overrides `choose`."""
+    """The base class of all policies.
+
+    A policy is a frozen struct. Its fields are its settings. Its tag, its `name` and the name of
+    its entry point in the group `treewright.policies` are the same. It keeps nothing between calls,
+    so every process with the same tree and the same seed makes the same choice.
+
+    Example:
+        >>> class Oldest(Policy, frozen=True, tag="oldest"):
+        ...     name = "oldest"
+        ...     summary = "the oldest node that can grow"
+        ...
+        ...     def choose(self, tree, rng):
+        ...         return Choice(tree.growing[0].number) if tree.growing else None
+        >>> Oldest().choose(Tree(), Random(0))
+        Choice(parent=0, action=None)
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line for help texts and reports."""
     has_barrier: ClassVar[bool] = False
-    """Whether it waits for whole depths, so that lookahead and live order mean nothing to it."""
+    """Whether the policy waits for whole depths, so that lookahead and order change nothing."""
 
     sums_subtrees: ClassVar[bool] = False
-    """Whether it reads the statistics of whole subtrees, which cost more the deeper a tree is."""
+    """Whether the policy reads statistics of whole subtrees, which cost more in a deep tree."""
 
     branching: ClassVar[int | None] = None
-    """The most children of a node where the search does not say; None is no limit."""
+    """The most children of a node, unless the search sets another number; None is no limit."""
 
     @abstractmethod
     def choose(self, tree: Tree, rng: Random) -> Choice | None:
-        """The next child to grow, or None to wait for more outcomes."""
+        """Return the next child to grow.
+
+        Args:
+            tree: The tree with the outcomes that the choice may know. It must not be changed.
+            rng: Random numbers for this choice.
+
+        Returns:
+            The choice, or None to wait for more outcomes. If no outcome is missing, None ends the
+            search.
+        """
 
 
 def any_action(tree: Tree, rng: Random) -> str | None:
-    """For policies that do not tell actions apart."""
+    """Return a random action, for policies that do not learn which actions are better."""
     return rng.choice(tree.actions) if tree.actions else None

@@ -1,6 +1,6 @@
-"""One depth at a time: every node of the frontier gets its children, then the best of them go on.
+"""Beam search: every node of the frontier gets its children, then the best children are next.
 
-The barrier is a wait: nothing of the next depth is chosen before the whole depth has outcomes.
+The policy waits at the end of a depth until the whole depth has outcomes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from treewright.search.tree import Branch, Status, Tree
 
 
 class Beam(Policy, frozen=True, tag="beam"):
-    """`width` nodes of a depth go on, each with `children` tries; `depth` is the last one."""
+    """Beam search.
+
+    Attributes:
+        width: How many nodes of a depth get children.
+        children: How many children each of them gets, failed ones included.
+        depth: The last depth; None for no limit.
+    """
 
     name: ClassVar[str] = "beam"
     summary: ClassVar[str] = "one depth at a time, the best of each go on; waits for whole depths"
@@ -27,7 +33,7 @@ class Beam(Policy, frozen=True, tag="beam"):
 
     def choose(self, tree: Tree, rng: Random) -> Choice | None:
         deepest = len(tree.levels) - 1
-        if deepest > 0:  # what it grows from is complete: otherwise nothing had been chosen
+        if deepest > 0:  # the depth above is complete, or this depth would have no choices
             unfinished = self._first_with_room(tree, deepest - 1)
             if unfinished is not None:
                 return Choice(unfinished.number, any_action(tree, rng))
@@ -46,7 +52,7 @@ class Beam(Policy, frozen=True, tag="beam"):
 
 
 def frontier(level: Iterable[Branch], width: int) -> list[Branch]:
-    """The best open nodes of a depth, best first, the older of equals; in the order of age."""
+    """Return the best open nodes of a depth, the older of equals, in the order of their numbers."""
     best = heapq.nsmallest(
         width, (b for b in level if b.status is Status.OPEN), key=lambda b: (-b.value, b.number)
     )

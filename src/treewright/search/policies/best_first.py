@@ -1,4 +1,4 @@
-"""The best node that can still grow, until it has its share of children."""
+"""Best-first search: always the best node that can still grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.search.tree import Tree
 
 
 class BestFirst(Policy, frozen=True, tag="best-first"):
-    """Greedy. How many children a node may have is the tree's `branching`."""
+    """Best-first search. It is greedy; the tree's `branching` limits the children of a node."""
 
     name: ClassVar[str] = "best-first"
     summary: ClassVar[str] = "the best node that can still grow; greedy"

@@ -1,4 +1,4 @@
-"""Any node that can grow, all alike: the null that other policies must beat."""
+"""A random node that can grow: the baseline that other policies must beat."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from treewright.search.tree import Tree
 
 
 class Random(Policy, frozen=True, tag="random"):
+    """Chooses every node that can grow with the same probability."""
+
     name: ClassVar[str] = "random"
     summary: ClassVar[str] = "any node that can grow, all alike; the null to compare with"
 

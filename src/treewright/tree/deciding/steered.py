@@ -67,7 +67,7 @@ class Turns:
 def growth(tree: Tree, number: int) -> Growth:
     """Whether the node of that choice can take a further one, as far as the tree knows."""
     branch = tree.branches[number]
-    if branch.status is Status.PENDING or number in tree.held:
+    if branch.status is Status.PENDING or number in tree.suspended:
         return "later"
     return "grows" if tree.can_grow(branch) else "never"
 

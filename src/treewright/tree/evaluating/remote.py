@@ -13,7 +13,7 @@ import msgspec
 
 import treewright
 from treewright.kernel.executors.base import Done, WorkerLost
-from treewright.kernel.executors.dask import DaskExecutor, check_workers, clear, connect
+from treewright.kernel.executors.dask import FunctionExecutor, check_workers, clear_event, connect
 from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.evaluating.packing import Packer, received, remote_url
 from treewright.tree.evaluating.remote_turns import Turns
@@ -43,7 +43,7 @@ class RemoteExecutor:
     ) -> None:
         self.capacity = capacity
         self._client = client
-        self._engine: DaskExecutor[Request, bytes] = DaskExecutor(client, capacity, cancel)
+        self._engine: FunctionExecutor[Request, bytes] = FunctionExecutor(client, capacity, cancel)
         self._packer = Packer(
             dry_run=dry_run,
             remote=remote,
@@ -83,7 +83,7 @@ class RemoteExecutor:
             self._turns.close()
 
     def _forget(self, request: Request) -> None:
-        clear(self._client, mark(self._cancel_event, request))
+        clear_event(self._client, mark(self._cancel_event, request))
         self._end_turn(request)
 
     def _end_turn(self, request: Request) -> None:

@@ -19,7 +19,12 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel.executors.dask_worker import begin_once, check_version, name_here, watching
+from treewright.kernel.executors.dask_worker import (
+    begin_once,
+    check_version,
+    stop_on_event,
+    worker_name,
+)
 from treewright.kernel.procs import process
 from treewright.kernel.storage import untrusted
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
@@ -67,11 +72,11 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
     begin_once(mark(decoded.cancel_event, decoded.request))
     with (
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
-        watching(decoded.cancel_event) as cancel,
+        stop_on_event(decoded.cancel_event) as cancel,
         usage_log.telling(_teller(decoded)),
     ):
         result = evaluate_in(Path(directory), decoded, bundle, cancel)
-    return msgspec.msgpack.encode(result), name_here(), os.getpid()
+    return msgspec.msgpack.encode(result), worker_name(), os.getpid()
 
 
 def mark(cancel_event: str, request: Request) -> str:

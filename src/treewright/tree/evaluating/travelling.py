@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 import treewright
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.kernel.executors.base import Done, Executor, WorkerLost, current_stop
 from treewright.kernel.executors.dask_worker import check_version
 from treewright.kernel.procs.cancellation import Fence
@@ -86,8 +86,8 @@ class TravellingExecutor:
 
 @contextlib.contextmanager
 def travelling_executor(
-    backend: registry.Backend,
-    place: registry.Place,
+    backend: backends.Backend,
+    place: backends.ExecutorOptions,
     *,
     repo: Path,
     dry_run: bool,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import LeaseLost, UsageError
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.procs.cancellation import Fence
 from treewright.kernel.storage import untrusted
@@ -29,18 +29,20 @@ class Parallelism:
     so that only what it lacks is sent."""
 
     max_evals: int = 1
-    backend: str = registry.DEFAULT
+    backend: str = backends.DEFAULT
     cluster: str | None = None
     cluster_remote: str | None = None
 
     def __post_init__(self) -> None:
-        chosen = registry.find(self.backend)
-        if (self.cluster and not chosen.addressed) or (self.cluster_remote and not chosen.travels):
+        chosen = backends.BACKENDS.get(self.backend)
+        if (self.cluster and not chosen.takes_address) or (
+            self.cluster_remote and not chosen.is_remote
+        ):
             raise UsageError(
                 "--cluster and --cluster-remote need --parallel-backend dask, or a plug-in's that "
                 "takes them"
             )
-        if chosen.single and self.max_evals > 1:
+        if chosen.is_sequential and self.max_evals > 1:
             raise UsageError(
                 f"--parallel-backend {self.backend} evaluates one at a time; "
                 "leave out --max-parallel-evals"
@@ -50,7 +52,7 @@ class Parallelism:
     def is_here(self) -> bool:
         """Whether all of it is on this machine; a plug-in knows where else."""
         own_workers = self.backend == _DASK and self.cluster is None
-        return own_workers or not registry.find(self.backend).travels
+        return own_workers or not backends.BACKENDS.get(self.backend).is_remote
 
 
 @contextlib.contextmanager
@@ -81,12 +83,12 @@ def executors(
             ) as factory,
         ):
             yield factory
-    elif parallelism.max_evals == 1 and parallelism.backend == registry.DEFAULT:
+    elif parallelism.max_evals == 1 and parallelism.backend == backends.DEFAULT:
         yield InlineExecutor
     else:
-        backend = registry.find(parallelism.backend)
-        place = registry.Place(parallelism.max_evals, parallelism.cluster)
-        if not backend.travels:
+        backend = backends.BACKENDS.get(parallelism.backend)
+        place = backends.ExecutorOptions(parallelism.max_evals, parallelism.cluster)
+        if not backend.is_remote:
             with backend.open(place) as make:
                 yield make
             return

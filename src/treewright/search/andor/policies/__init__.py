@@ -1,36 +1,39 @@
-"""The policies over AND/OR graphs in the box, and those of plug-ins.
+"""The policies over AND/OR graphs: each chooses which goal is worked on next.
 
-As with `search.policies`: a policy is one file and one line here; another package registers its
-own under the entry-point group `treewright.andor_policies`.
+A policy in the box is one file and one line here. Another package registers its own under the
+entry-point group `treewright.andor_policies`.
 """
 
 from __future__ import annotations
 
-from treewright.search.andor.policies.base import Policy, Way
+from treewright.search.andor.policies.base import Descent, Policy
 from treewright.search.andor.policies.beam import Beam
 from treewright.search.andor.policies.best_first import BestFirst
 from treewright.search.andor.policies.mcts import Mcts
 from treewright.search.andor.policies.random import Random
-from treewright.search.registry import Registry
+from treewright.search.policy_registry import PolicyRegistry
 
-GROUP = "treewright.andor_policies"
 BUILT_IN: tuple[type[Policy], ...] = (Mcts, BestFirst, Beam, Random)
-_REGISTRY: Registry[Policy] = Registry(GROUP, Policy, BUILT_IN)
+POLICIES: PolicyRegistry[Policy] = PolicyRegistry(
+    "treewright.andor_policies",
+    Policy,
+    {kind.name: f"{kind.__module__}:{kind.__name__}" for kind in BUILT_IN},
+)
 
-known = _REGISTRY.known
-make = _REGISTRY.make
-unusable = _REGISTRY.unusable
-describe = _REGISTRY.describe
+known = POLICIES.usable
+make = POLICIES.make
+unusable = POLICIES.unusable
+describe = POLICIES.describe
 
 __all__ = [
     "BUILT_IN",
-    "GROUP",
+    "POLICIES",
     "Beam",
     "BestFirst",
+    "Descent",
     "Mcts",
     "Policy",
     "Random",
-    "Way",
     "describe",
     "known",
     "make",

@@ -1,8 +1,8 @@
-"""What a policy over AND/OR graphs is: two functions without memory.
+"""The interface of a policy over AND/OR graphs: two functions without memory.
 
-`choose` goes from the graph and a seed to the next goal to work on; `learn` enters what came of it
-into the graph's statistics. A policy is a frozen struct whose fields are its settings, so any
-process that has the same graph and the same seed chooses the same.
+`choose` returns the next goal to work on, from the graph and a seed. `learn` enters the result of
+that work into the statistics of the graph. A policy is a frozen struct whose fields are its
+settings, so every process with the same graph and the same seed makes the same choice.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from treewright.search.andor.statistics import Backup, Step, back_up
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
-Way = tuple[list[Step], Node]
-"""From the root to a goal that is to be worked on."""
+Descent = tuple[list[Step], Node]
+"""The steps from the root to a goal, and that goal."""
 
 
 class Policy:
-    """The base of all; a subclass is also a struct, tagged with its name.
+    """The base class of all policies over AND/OR graphs.
 
-    Not a struct itself: what reads a recorded policy must ask the registry which one it is.
+    A subclass is also a frozen struct, tagged with its name. The base class is not a struct: a
+    recorded policy is decoded by the registry, which knows the classes of plug-ins.
     """
 
     __slots__ = ()
@@ -34,14 +35,14 @@ class Policy:
     """One line for help texts and reports."""
 
     discount: float
-    """What a step leaves of a goal's value: the shorter of two equal ways is the better one."""
+    """The factor of each step, so that the shorter of two equal paths has the higher value."""
     backup: Backup
-    """Whether an edge is worth the product of its goals' values, or the least of them."""
+    """Whether the value of an edge is the product of its goals' values, or the least of them."""
 
     @abstractmethod
-    def choose(self, graph: Graph, seed: int) -> Way:
-        """The goal to work on next: open, and not exhausted. The root must be open."""
+    def choose(self, graph: Graph, seed: int) -> Descent:
+        """Return the goal to work on next: open and not exhausted. The root must be open."""
 
-    def learn(self, graph: Graph, way: Way, value: float, changes: Changes) -> None:
-        """What a turn at the chosen goal found it to be worth, and what it settled."""
-        back_up(way[0], way[1], value, self)
+    def learn(self, graph: Graph, descent: Descent, value: float, changes: Changes) -> None:
+        """Enter the value that the work on a goal found, and the goals that it solved or killed."""
+        back_up(descent[0], descent[1], value, self)

@@ -1,12 +1,12 @@
-"""Beam: one level of partial solutions at a time, the best of each go on.
+"""Beam search over goals: one level of partial solutions at a time.
 
-A partial solution is the goals that are left, all of which must be solved: so the goals that an
-edge leaves stay together. A level is complete when the worst-looking goal of each of its partial
-solutions has had its turns; every live edge found there gives a partial solution of the next level,
-and the best `width` of them are kept. That is a barrier: nothing of the next level before.
+A partial solution is the set of goals that are left; all of them must be solved, so the goals that
+an edge leaves stay together. Each partial solution works on its goal with the lowest estimate. A
+level is complete when each of these goals has had its simulations. Every live edge of such a goal
+then gives a partial solution of the next level, and the best `width` of them are kept.
 
-When no level has anything left to do, the beam starts over, twice as wide and with one turn more
-for each goal: with enough simulations nothing is left out for ever.
+When no level has anything left to do, the search starts again with twice the width and one more
+simulation for each goal. So with enough simulations every goal is tried.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from treewright.search.andor.graph import Edge, Graph, Node, Status
-from treewright.search.andor.policies.base import Policy, Share, Way
+from treewright.search.andor.policies.base import Descent, Policy, Share
 from treewright.search.andor.statistics import Backup, Step
 from treewright.search.policies.base import AtLeastOne
 
 
 class Beam(Policy, msgspec.Struct, frozen=True, tag="beam"):
-    """`width` partial solutions of a level go on, each goal with `turns` simulations."""
+    """Beam search.
+
+    Attributes:
+        width: How many partial solutions of a level are kept.
+        turns: How many simulations each goal gets.
+    """
 
     name: ClassVar[str] = "beam"
     summary: ClassVar[str] = "one level of partial solutions at a time, the best of each go on"
@@ -35,27 +40,20 @@ class Beam(Policy, msgspec.Struct, frozen=True, tag="beam"):
     discount: Share = 0.97
     backup: Backup = "product"
 
-    def choose(self, graph: Graph, seed: int) -> Way:
-        width, turns = self.width, self.turns
+    def choose(self, graph: Graph, seed: int) -> Descent:
+        width, simulations = self.width, self.turns
         while True:
-            way = self._pass(graph.root, width, turns)
-            if way is not None:
-                return way
-            width, turns = 2 * width, turns + 1
+            level = [_Partial({graph.root.id: _Goal(graph.root, None, None)})]
+            while level:
+                for partial in level:
+                    node = partial.next.node
+                    if not node.exhausted and node.tries < simulations:
+                        return _descent_to(partial.next)
+                level = self._next_level(level, width)
+            width, simulations = 2 * width, simulations + 1
 
-    def _pass(self, root: Node, width: int, turns: int) -> Way | None:
-        """The first goal that has a turn left, level by level."""
-        level = [_Partial({root.id: _Place(root, None, None)})]
-        while level:
-            for partial in level:
-                node = partial.next.node
-                if not node.exhausted and node.tries < turns:
-                    return _way_to(partial.next)
-            level = self._best(level, width)
-        return None
-
-    def _best(self, level: Iterable[_Partial], width: int) -> list[_Partial]:
-        """What goes on: the best of the next level, the first of equals, none twice."""
+    def _next_level(self, level: Iterable[_Partial], width: int) -> list[_Partial]:
+        """Return the best different partial solutions of the next level, the first of equals."""
         ranked: list[tuple[float, int, _Partial, Edge]] = []
         for partial in level:
             for edge in partial.next.node.live:
@@ -70,30 +68,27 @@ class Beam(Policy, msgspec.Struct, frozen=True, tag="beam"):
         return list(following.values())
 
 
-class _Place(NamedTuple):
-    """A goal, and how it was come by."""
+class _Goal(NamedTuple):
+    """A goal of a partial solution, with the goal above and the edge that leads to it."""
 
     node: Node
-    above: _Place | None
+    above: _Goal | None
     edge: Edge | None
 
 
-_Goals = dict[int, _Place]
-
-
 class _Partial:
-    """The goals that are left of a partial solution, at least one. Solved ones are not in it."""
+    """The unsolved goals of a partial solution, at least one, by id."""
 
     __slots__ = ("goals", "next", "others", "steps")
 
-    def __init__(self, goals: _Goals, steps: int = 0) -> None:
+    def __init__(self, goals: dict[int, _Goal], steps: int = 0) -> None:
         self.goals = goals
         self.steps = steps
-        self.next = min(goals.values(), key=_looks)
-        self.others = [place.node.estimate for place in goals.values() if place is not self.next]
+        self.next = min(goals.values(), key=lambda goal: goal.node.estimate)
+        self.others = [goal.node.estimate for goal in goals.values() if goal is not self.next]
 
     def value_with(self, edge: Edge, policy: Beam) -> float:
-        """How good it looks when the next goal is replaced by what an edge leaves of it."""
+        """Return the value of the partial solution in which an edge replaces the next goal."""
         estimates = self.others + [
             child.estimate
             for child in edge.children
@@ -102,23 +97,20 @@ class _Partial:
         together = prod(estimates) if policy.backup == "product" else min(estimates)
         return policy.discount ** (self.steps + 1) * together
 
-    def goals_with(self, edge: Edge) -> _Goals:
+    def goals_with(self, edge: Edge) -> dict[int, _Goal]:
+        """Return the goals in which those of an edge replace the next goal."""
         goals = self.goals.copy()
         del goals[self.next.node.id]
         for child in edge.children:
             if child.status is Status.OPEN:
-                goals.setdefault(child.id, _Place(child, self.next, edge))
+                goals.setdefault(child.id, _Goal(child, self.next, edge))
         return goals
 
 
-def _looks(place: _Place) -> float:
-    return place.node.estimate
-
-
-def _way_to(place: _Place) -> Way:
+def _descent_to(goal: _Goal) -> Descent:
     path: list[Step] = []
-    above, edge = place.above, place.edge
+    above, edge = goal.above, goal.edge
     while above is not None and edge is not None:
         path.append((above.node, edge))
         above, edge = above.above, above.edge
-    return path[::-1], place.node
+    return path[::-1], goal.node

@@ -13,15 +13,20 @@ import msgspec
 from msgspec import Meta
 
 from treewright.search.andor.graph import Edge, Graph, Node, Status
-from treewright.search.andor.policies.base import Policy, Share, Way
+from treewright.search.andor.policies.base import Descent, Policy, Share
 from treewright.search.andor.statistics import Backup, Step
 from treewright.search.policies.base import NotNegative
 
 
 class Mcts(Policy, msgspec.Struct, frozen=True, tag="mcts"):
-    """An edge never followed counts as worth `first_play` of its parent's value and the rest of
-    its own promise. A node may have `widen_base + widen_scale * visits ** widen_power` edges
-    before they are followed.
+    """Monte Carlo tree search.
+
+    The value of an edge without visits is `first_play` times the value of its parent, plus
+    `1 - first_play` times the promise of the edge. A node gets further actions while it has fewer
+    than `widen_base + widen_scale * visits ** widen_power` edges; then its edges are followed.
+
+    Attributes:
+        exploration: The weight of exploration against value.
     """
 
     name: ClassVar[str] = "mcts"
@@ -50,7 +55,7 @@ class Mcts(Policy, msgspec.Struct, frozen=True, tag="mcts"):
         Backup, Meta(description="Value of an edge with several goals: their product or minimum.")
     ] = "product"
 
-    def choose(self, graph: Graph, seed: int) -> Way:
+    def choose(self, graph: Graph, seed: int) -> Descent:
         node = graph.root
         path: list[Step] = []
         while node.live and (node.exhausted or not may_widen(node, self)):
@@ -61,7 +66,7 @@ class Mcts(Policy, msgspec.Struct, frozen=True, tag="mcts"):
 
 
 def select_edge(node: Node, policy: Mcts) -> Edge:
-    """The live edge to follow."""
+    """Return the live edge to follow."""
     live = node.live
     if len(live) == 1:
         return live[0]
@@ -69,10 +74,10 @@ def select_edge(node: Node, policy: Mcts) -> Edge:
 
 
 def puct(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
-    """Explores by prior. Reservations of others count as visits that came to nothing."""
+    """Return the edge with the highest PUCT score. A reservation counts as a visit of value 0."""
     best = edges[0]
     best_score = -1.0
-    first = _first_play(node, policy)
+    first = policy.first_play * node.value
     trust = 1.0 - policy.first_play
     scale = policy.exploration * sqrt(node.visits + node.virtual + 1)
     for edge in edges:
@@ -85,10 +90,10 @@ def puct(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
 
 
 def ucb1(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
-    """Explores by how rarely an edge was followed. Reservations count as above."""
+    """Return the edge with the highest UCB1 score. A reservation counts as a visit of value 0."""
     best = edges[0]
     best_score = -1.0
-    first = _first_play(node, policy)
+    first = policy.first_play * node.value
     trust = 1.0 - policy.first_play
     scale = policy.exploration * sqrt(log(node.visits + node.virtual + 1))
     for edge in edges:
@@ -100,13 +105,8 @@ def ucb1(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     return best
 
 
-def _first_play(node: Node, policy: Mcts) -> float:
-    """The parent's share in what an edge never followed counts as worth."""
-    return policy.first_play * node.value
-
-
 def select_child(edge: Edge) -> Node:
-    """The goal to work on next: the unsolved one that was visited least, the first of equals."""
+    """Return the unsolved goal with the fewest visits, the first of equals."""
     children = edge.children
     best = children[0]
     if len(children) == 1:
@@ -122,7 +122,7 @@ def select_child(edge: Edge) -> Node:
 
 
 def may_widen(node: Node, policy: Mcts) -> bool:
-    """Whether another action should be tried here before the known ones are followed further."""
+    """Return whether another action should be tried before the edges are followed."""
     return len(node.live) < (
         policy.widen_base + policy.widen_scale * node.visits**policy.widen_power
     )

@@ -1,4 +1,4 @@
-"""Down at random, another action at a goal as likely as each edge: the null to compare with."""
+"""A random descent: another action at a goal is as likely as each edge. A baseline."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from typing import ClassVar
 import msgspec
 
 from treewright.search.andor.graph import Graph, Status
-from treewright.search.andor.policies.base import Policy, Share, Way
+from treewright.search.andor.policies.base import Descent, Policy, Share
 from treewright.search.andor.statistics import Backup, Step
 
 
 class Random(Policy, msgspec.Struct, frozen=True, tag="random"):
+    """Chooses goals at random."""
+
     name: ClassVar[str] = "random"
     summary: ClassVar[str] = "down at random, the null to compare with"
 
     discount: Share = 0.97
     backup: Backup = "product"
 
-    def choose(self, graph: Graph, seed: int) -> Way:
+    def choose(self, graph: Graph, seed: int) -> Descent:
         rng = Stream(seed)  # noqa: S311 - for choosing, not for secrets
         node = graph.root
         path: list[Step] = []
         while node.live:
-            place = int(rng.random() * (len(node.live) + (not node.exhausted)))
-            if place == len(node.live):
+            index = int(rng.random() * (len(node.live) + (not node.exhausted)))
+            if index == len(node.live):
                 break
-            edge = node.live[place]
+            edge = node.live[index]
             path.append((node, edge))
             unsolved = [child for child in edge.children if child.status is Status.OPEN]
             node = unsolved[int(rng.random() * len(unsolved))]

@@ -8,9 +8,9 @@ import pytest
 
 import treewright
 from treewright.kernel.errors import UsageError
-from treewright.search import running
-from treewright.search.running import Finished
+from treewright.search import evaluation_loop
 from treewright.search.study import Search
+from treewright.search.tasks import Finished
 
 
 def scored(task: treewright.Task) -> float:
@@ -74,7 +74,7 @@ def test_after_the_timeout_nothing_is_begun_and_what_runs_is_finished(
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(running, "time", clock)
+    monkeypatch.setattr(evaluation_loop, "time", clock)
 
     def slow(task: treewright.Task) -> float:
         if task.number == 2:

@@ -1,8 +1,7 @@
-"""Workers for a search: asks, hands tasks to an executor, tells what comes back.
+"""The loop of `Search.run`: ask, give tasks to an executor, tell the outcomes.
 
-The loop that every search has: hand out while there is room, wait for one, settle it. A
-worker that is lost is a fault, and its task is handed out again; an exception of the evaluation
-stops the search with its task untried, unless the caller said that it means failure.
+A lost worker is a fault: its task is handed out again. An exception of an evaluation stops the
+search and leaves its task without an outcome, unless the caller counts that exception as a failure.
 """
 
 from __future__ import annotations
@@ -11,87 +10,67 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.executors import registry
+from treewright.kernel.executors import backends
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.procs import interrupts
 from treewright.search.scores import Score
+from treewright.search.tasks import EvaluationFailed, Finished, Result, Task
 
 if TYPE_CHECKING:
-    from treewright.search.node import Node
     from treewright.search.study import Search
-    from treewright.search.tasks import Task
 
-_MOST_LOSSES = 3
-
-
-class EvaluationFailed(Exception):
-    """Raised by an evaluation: there is no score, and trying again would not give one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What an evaluation returns when there is more to tell than a score."""
-
-    score: Score
-    data: Any = None
-    expandable: bool = True
-    prior: float = 1.0
-
-
-Evaluate = Callable[["Task"], "Score | Result"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A task that has its outcome: a node, or the reason why there is none."""
-
-    number: int
-    node: Node | None
-    reason: str | None = None
-
-
+Evaluate = Callable[[Task], "Score | Result"]
 Callback = Callable[["Search", Finished], object]
 
+_LOSSES_PER_TASK = 3
+"""The search stops when a task has lost this many workers."""
 
-class Run:
-    """One `run` of a search. What is under way when something ends it is waited for."""
+
+class EvaluationLoop:
+    """One call of `Search.run`.
+
+    Args:
+        search: The search.
+        ask_within: Waits for a task as long as the function that it is given returns seconds.
+        failures: The exceptions of an evaluation that are failures of its task.
+        callbacks: Functions that are called after every outcome.
+        timeout: Seconds after which no task is begun; None for no limit.
+    """
 
     def __init__(
         self,
         search: Search,
         ask_within: Callable[[Callable[[], float]], Task | None],
-        catch: tuple[type[Exception], ...],
+        failures: tuple[type[Exception], ...],
         callbacks: tuple[Callback, ...],
         timeout: float | None,
     ) -> None:
         self._search = search
         self._ask_within = ask_within
-        self._catch = catch
+        self._failures = (EvaluationFailed, *failures)
         self._callbacks = callbacks
         self._until = math.inf if timeout is None else time.monotonic() + timeout
         self._losses: dict[int, int] = {}
-        self._problem: BaseException | None = None
+        self._error: BaseException | None = None
         self._is_stopped = False
 
     def stop(self) -> None:
+        """Begin no further task."""
         self._is_stopped = True
 
-    def _seconds_left(self) -> float:
-        """To begin something more."""
-        if self._problem is not None or self._is_stopped:
-            return 0.0
-        return self._until - time.monotonic() if self._until < math.inf else math.inf
-
-    def to_the_end(
-        self, evaluate: Evaluate, backend: registry.Backend, place: registry.Place
+    def run(
+        self, evaluate: Evaluate, backend: backends.Backend, options: backends.ExecutorOptions
     ) -> None:
-        """Hands out while there is room, waits for one, settles it."""
+        """Evaluate tasks until the search is over, then wait for those under way.
+
+        Raises:
+            Exception: An evaluation or a callback raised it.
+        """
         search = self._search
-        with registry.running(backend, evaluate, place) as executor:
+        with backends.open_executor(backend, evaluate, options) as executor:
             under_way: dict[int, Task] = {}
             try:
                 while True:
@@ -109,8 +88,8 @@ class Run:
                                 del under_way[done.request.number]
                                 finished = self._settle(done)
                             if finished is not None:
-                                self._say(finished)
-                    # Whatever the next choice needs was asked for by others: wait for them.
+                                self._call_back(finished)
+                    # The next choice needs outcomes of tasks that other threads asked for.
                     elif (task := self._ask_within(self._seconds_left)) is None:
                         break
                     else:
@@ -118,14 +97,20 @@ class Run:
                         executor.submit(task)
             finally:
                 for task in under_way.values():
-                    # Closed, or told by the evaluation itself: no reason to hide what went wrong.
+                    # A UsageError here, such as for a closed search, would hide the first error.
                     with contextlib.suppress(UsageError):
                         search.release(task, "interrupted")
-        if self._problem is not None:
-            raise self._problem
+        if self._error is not None:
+            raise self._error
+
+    def _seconds_left(self) -> float:
+        """Return for how many seconds tasks may still be begun."""
+        if self._error is not None or self._is_stopped:
+            return 0.0
+        return self._until - time.monotonic() if self._until < math.inf else math.inf
 
     def _settle(self, done: Done[Task, Score | Result]) -> Finished | None:
-        """Tells what came of a task, or keeps what the search must stop at."""
+        """Tell the outcome of a task, or give the task back and keep the error."""
         search, task, error = self._search, done.request, done.error
         worker = done.worker.name if done.worker else None
         if error is None:
@@ -140,12 +125,12 @@ class Run:
                     prior=result.prior,
                     worker=worker,
                 )
-            except UsageError as wrong:  # what was returned is no score
+            except UsageError as wrong:  # the evaluation did not return a score
                 search.release(task, str(wrong))
-                self._problem = wrong
+                self._error = wrong
                 return None
             return Finished(task.number, node)
-        if isinstance(error, (EvaluationFailed, *self._catch)):
+        if isinstance(error, self._failures):
             reason = f"{type(error).__name__}: {error}"
             search.fail(task, reason, worker=worker)
             return Finished(task.number, None, reason)
@@ -153,22 +138,26 @@ class Run:
         losses = 0
         if isinstance(error, WorkerLost):
             losses = self._losses[task.number] = self._losses.get(task.number, 0) + 1
-        if losses == 0 or losses >= _MOST_LOSSES:
-            self._problem = error
+        if losses == 0 or losses >= _LOSSES_PER_TASK:
+            self._error = error
         return None
 
-    def _say(self, finished: Finished) -> None:
-        """To whoever wants to know. What they raise stops the search; the outcome is told."""
+    def _call_back(self, finished: Finished) -> None:
+        """Call the callbacks. Their exceptions stop the search; the outcome is recorded already."""
         try:
             for callback in self._callbacks:
                 callback(self._search, finished)
         except BaseException as error:
-            self._problem = error
+            self._error = error
 
 
-def backend_of(workers: int, backend: str | None, cluster: str | None) -> registry.Backend:
-    """Where the evaluations are to run; one line if there is no such place."""
-    chosen = registry.choose(backend, cluster, "inline" if workers == 1 else "threads")
-    if chosen.single and workers != 1:
-        raise UsageError(f"backend={backend!r} has one worker")
+def choose_backend(workers: int, name: str | None, cluster: str | None) -> backends.Backend:
+    """Return the backend for the evaluations.
+
+    Raises:
+        UsageError: There is no such backend, or it cannot have as many workers.
+    """
+    chosen = backends.choose(name, cluster, "inline" if workers == 1 else "threads")
+    if chosen.is_sequential and workers != 1:
+        raise UsageError(f"backend={name!r} has one worker")
     return chosen
