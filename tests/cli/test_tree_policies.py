@@ -35,7 +35,7 @@ def test_help_names_every_policy_and_its_settings() -> None:
 
 def test_a_policy_that_there_is_not_is_said_before_what_it_would_need(toy: ToyRepository) -> None:
     done = tree(toy, "foo", "--dry-run", "--policy", "foo")
-    assert str(done.exception).startswith("no policy 'foo'; there are beam, ")
+    assert str(done.exception).startswith("there is no policy 'foo'; there are beam, ")
 
 
 def test_one_invocation_runs_to_the_end_and_says_which_policy(toy: ToyRepository) -> None:

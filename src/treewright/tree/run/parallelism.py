@@ -24,7 +24,7 @@ _DASK = "dask"
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """`backend` names an executor of `kernel.executors.registry`. `cluster` is the address of
+    """`backend` names an executor of `kernel.executors`. `cluster` is the address of
     workers that are running; `cluster_remote` the name of a git remote that they can fetch from,
     so that only what it lacks is sent."""
 
