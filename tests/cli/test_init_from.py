@@ -113,6 +113,7 @@ def task(
 def started(toy: ToyRepository, treewright, directory: str = "") -> configuration.Config:
     done = treewright("init", "--from", "openevolve", str(toy.path / directory))
     assert done.returncode == 0, done.stderr
+    assert "It is one number, compared exactly (deterministic = true)" in done.stdout
     toy.commit("to be searched")
     return configuration.load(toy.path / "treewright.toml")
 
@@ -196,17 +197,6 @@ def test_only_the_block_may_change(
     assert codes == [code, "outside_block_changed"]
 
 
-def test_an_evaluator_that_draws_lots_is_refused_by_name(tmp_path: Path, treewright) -> None:
-    drawn = "int.from_bytes(os.urandom(6), 'big') + 1"
-    lots = f"import os\ndef evaluate(program_path):\n    return {{'combined_score': {drawn}}}\n"
-    toy = task(tmp_path / "r", MODULES, lots)
-    started(toy, treewright)
-    done = search(toy, treewright)
-    assert done.returncode == 2
-    assert "the metric combined_score is not deterministic" in done.stderr.splitlines()[-1]
-    assert "repeats = 5" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("files", "said"),
     [
@@ -260,7 +250,10 @@ def sweep(
 @pytest.mark.parametrize(
     ("body", "row"),
     [
-        ("return {'combined_score': 2, 'error': 'beware'}", "0,ok,2"),
+        ("return {'combined_score': 2, 'error': 'beware'}", "0,failed,"),
+        ("return {'combined_score': 2, 'status': 'crashed'}", "0,failed,"),
+        ("return {'combined_score': 2, 'status': 'ok'}", "0,ok,2"),
+        ("return {'score': 0, 'note': 'no combined_score'}", "0,failed,"),
         ("return {'a': 1.0, 'b': 3, 'ok': True, 'note': 'text'}", "0,ok,2.0"),
         ("return {'combined_score': float('nan')}", "0,failed,"),
         ("return {'combined_score': '3'}", "0,failed,"),

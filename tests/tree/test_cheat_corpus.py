@@ -124,7 +124,7 @@ def test_luck_is_told_from_forging(in_process: ToyRepository, tmp_path: Path) ->
         "writes-rows": "through",
     }
     (honest,) = [each for each in trial.verdicts if each.name == "honest"]
-    assert "set `repeats` for loss" in honest.advice
+    assert "set seeds or repeats for loss" in honest.advice
 
 
 def test_the_whole_corpus_on_a_sweep_that_can_be_fooled(

@@ -116,7 +116,9 @@ def test_what_is_not_deterministic_is_found_out_before_the_run_exists(
         line for line in done.stderr.splitlines() if "deterministic" in line and "not" in line
     ]
     assert "the metric score is not deterministic: the root commit gave 1.0 and 2.0" in line
-    assert "set repeats = 5" in line
+    assert "with TREEWRIGHT_SEED = 0 and " in line
+    assert "set seeds = 16 in place of deterministic" in line
+    assert line.endswith("or repeats = 5")
     assert not toy.run_dir("run").exists()
 
 
@@ -346,22 +348,23 @@ def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
         source = store.load(toy.run_dir(name)).evaluations["e000001"].results_from
         return source if isinstance(source, str) else None
 
-    assert go("first", 1) is None
-    assert go("second", 1) == "first/e000001"
-    assert go("third", 2, "--sweep-config-limit", "1") is None, "not the same configs"
+    # Every candidate that passes the gate is swept once more, with another seed.
+    assert go("first", 2) is None
+    assert go("second", 3) == "first/e000001"
+    assert go("third", 5, "--sweep-config-limit", "1") is None, "not the same configs"
     events, version = toy.run_dir("first") / "events.jsonl", f'"treewright":"{__version__}"'
     as_it_was = events.read_text()
     assert version in as_it_was
     events.write_text(as_it_was.replace(version, '"treewright":"0.0.1"'))
     (toy.run_dir("first") / "manifest.json").unlink()
-    assert go("other_version", 3) is None, "another version may have guarded less"
+    assert go("other_version", 7) is None, "another version may have guarded less"
     events.write_text(as_it_was)
     shutil.rmtree(toy.run_dir("other_version"))
     recorded = store.load(toy.run_dir("first")).evaluations["e000001"].results_csv
     assert recorded is not None
     (toy.run_dir("first") / recorded.path).write_text("config_id,status,score,memory\n0,ok,9,1\n")
     assert validate(toy.run_dir("second"), toy.path) == [], "it has a copy"
-    assert go("fourth", 4) is None, "what is not as it was recorded is not used"
+    assert go("fourth", 9) is None, "what is not as it was recorded is not used"
     events.write_text("nobody can read this\n")
     (toy.run_dir("first") / "manifest.json").unlink(missing_ok=True)
     assert validate(toy.run_dir("second"), toy.path) == [], "that is no fault of this one"
@@ -483,7 +486,7 @@ def test_of_the_same_code_at_the_same_moment_one_is_swept(
         assert '"results_from"' not in recorded
         assert {fates(toy)[name][0] for name in ("a_better", "b_better")} == {"evaluation_failed"}
     else:
-        assert swept == 1
+        assert swept == 3, "measured once; and each checked once with another seed"
         assert recorded.count('"results_from":"e0000') == 1
         assert fates(toy)["a_better"][0] == "promoted"
         assert fates(toy)["b_better"][0] == "duplicate_code"
@@ -500,7 +503,7 @@ def test_the_same_code_is_not_swept_twice(tmp_path: Path, treewright) -> None:
     assert done.returncode == 0, done.stderr
     assert fates(toy)["a_better"][0] == "promoted"
     assert fates(toy)["b_better"][0] == "duplicate_code"
-    assert len(count.read_text()) == 3, "the root twice, the candidate once"
+    assert len(count.read_text()) == 6, "the root 3 times, the candidate once, 2 checks"
     recorded = (toy.run_dir("run") / "events.jsonl").read_text()
     assert recorded.count('"results_from":"e000001"') == 1
     assert validate(toy.run_dir("run"), toy.path) == []

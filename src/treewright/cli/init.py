@@ -57,6 +57,11 @@ _LAYOUTS = ("openevolve", "shinka", "autoresearch", "evo")
     default_text="yes, if no sweep is found",
     help="Write a sweep to fill in, which runs each config in a separate process.",
 )
+@option(
+    "--seeds",
+    is_flag=True,
+    help="Compare an OpenEvolve task over several seeds, without measuring it first.",
+)
 @click.argument("directory", required=False, type=DIRECTORY)
 def init(
     repo: Path | None,
@@ -66,12 +71,16 @@ def init(
     pattern: str | None,
     direction: Literal["minimize", "maximize"] | None,
     sweep_template: bool | None,
+    seeds: bool,
     directory: Path | None,
 ) -> None:
     """Write a commented treewright.toml for a repository.
 
     A task of OpenEvolve, ShinkaEvolve, autoresearch or evo is recognised, and a sweep that calls
     its evaluator is written with the configuration. With --from, the task in DIRECTORY is taken.
+
+    An OpenEvolve task is measured a few times, in a copy, to see whether its score depends on
+    random numbers. If it does, candidates are compared over several seeds.
 
     With --metric-command CMD --pattern REGEX, a sweep is written that runs CMD and reads the number
     that it prints.
@@ -87,13 +96,13 @@ def init(
     place = directory or repo or Path(".")
     root = find_repository(place)
     if origin is not None:
-        _write_task(root, LAYOUTS[origin](root, place), force)
+        _write_task(root, LAYOUTS[origin](root, place), force, seeds=seeds)
     elif metric_command is not None and pattern is not None:
         found = survey(root)
         _write_task(root, task_of_command(root, found, metric_command, pattern, direction), force)
     elif sweep_template is None and (task := _recognised(root)) is not None:
         echo(f"{task.program} is a task of {task.layout}, measured by {task.measured_by}.")
-        _write_task(root, task, force)
+        _write_task(root, task, force, seeds=seeds)
     else:
         _write_survey(root, sweep_template, force)
 
@@ -140,11 +149,22 @@ def _recognised(root: Path) -> Task | None:
     return None
 
 
-def _write_task(root: Path, task: Task, force: bool) -> None:
+def _write_task(root: Path, task: Task, force: bool, *, seeds: bool = False) -> None:
     from treewright.tree import config
-    from treewright.tree.starter import render_task
+    from treewright.tree.starter import measurement, render_task
 
     path = root / config.DEFAULT_NAME
+    _check_absent([path, root / task.sweep_path], force)
+    if task.layout == "OpenEvolve":
+        found = measurement.Measurement(is_exact=False, why="--seeds was given")
+        if not seeds:
+            echo(
+                f"Measuring {task.program} a few times, at most {task.seconds:g} s each "
+                "(--seeds leaves that out)"
+            )
+            found = measurement.measure(root, task)
+        task = measurement.apply(task, found)
+        echo(f"{measurement.explain(found)}\n")
     _write({path: render_task(task), root / task.sweep_path: task.sweep}, force)
     config.load(path)
     _print_next_steps(path, [], has_baseline=False)

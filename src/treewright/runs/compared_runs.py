@@ -33,6 +33,7 @@ from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import gains, objectives, paired
 from treewright.tree.deciding.results import Part, Results
 from treewright.tree.records.description import best_node
+from treewright.tree.records.model import Unset
 
 _KINDS = {"tree": "tree run", "proof": "proof run", "search": "search"}
 
@@ -192,6 +193,9 @@ def _commits(
     notes += [f"{name} is a dry run: its scores are made up" for name in made_up]
     if len(made_up) == 1:
         return []  # what was made up is neither better nor worse than what was measured
+    notes += [
+        note for n, one in zip(names, (run, first), strict=True) for note in _unchecked(n, one)
+    ]
     if run.manifest.root_commit != first.manifest.root_commit:
         notes.append(
             f"{names[0]} and {names[1]} began from different commits: their scores are against "
@@ -211,6 +215,19 @@ def _commits(
     if all(unseen):
         found += _measured(names, same, unseen, run.manifest.seed, ", held-out configs")
     return found
+
+
+def _unchecked(name: str, run: TreeRun) -> list[str]:
+    """Say where an exact comparison rests on a number that may depend on random numbers."""
+    if run.manifest.dry_run or not any(m.primary and m.deterministic for m in _metrics(run)):
+        return []
+    check = run.manifest.noise_check
+    if isinstance(check, Unset):
+        return [f"{name}: that its metric is deterministic was not checked with other seeds"]
+    if check.other_seed == check.perturbed == "same":
+        return []
+    why = f" ({check.note})" if check.note else ""
+    return [f"{name}: whether its metric depends on random numbers was tried only in part{why}"]
 
 
 def _measured(

@@ -26,6 +26,7 @@ from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.imported import try_imports
 from treewright.tree.guard import isolation, protected_files
 from treewright.tree.ideas.factory import probe_source
+from treewright.tree.noise_checkup import check_noise
 from treewright.tree.repository import git
 from treewright.tree.run import baseline
 
@@ -115,6 +116,7 @@ def _repository(repo: Path) -> Iterator[Check]:
     yield _isolation(repo, config)
     yield _evaluator(config)
     yield _baseline(repo, config)
+    yield check_noise(repo, config)
     yield from _sources(repo, config)
     yield from _roles(repo, config)
     yield from _prompts(repo, config)

@@ -91,9 +91,10 @@ Slots = dict[Text, Annotated[list[str], msgspec.Meta(min_length=1)]]
 class MetricConfig(Table, frozen=True):
     """A numeric column of the results CSV. `tolerance`, `min` and `max` are in its own unit.
 
-    What tells a change from noise: pairs over configs; `repeats` of the whole sweep; or nothing,
-    because it is `deterministic`. A value outside `min` and `max` is a broken result, or, of a
-    `constraint`, one that does not hold.
+    What tells a change from noise: pairs over configs; `repeats` of the whole sweep; `seeds`, where
+    every config is the same question with another seed; or nothing, because it is `deterministic`.
+    With `seeds`, a gain must also show on `heldout_seeds` other seeds. A value outside `min` and
+    `max` is a broken result, or, of a `constraint`, one that does not hold.
     """
 
     name: Text
@@ -103,6 +104,8 @@ class MetricConfig(Table, frozen=True):
     tolerance: NonNegative = 0.0
     deterministic: bool = False
     repeats: Annotated[int, msgspec.Meta(ge=2, le=1000)] | None = None
+    seeds: Annotated[int, msgspec.Meta(ge=6, le=100_000)] | None = None
+    heldout_seeds: Annotated[int, msgspec.Meta(ge=6, le=100_000)] | None = None
     min: Bound | None = None
     max: Bound | None = None
     constraint: bool = False
@@ -110,6 +113,10 @@ class MetricConfig(Table, frozen=True):
     def __post_init__(self) -> None:
         if self.deterministic and self.repeats is not None:
             raise ValueError("give either deterministic or repeats: the same number needs no mean")
+        if self.seeds is not None and (self.deterministic or self.repeats is not None):
+            raise ValueError("give seeds, repeats or deterministic, one of them")
+        if self.seeds is None and self.heldout_seeds is not None:
+            raise ValueError("heldout_seeds goes with seeds")
         if self.min is not None and self.max is not None and self.min >= self.max:
             raise ValueError("min must be below max")
         if self.constraint and self.min is None and self.max is None:

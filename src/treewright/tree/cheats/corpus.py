@@ -22,7 +22,7 @@ class Cheat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     name: str
     does: str
-    way: Literal["nothing", "code", "script", "add", "file", "agent"]
+    way: Literal["nothing", "draws", "code", "script", "add", "file", "agent"]
     against: Against
     sign: Sign = "promoted"
     python: str = ""
@@ -32,6 +32,7 @@ class Cheat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     end: bool = False
     keep: bool = False
     slow: bool = False
+    draws: int = 7
 
     def text(self, language: Language) -> str:
         return self.python if language == "python" else self.shell

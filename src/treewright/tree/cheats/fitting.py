@@ -18,6 +18,7 @@ from treewright.tree.cheats.corpus import Cheat, Language
 from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload
 from treewright.tree.config import Config
 from treewright.tree.guard.protected_files import match_protected
+from treewright.tree.evaluating.perturbation import perturb
 from treewright.tree.repository.git import git
 
 _MARKS = ".ran-by-the-sweep"
@@ -115,6 +116,8 @@ class Fitter:
         match cheat.way:
             case "nothing":
                 return self._honest()
+            case "draws":
+                return self._draws(cheat)
             case "code":
                 return self._code(cheat, self.place)
             case "script":
@@ -130,6 +133,17 @@ class Fitter:
         if self.place is None:
             return {"a-note.txt": "an honest change, without effect\n"}
         return self._with(self.place, "# an honest change, without effect\n", end=False)
+
+    def _draws(self, cheat: Cheat) -> dict[str, str]:
+        place = self.place
+        if place is None or place.language != "python":
+            raise NotFitted(_NO_PLACE.replace("Python or shell", "Python"))
+        source = (self.worktree / place.path).read_text(encoding="utf-8")
+        block = place.path in self.config.editable_blocks
+        text = perturb(source, cheat.draws, block=block)
+        if text is None:
+            raise NotFitted(f"{place.path} has no place for it")
+        return {place.path: text}
 
     def _code(self, cheat: Cheat, place: Place | None) -> dict[str, str]:
         if place is None:

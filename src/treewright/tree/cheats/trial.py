@@ -85,7 +85,8 @@ def try_cheats(
         tempfile.TemporaryDirectory(prefix="treewright-cheats-") as name,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
-        shape = Shape(max_depth=1, sweep_config_limit=limit, confirm_configs=confirm)
+        shape = Shape(max_depth=1, sweep_config_limit=limit, confirm_configs=confirm or None)
+        shape = shape.with_seeds(config)
         directory = Path(name).resolve()
         return _Bench(repo, path, config, shape, cheats, say, directory, server).run()
 

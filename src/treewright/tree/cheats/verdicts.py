@@ -79,7 +79,7 @@ def advice(cheat: Cheat, config: Config, scripts: list[str]) -> str:
         case "bounds":
             return f"say with `min` and `max` what {name} can be"
         case "noise":
-            return f"set `repeats` for {name}: a change of a comment looks better"
+            return f"set seeds or repeats for {name}: a change without effect looks better"
         case "own" if config.sweep.checkout != "root":
             return 'set checkout = "root" under [sweep], and find the code by TREEWRIGHT_CANDIDATE'
         case "isolate" if config.isolation == "none":

@@ -2,7 +2,8 @@
 
 What the interval is made of depends on what the metric says of itself: the differences of the
 configs, the differences of the repeats (each the mean over all configs), or nothing, where the
-same code gives the same number and every difference is one.
+same code gives the same number and every difference is one. Where configs are `seeds`, the interval
+excludes zero only if an exact test of chance says so too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ import math
 import sys
 from collections.abc import Sequence
 
-from treewright.kernel.stats.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
+from treewright.kernel.stats.rounding import (
+    beyond_resolution,
+    beyond_rounding,
+    same_measurement,
+    sizes_of_changes,
+)
+from treewright.kernel.stats.student import student_quantile
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import paired
 from treewright.tree.deciding.results import Results
@@ -42,6 +49,8 @@ def compare_metric(
     else:
         bounds = paired.interval(sample, seed)
         low, high = bounds if bounds is not None else (None, None)
+        if bounds is not None and metric.seeds and not paired.is_beyond_chance(sample, seed):
+            low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
     changes = zip(gains, values, strict=True)
     changed = paired.mean([x for found, both in changes for x in sizes_of_changes(found, *both)])
     gain = beyond_resolution(gain, changed)
@@ -61,6 +70,16 @@ def compare_metric(
         gain_high=high,
         verdict=_verdict(metric, rounds, pairs, gain, low, high),
     )
+
+
+def is_among(value: float, repeats: Sequence[float]) -> bool:
+    """Return whether the value may be one more repeat, by a 99.9 % prediction interval."""
+    centre, n = paired.mean(repeats), len(repeats)
+    if n < 2:
+        return same_measurement(value, centre)
+    spread = math.sqrt(math.fsum((x - centre) * (x - centre) for x in repeats) / (n - 1))
+    reach = student_quantile(0.9995, n - 1) * spread * math.sqrt(1 + 1 / n)
+    return same_measurement(value, centre) or abs(value - centre) <= reach
 
 
 def size(values: Sequence[float]) -> float:

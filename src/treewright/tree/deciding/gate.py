@@ -5,6 +5,7 @@ from __future__ import annotations
 from treewright.tree.deciding.scoring import (
     INCOMPLETE_ROWS,
     OF_METRICS,
+    PRIMARY_IMPROVED,
     PRIMARY_MEAN_WORSE,
     PRIMARY_REGRESSED,
 )
@@ -37,13 +38,18 @@ def decide(parent_relative: Recommendation | None, error: EvalError | None) -> G
 
 
 def confirm(
-    selection: Recommendation, heldout: Recommendation, config_start: int, config_stop: int
+    selection: Recommendation,
+    heldout: Recommendation,
+    config_start: int,
+    config_stop: int,
+    *,
+    must_be_significant: bool = False,
 ) -> Confirmation:
     """Does what was seen on the selection configs hold on configs nobody selected on?
 
     The held-out rows must be complete and sound on both sides, must not show a worse
     primary metric, and where the primary metric's gain got the candidate selected, must show
-    a gain as well.
+    a gain as well: a positive mean, or, where configs are seeds, one that chance does not explain.
     The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
     reasons = [reason for reason in heldout.reasons if reason not in OF_METRICS]
@@ -51,7 +57,9 @@ def confirm(
         reasons = reasons or [INCOMPLETE_ROWS]
     elif PRIMARY_REGRESSED in heldout.reasons:
         reasons.append(PRIMARY_REGRESSED)
-    elif selection.should_explore and not (heldout.primary_gain or 0.0) > 0:
+    elif (selection.should_explore and not (heldout.primary_gain or 0.0) > 0) or (
+        selection.should_explore and must_be_significant and PRIMARY_IMPROVED not in heldout.reasons
+    ):
         reasons.append(HELDOUT_NOT_BETTER)
     elif PRIMARY_MEAN_WORSE in heldout.reasons:
         reasons.append(PRIMARY_MEAN_WORSE)

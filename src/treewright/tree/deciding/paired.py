@@ -24,6 +24,9 @@ RESAMPLES = 2000
 _FEW_PAIRS = 8
 _MANY_PAIRS = 2000
 _SMALLEST, _LARGEST = 1e-100, 1e100
+_FLIPS = 0x5EED
+"""Tells the random numbers of the sign-flip test from those of the bootstrap."""
+_ROUNDING = 1e-12
 _NORMAL_QUANTILE = 1.959963984540054
 
 
@@ -46,6 +49,26 @@ def interval(deltas: Sequence[float], seed: int) -> tuple[float, float] | None:
     exponent = math.frexp(largest)[1]  # squares would leave the range; powers of two are exact
     low, high = _interval([math.ldexp(x, -exponent) for x in deltas], seed)
     return _unscale(low, exponent), _unscale(high, exponent)
+
+
+def is_beyond_chance(deltas: Sequence[float], seed: int) -> bool:
+    """Return whether the mean is further from zero than chance explains, at 2.5 % on each side.
+
+    Sign-flip test: where a change has no effect, each difference is as likely as its negative. The
+    test needs no other assumption, so it holds for skewed and for rarely changing numbers.
+    """
+    largest = max(abs(x) for x in deltas)
+    if not largest:
+        return False
+    scale = -math.frexp(largest)[1]
+    sizes = [math.ldexp(x, scale) for x in deltas]
+    observed = abs(math.fsum(sizes)) * (1 - _ROUNDING)
+    signs = 1 - 2 * (_indices(len(deltas), seed ^ _FLIPS, 2)).astype(np.float64)
+    totals = np.zeros(RESAMPLES)
+    for size, flips in zip(sizes, signs, strict=True):
+        totals += size * flips
+    reached = int(np.count_nonzero(totals >= observed))
+    return (1 + reached) / (1 + RESAMPLES) <= (1 - CONFIDENCE) / 2
 
 
 def _unscale(x: float, exponent: int) -> float:
@@ -72,7 +95,7 @@ def _interval(deltas: Sequence[float], seed: int) -> tuple[float, float]:
 
 def _bootstrap(deltas: Sequence[float], seed: int) -> tuple[float, float]:
     n = len(deltas)
-    totals, *rest = np.asarray(deltas, dtype=np.float64)[_indices(n, seed)]
+    totals, *rest = np.asarray(deltas, dtype=np.float64)[_indices(n, seed, n)]
     for picked in rest:  # one after the other on every machine; sum() may add in another order
         totals += picked
     means = np.sort(totals / n)
@@ -81,14 +104,14 @@ def _bootstrap(deltas: Sequence[float], seed: int) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=16)
-def _indices(n: int, seed: int) -> np.ndarray:
-    """n x RESAMPLES indices below n: SplitMix64 of a counter, reduced by multiply-shift. The
-    counter goes through one resample after the other."""
+def _indices(n: int, seed: int, bound: int) -> np.ndarray:
+    """n x RESAMPLES indices below a number: SplitMix64 of a counter, reduced by multiply-shift.
+    The counter goes through one resample after the other."""
     with np.errstate(over="ignore"):
         x = np.arange(1, RESAMPLES * n + 1, dtype=np.uint64) + np.uint64(seed % 2**63)
         x *= np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         x ^= x >> np.uint64(31)
-        below = (((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+        below = (((x >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)).astype(np.int64)
         return np.ascontiguousarray(below.reshape(RESAMPLES, n).T)

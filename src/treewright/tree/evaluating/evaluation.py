@@ -23,7 +23,7 @@ from treewright.kernel.text.path_list import format_paths
 from treewright.llm.usage import Usage
 from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.loop import implement
-from treewright.tree.deciding import scoring
+from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.known_results import Known
@@ -240,6 +240,9 @@ class _Evaluation:
         return data
 
     def _measured(self) -> bytes | None:
+        return self._measuring().results()
+
+    def _measuring(self) -> Measuring:
         return Measuring(
             self._request,
             self._committed.commit,
@@ -249,7 +252,7 @@ class _Evaluation:
             self._isolation(),
             self._deciding,
             self._timed,
-        ).results()
+        )
 
     @property
     def _committed(self) -> Commit:
@@ -259,9 +262,7 @@ class _Evaluation:
     def _score(self, data: bytes | None) -> None:
         request = self._request
         with self._timed("score"):
-            if data is not None:
-                self._keep_results(data)
-            self._comparisons = score_results(
+            comparisons = score_results(
                 data,
                 request.parent_baseline.data,
                 request.root_baseline.data,
@@ -269,6 +270,12 @@ class _Evaluation:
                 request.config,
                 request.seed,
             )
+        is_exact = any(metric.deterministic for metric in request.config.metrics)
+        if is_exact and gate.decide(comparisons[0].recommendation, None).passed:
+            self._measuring().require_exact(data)
+        if data is not None:
+            self._keep_results(data)
+        self._comparisons = comparisons
 
     def _keep_results(self, data: bytes) -> None:
         request = self._request

@@ -15,9 +15,11 @@ from pathlib import Path
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.kernel.storage import untrusted
 from treewright.kernel.text.path_list import format_paths
+from treewright.tree.deciding import objectives, scoring
 from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import UNREADABLE_RESULTS
 from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
 from treewright.tree.evaluating.request import EvalRequest, Rejected
 from treewright.tree.evaluating.sweep import (
     PROTECTED_PATH_CHANGED,
@@ -35,6 +37,8 @@ from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
 PARENT_SWEEP_FAILED = "parent_sweep_failed"
+_OTHER_SEED = 1001
+"""The repeat whose TREEWRIGHT_SEED the second sweep of an exact candidate has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,53 @@ class Measuring:
         """What is compared, if the tests pass; None if the sweep left nothing."""
         self._test()
         return self._measure()
+
+    def require_exact(self, results: bytes | None) -> None:
+        """Sweep the candidate again with another seed, perturbed, as a run does with its root.
+
+        Raises:
+            Rejected: A metric with `deterministic = true` differs.
+        """
+        config = self.request.config
+        change = Perturbation(config, self.request.protected_paths)
+        with self.timed("check_sweep"):
+            again = self._sweep_again(change)
+            if again is not None and self._difference(results, again) is None:
+                return
+            plain = self._sweep_again(None)
+            found = self._difference(results, plain)
+            if found is None:
+                if again is None:
+                    return
+                control = self._sweep_again(dataclasses.replace(change, draws=CONTROL))
+                if control is None or self._difference(control, again) is None:
+                    return  # the number depends on the text of the program, not on chance
+                found = self._difference(results, again)
+        assert found is not None
+        raise Rejected(
+            scoring.NOT_DETERMINISTIC,
+            f"{found[0]} is {found[1]}, of the same code with other random numbers: set seeds or "
+            "repeats for it in place of deterministic",
+        )
+
+    def _sweep_again(self, change: Perturbation | None) -> bytes | None:
+        """Sweep the candidate with another seed; None if that gives no results."""
+        request = self.request
+        worktree = self.worktrees.pristine_candidate(request.eval_id, self.commit)
+        if change is not None:
+            change.apply(worktree)
+        try:
+            return self._sweep_checkout(_OTHER_SEED, "check_sweep")
+        except Rejected as problem:
+            if problem.error.code not in ("sweep_failed", "sweep_timeout"):
+                raise
+            return None
+
+    def _difference(self, first: bytes | None, second: bytes | None) -> tuple[str, str] | None:
+        ids = set(self.request.expected_ids)
+        metrics = self.request.config.metrics
+        before, after = (objectives.read(d, metrics, ids.__contains__) for d in (first, second))
+        return objectives.difference(before, after, metrics)
 
     def _test(self) -> None:
         tests = self.request.config.tests
@@ -85,13 +136,18 @@ class Measuring:
                 self.worktrees.remove_candidate(layout.parent_of(self.request.eval_id))
 
     def _sweep(self, number: int) -> bytes | None:
-        request = self.request
         if number > 1:
+            request = self.request
             self.worktrees.pristine_candidate(request.eval_id, self.commit)
+        return self._sweep_checkout(number, layout.repeat("sweep", number))
+
+    def _sweep_checkout(self, number: int, name: str) -> bytes | None:
+        request = self.request
         configs = ConfigRange(0, request.sweep_config_limit)
-        name = layout.repeat("sweep", number)
         try:
-            done, results = sweep.run_sweep(request.config.sweep, self._context(), configs, name)
+            done, results = sweep.run_sweep(
+                request.config.sweep, self._context(number), configs, name
+            )
         except Distrusted as problem:
             raise Rejected(problem.code, str(problem)) from None
         if not done.ok:
@@ -119,7 +175,7 @@ class Measuring:
         request = self.request
         name = layout.parent_of(request.eval_id)
         worktree = self.worktrees.pristine_candidate(name, request.parent_commit)
-        context = dataclasses.replace(self._context(), worktree=worktree)
+        context = dataclasses.replace(self._context(number), worktree=worktree)
         configs = ConfigRange(0, request.sweep_config_limit)
         log_name = layout.repeat("parent_sweep", number)
         log = self.experiment / f"{log_name}.log"
@@ -162,12 +218,13 @@ class Measuring:
                 "put back",
             )
 
-    def _context(self) -> CommandContext:
+    def _context(self, number: int = 1) -> CommandContext:
+        """The context of a repeat: each has a TREEWRIGHT_SEED of its own."""
         request = self.request
         return CommandContext(
             worktree=self.worktrees.candidate_path(request.eval_id),
             log_dir=self.experiment,
-            seed=request.seed,
+            seed=sweep.repeat_seed(request.seed, number),
             owner=request.owner,
             cancel=self.cancel,
             hidden_variables=sweep.secret_variables(request.config),

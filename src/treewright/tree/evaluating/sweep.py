@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,7 @@ CONFIG_LIMIT = "TREEWRIGHT_SWEEP_CONFIG_LIMIT"
 CANDIDATE = "TREEWRIGHT_CANDIDATE"
 SEALED = "TREEWRIGHT_SEALED"
 SLOT = "TREEWRIGHT_SLOT"
+SEED = "TREEWRIGHT_SEED"
 PROTECTED_PATH_CHANGED = "protected_path_changed"
 _CONTRACT = frozenset({RESULTS_CSV, CONFIG_START, CONFIG_LIMIT, CANDIDATE, SEALED, SLOT})
 _GIT_LOCATION = frozenset(
@@ -70,11 +72,11 @@ class ConfigRange:
 @dataclass(frozen=True, slots=True)
 class CommandContext:
     """What every command in a worktree needs besides its own settings. `root` is what a sweep
-    with a checkout of its own runs from."""
+    with a checkout of its own runs from. Without a `seed`, TREEWRIGHT_SEED is not set."""
 
     worktree: Path
     log_dir: Path
-    seed: int
+    seed: int | None
     owner: str = ""
     cancel: threading.Event | None = None
     hidden_variables: frozenset[str] = frozenset()
@@ -86,11 +88,23 @@ class CommandContext:
     def environment(self, **extra: str) -> dict[str, str]:
         """Ours, less keys and whatever a surrounding treewright or git had set. A worktree
         without its `.git` is not to be taken for the repository that it lies in."""
-        dropped = self.hidden_variables | _CONTRACT | _GIT_LOCATION
+        dropped = self.hidden_variables | _CONTRACT | _GIT_LOCATION | {SEED}
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         ceilings = [str(self.worktree.absolute().parent), kept.get(_GIT_CEILINGS, "")]
         kept[_GIT_CEILINGS] = os.pathsep.join(filter(None, ceilings))
-        return {**kept, **self.variables, "TREEWRIGHT_SEED": str(self.seed), **extra}
+        seeded = {} if self.seed is None else {SEED: str(self.seed)}
+        return {**kept, **self.variables, **seeded, **extra}
+
+
+def repeat_seed(seed: int, number: int) -> int:
+    """Return the TREEWRIGHT_SEED of a repeat; the first repeat has the seed of the run.
+
+    Candidate and parent have the same seed in the same repeat.
+    """
+    if number == 1:
+        return seed
+    digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 def root_context(

@@ -346,6 +346,24 @@ class SnapshotMark(msgspec.Struct):
     sha256: str = ""
 
 
+NoiseAnswer = Literal["same", "differs", "not_tried"]
+
+
+class NoiseCheck(msgspec.Struct, frozen=True):
+    """How it was established, on the root, what a difference between two sweeps means.
+
+    `compared` says what tells a change from noise. The other fields say whether the primary metric
+    was the same with another TREEWRIGHT_SEED, without TREEWRIGHT_SEED, and after a change that
+    draws random numbers and has no other effect. `note` says why something was not tried.
+    """
+
+    compared: Literal["exact", "repeats", "seeds", "configs"]
+    other_seed: NoiseAnswer = "not_tried"
+    unseeded: NoiseAnswer = "not_tried"
+    perturbed: NoiseAnswer = "not_tried"
+    note: str = ""
+
+
 class Manifest(msgspec.Struct):
     """The state of a run. Rebuilt from events.jsonl whenever it is missing or behind."""
 
@@ -370,6 +388,8 @@ class Manifest(msgspec.Struct):
     format_version: int = FORMAT_VERSION
     kind: Literal["tree"] = "tree"
     baseline_doubt: str | None = None
+    noise_check: NoiseCheck | Unset = UNSET
+    """How the noise of the root was checked; unset in a dry run."""
     current_depth: int = 0
     stop_reason: StopReason | None = None
     frontier: list[str] = []

@@ -6,7 +6,14 @@ from treewright.kernel.clock import seconds_between
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import code, escape, table
 from treewright.search import policies
-from treewright.tree.records.model import Confirmation, Node, Recommendation, SteadySearch
+from treewright.tree.records.model import (
+    Confirmation,
+    Node,
+    NoiseCheck,
+    Recommendation,
+    SteadySearch,
+    Unset,
+)
 from treewright.tree.report import reasons
 from treewright.tree.report.facts import Facts
 
@@ -61,10 +68,36 @@ def _result(facts: Facts) -> str:
 def _intervals(facts: Facts) -> str:
     """What they are made of, which the metric says of itself."""
     if facts.primary.get("deterministic"):
-        return "It is deterministic and compared exactly, so its interval has no width."
+        return (
+            "It is deterministic and compared exactly, so its interval has no width. "
+            f"{_exactness(facts.manifest.noise_check)}"
+        )
+    if facts.primary.get("seeds"):
+        return (
+            f"Intervals are 95 %, over {facts.manifest.sweep_config_limit} seeds; a gain counts "
+            f"if it also shows on {facts.manifest.confirm_configs} other seeds."
+        )
     if facts.primary.get("repeats"):
         return f"Intervals are 95 %, over {facts.primary['repeats']} repeats of the sweep."
     return "Intervals are 95 %, over pairs of the same config."
+
+
+def _exactness(check: NoiseCheck | Unset) -> str:
+    """How it was established that the root gives the same number every time."""
+    if isinstance(check, Unset):
+        return "That it is the same every time was not checked."
+    ways = {
+        "with another TREEWRIGHT_SEED": check.other_seed,
+        "without TREEWRIGHT_SEED": check.unseeded,
+        "after a change that only draws random numbers": check.perturbed,
+    }
+    same = [way for way, answer in ways.items() if answer == "same"]
+    untried = [way for way, answer in ways.items() if answer != "same"]
+    said = f"The root gave the same number {', '.join(same)}." if same else ""
+    if untried:
+        why = f" ({escape(check.note)})" if check.note else ""
+        said += f" Not tried: {', '.join(untried)}{why}."
+    return said.strip()
 
 
 _VERDICTS = {"improved": "better", "regressed": "worse", "unchanged": "no clear difference"}

@@ -22,8 +22,10 @@ from treewright.tree.evaluating.sweep import ConfigRange
 from treewright.tree.evaluating.turns import one_after_the_other
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.records import layout
+from treewright.tree.records.model import UNSET, NoiseCheck, Unset
 from treewright.tree.repository.git import Root, git
 from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.run.noise import NoiseTest
 from treewright.tree.run.root_sweep import RootSweep
 
 _KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
@@ -48,17 +50,19 @@ class RootBaseline:
     heldout: int
     dry_run: bool
     make: bool
+    protected: list[str]
     preflight: bool = True
 
     def obtain(
         self, commit: Root, owner: str, cancel: threading.Event | None
-    ) -> tuple[Artifact, str | None]:
-        """The baseline, kept as an artifact, and why it may not be this commit's, if so."""
+    ) -> tuple[Artifact, str | None, NoiseCheck | Unset]:
+        """Return the baseline, kept as an artifact, why it may not be this commit's, if so, and
+        how the noise of the root was checked."""
         root_commit = commit.commit
         source = self.repo / self.config.baseline_csv
         stale = stale_because(self.repo, commit, self.config, self.config_path)
         if self.dry_run and not source.is_file():
-            return self._invented(), None
+            return self._invented(), None, UNSET
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         root = RootSweep(self.config, trees, root_commit, owner, cancel)
         swept = self.make and (stale is not None or not self._is_usable(source))
@@ -79,17 +83,23 @@ class RootBaseline:
             ) from None
         except UnusableRows as problem:
             raise UnusableRows(f"{problem}; --make-baseline measures the root again") from None
-        if not self.dry_run and any(metric.deterministic for metric in self.config.metrics):
-            data = self._check_same(root, data, source, swept=swept)
+        noise: NoiseCheck | Unset = UNSET
+        is_exact = any(metric.deterministic for metric in self.config.metrics)
+        if self.dry_run:
+            pass
+        elif is_exact:
+            data, noise = self._check_exact(root, data, source, swept=swept)
             self._try_tests(trees, root_commit, owner, cancel)
         elif swept:
             self._try_tests(trees, root_commit, owner, cancel)
-        elif not self.dry_run and self.preflight:
+        elif self.preflight:
             self._try_sweep(root_commit, data, owner, cancel, stale)
+        if not self.dry_run and self.preflight and not self.config.primary.deterministic:
+            noise = self._check_noise(root, data)
         kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if stale is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", stale)
-        return kept, stale
+        return kept, stale, noise
 
     def _try_tests(
         self, trees: Worktrees, root_commit: str, owner: str, cancel: threading.Event | None
@@ -169,30 +179,40 @@ class RootBaseline:
         atomic.write_bytes(target, data)
         _log.info("wrote %s; commit it, so that later runs can use it", target)
 
-    def _check_same(self, root: RootSweep, baseline: bytes, source: Path, *, swept: bool) -> bytes:
-        """The root measured twice: what is said to be deterministic must not differ, neither
-        between the two nor from the baseline. Returns the baseline, which --make-baseline makes
-        anew where it is not the root's."""
-        _log.info("sweeping the root commit twice: is what is deterministic the same?")
+    def _check_exact(
+        self, root: RootSweep, baseline: bytes, source: Path, *, swept: bool
+    ) -> tuple[bytes, NoiseCheck]:
+        """Return the baseline and how it was checked that what is said to be deterministic is the
+        same whatever the random numbers. --make-baseline sweeps a baseline that is not the root's
+        again."""
         configs = ConfigRange(0, self.limit)
         first = baseline if swept else root.run(configs)
-        found = self._difference(first, root.run(configs, self.config.repeats + 1))
-        if found is not None:
-            raise UsageError(
-                f"{self.config_path}: the metric {found[0]} is not deterministic: the root commit "
-                f"gave {found[1]}; set repeats = 5 for it instead, or let the sweep use "
-                "TREEWRIGHT_SEED"
-            )
+        noise = self._noise_test(root).check_exact(first)
         found = None if swept else self._difference(baseline, first)
         if found is None:
-            return baseline
+            return baseline, noise
         if not self.make:
             raise UsageError(
                 f"{source}: not the root's results: {found[0]} is {found[1]} there and in a sweep "
                 "of the root commit; run with --make-baseline to measure it again"
             )
         self._sweep_root(root, source)
-        return self._read(source)
+        return self._read(source), noise
+
+    def _check_noise(self, root: RootSweep, baseline: bytes) -> NoiseCheck:
+        """Return how it was checked that the configuration sees the noise of the root."""
+        test = self._noise_test(root)
+        primary = self.config.primary
+        if primary.seeds is not None:
+            return test.check_configs(baseline)
+        first = min(objectives.read(baseline, self.config.metrics).sound_ids)
+        if primary.repeats is not None:
+            return test.check_repeats(baseline, first)
+        return test.check_one_config(baseline, first)
+
+    def _noise_test(self, root: RootSweep) -> NoiseTest:
+        configs = ConfigRange(0, self.limit)
+        return NoiseTest(root, self.config, self.config_path, configs, self.protected)
 
     def _difference(self, first: bytes, second: bytes) -> tuple[str, str] | None:
         wanted = ConfigRange(0, self.limit).__contains__

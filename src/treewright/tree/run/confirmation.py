@@ -114,7 +114,13 @@ class Confirmer:
         swept = measured.results
         found = self._compare(manifest, swept, baseline.data, measured.problem)
         confirmation = msgspec.structs.replace(
-            gate.confirm(evaluation.parent_relative, found, ids[0], ids[-1] + 1),
+            gate.confirm(
+                evaluation.parent_relative,
+                found,
+                ids[0],
+                ids[-1] + 1,
+                must_be_significant=self.config.primary.seeds is not None,
+            ),
             results_csv=swept.artifact if swept else None,
             baseline_csv_path=baseline.artifact.path,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import msgspec
@@ -56,6 +56,23 @@ class Shape:
     elites: int | None = None
     caps: Caps | None = None
 
+    def with_seeds(self, config: Config) -> Shape:
+        """Return the shape with the configuration's `seeds` where no configs were given."""
+        seeds, heldout = config.primary.seeds, config.primary.heldout_seeds
+        if seeds is None:
+            return self
+        limit = self.sweep_config_limit
+        confirm = self.confirm_configs
+        return replace(
+            self,
+            sweep_config_limit=seeds if limit is None else limit,
+            confirm_configs=2 * seeds
+            if confirm is None and heldout is None
+            else heldout
+            if confirm is None
+            else confirm,
+        )
+
     def check_against(self, manifest: Manifest) -> None:
         """On resume the manifest's values hold; another value given is an error."""
         for field in fields(self):
@@ -102,6 +119,9 @@ class NewRun:
     make_baseline: bool = False
     preflight: bool = True
     search: SteadySearch | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", self.shape.with_seeds(self.config))
 
     def check(self) -> Root:
         """What can be said before anything is written. Returns what the run is to start from."""
@@ -153,9 +173,10 @@ class NewRun:
             heldout=self.shape.confirm_configs or 0,
             dry_run=bool(self.shape.dry_run),
             make=self.make_baseline,
+            protected=self._protected_paths(),
             preflight=self.preflight,
         )
-        baseline, stale = source.obtain(root, owner, cancel)
+        baseline, stale, noise = source.obtain(root, owner, cancel)
         merged = {
             field.name: getattr(DEFAULT_SHAPE, field.name)
             if getattr(self.shape, field.name) is None
@@ -190,6 +211,7 @@ class NewRun:
             root_commit_time=root.time,
             root_baseline_csv_path=baseline.path,
             baseline_doubt=stale,
+            noise_check=noise,
             protected_paths=self._protected_paths(),
             agent_config=msgspec.to_builtins(self.config),
             environment=RunEnvironment.here(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,15 @@ from treewright.kernel.errors import TreewrightError
 from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.perturbation import Perturbation
 from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end, keep_log, last_words
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
+
+
+class RootSweepFailed(TreewrightError):
+    """The sweep of the root left no results, or there was nothing to perturb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,25 @@ class RootSweep:
     def _log_dir(self) -> Path:
         return self.worktrees.run_dir / layout.sweep_directory(layout.ROOT_BASELINE)
 
-    def run(self, configs: ConfigRange, number: int = 1) -> bytes:
-        """What the sweep wrote. `number` only tells the logs of several apart."""
+    def run(
+        self,
+        configs: ConfigRange,
+        number: int = 1,
+        *,
+        is_seeded: bool = True,
+        perturbation: Perturbation | None = None,
+    ) -> bytes:
+        """Sweep the commit and return what the sweep wrote.
+
+        Args:
+            configs: The configs to sweep.
+            number: The repeat: it decides TREEWRIGHT_SEED, and the name of the log.
+            is_seeded: Without it, TREEWRIGHT_SEED is not set.
+            perturbation: Applied to the checkout before the sweep.
+
+        Raises:
+            RootSweepFailed: The sweep left no results, or there is no code to perturb.
+        """
         log_dir = self._log_dir
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
@@ -45,6 +68,10 @@ class RootSweep:
             context = sweep.root_context(
                 self.config, self.worktrees, worktree, self.commit, log_dir, self.owner, self.cancel
             )
+            seed = sweep.repeat_seed(self.config.seed, number) if is_seeded else None
+            context = dataclasses.replace(context, seed=seed)
+            if perturbation is not None and not perturbation.apply(worktree):
+                raise RootSweepFailed("there is no Python code that a candidate may change")
             name = layout.repeat("sweep", number)
             done, results = sweep.run_sweep(self.config.sweep, context, configs, name)
             if done.cancelled:
@@ -52,7 +79,7 @@ class RootSweep:
             if not done.ok:
                 log = log_dir / f"{name}.log"
                 said = explain_end(done, "the baseline sweep", log)
-                raise TreewrightError(said + keep_log(self.worktrees, log))
+                raise RootSweepFailed(said + keep_log(self.worktrees, log))
             return self._read(results, context)
         finally:
             self.worktrees.remove_candidate(layout.ROOT_BASELINE)
@@ -62,11 +89,11 @@ class RootSweep:
         try:
             data = sweep.read_results_file(self.config.sweep, results, context)
         except untrusted.NotPlain as problem:
-            raise TreewrightError(
+            raise RootSweepFailed(
                 f"the baseline sweep wrote results that cannot be read: {problem}"
             ) from None
         if data is None:
-            raise TreewrightError(
+            raise RootSweepFailed(
                 "the baseline sweep wrote no results: it has to write one CSV row per config to "
                 f"the path in TREEWRIGHT_RESULTS_CSV (docs/sweep-contract.md){self.last_words()}"
             )

@@ -53,11 +53,14 @@ def find_task(repo: Path, directory: Path) -> Task:
     seconds = float(look_up(settings, "evaluator", "timeout") or _DEFAULT_SECONDS)
     stages = _stages(settings, defined_names(directory / evaluator))
     seconds *= max(1, len(stages))
+    names_score = "combined_score" in read_text(directory / evaluator)
     constants = {
         "PROGRAM": program,
         "EVALUATOR": evaluator,
         "STAGES": stages,
         "ARTIFACT_CHARS": _artifact_chars(settings),
+        "SCORE_OF": "combined_score" if names_score else "",
+        "EVERY_CONFIG_IS_A_SEED": False,
     }
     return Task(
         layout="OpenEvolve",

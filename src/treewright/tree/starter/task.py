@@ -63,6 +63,12 @@ class Task:
     direction: Literal["minimize", "maximize"] = "maximize"
     repeats: int | None = None
     """How often the sweep is repeated; None for a metric that is the same each time."""
+    seeds: int | None = None
+    """On how many seeds a candidate is compared with its parent; each config is another seed."""
+    heldout_seeds: int | None = None
+    """On how many other seeds a gain has to show."""
+    noise: list[str] = field(default_factory=list)
+    """What was measured, and why the metric is compared as it is: comments of the metric."""
     bounds: list[Bound] = field(default_factory=list)
     protected: list[str]
     readable: list[str] = field(default_factory=list)

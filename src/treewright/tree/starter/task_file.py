@@ -73,11 +73,17 @@ timeout_seconds = 1800"""
 
 
 def _metric(task: Task) -> str:
-    notes = "".join(f"# {line}\n" for line in task.notes)
-    if task.repeats is None:
+    notes = "".join(f"# {line}\n" for line in [*task.notes, *task.noise])
+    if task.seeds is not None:
         noise = """\
-# The same code gives the same number: that is checked when a run starts. If it does not, say
-# `repeats = 5` instead.
+# So every config is a seed: a candidate is compared with its parent on `seeds` seeds, and before it
+# is promoted its gain has to show on `heldout_seeds` others. Fewer seeds cost less and see less.
+"""
+        setting = f"seeds = {task.seeds}\nheldout_seeds = {task.heldout_seeds}"
+    elif task.repeats is None:
+        noise = """\
+# The same code gives the same number, with other random numbers as well: that is checked when a run
+# starts, and for each candidate before it is promoted. If it does not, say `repeats = 5` instead.
 """
         setting = "deterministic = true"
     else:

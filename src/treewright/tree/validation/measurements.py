@@ -156,7 +156,13 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
         ).recommendation
     selection = evaluation.parent_relative or scoring.rejection([], 0)
     start = ids[0] if ids else 0
-    again = gate.confirm(selection, heldout, start, start + len(ids))
+    again = gate.confirm(
+        selection,
+        heldout,
+        start,
+        start + len(ids),
+        must_be_significant=subject.config.primary.seeds is not None,
+    )
     return msgspec.structs.replace(
         again,
         results_csv=recorded.results_csv,

@@ -1,24 +1,33 @@
-"""The part of the sweep that is different for an OpenEvolve task: one config, which is the
-evaluator's. Its text takes the place of what `sweep.py` leaves to be filled in."""
+"""The part of the sweep that is different for an OpenEvolve task: a config is a seed of the
+evaluator. Its text takes the place of what `sweep.py` leaves to be filled in."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import sys
 from pathlib import Path
 
 HERE = CODE = Path()
+SEEDED = True
 PROGRAM = ""
 EVALUATOR = ""
 STAGES: list[tuple[str, float | None]] = []
 ARTIFACT_CHARS = 1000
+SCORE_OF = ""
+EVERY_CONFIG_IS_A_SEED = False
 
 # -- the task -----------------------------------------------------------------------------
 
+SIGNS_OF_AN_ERROR = ("error", "failure", "traceback", "full_traceback")
+"""Artifacts with these names, and a score of 0, say that the evaluation failed."""
+GOOD_STATES = ("ok", "success", "succeeded", "complete", "completed", "done", "passed", "valid")
+
 
 def question(config_id: int, seed: int) -> object:
-    """One config: the evaluator decides what it tries the program on."""
-    return {"seed": seed}
+    """A config is a seed; the evaluator decides what it tries the program on."""
+    return {"seed": (seed * 1_000_003 + config_id) % 2**32 if SEEDED else None}
 
 
 def answer(asked: object) -> object:
@@ -26,15 +35,9 @@ def answer(asked: object) -> object:
     import asyncio
     import importlib.util
     import inspect
-    import random
 
-    seed = asked["seed"]  # type: ignore[index]
-    random.seed(seed)
+    start_random_numbers(asked["seed"])  # type: ignore[index]
     paths = [HERE / EVALUATOR, CODE / PROGRAM]
-    if any(b"numpy" in path.read_bytes() for path in paths):
-        import numpy
-
-        numpy.random.seed(seed % 2**32)
     spec = importlib.util.spec_from_file_location("evaluator", paths[0])
     evaluator = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules["evaluator"] = evaluator
@@ -48,9 +51,12 @@ def answer(asked: object) -> object:
         returned = getattr(result, "metrics", result)
         # What is printed is shown to models: the end of the sweep's log is part of their prompts.
         print(f"{function} returned {returned}"[:1000])
-        artifacts = getattr(result, "artifacts", None) if ARTIFACT_CHARS else None
-        for name, text in (artifacts or {}).items():
+        artifacts = getattr(result, "artifacts", None) or {}
+        for name, text in artifacts.items() if ARTIFACT_CHARS else ():
             print(f"artifact {name}: {text}"[:ARTIFACT_CHARS])
+        signs = [name for name in artifacts if str(name).startswith(SIGNS_OF_AN_ERROR)]
+        if isinstance(returned, dict) and signs and not mean_score(returned):
+            returned.setdefault("error", f"{signs[0]}: {artifacts[signs[0]]}"[:1000])
         return returned
 
     metrics = call("evaluate", paths[1]) if not STAGES else {}
@@ -76,6 +82,81 @@ def answer(asked: object) -> object:
         name: value if isinstance(value, (bool, int, str)) else _number(value)
         for name, value in metrics.items()
     }
+
+
+def start_random_numbers(seed: int | None) -> None:
+    """Seed Python's, numpy's and torch's generators; None leaves them to the system."""
+    import random
+
+    own = Path(__file__).name
+    sources = [path for place in (HERE, CODE) for path in place.glob("*.py") if path.name != own]
+    text = b"".join(path.read_bytes() for path in sources)
+    uses_numpy = any(name in text for name in (b"numpy", b"scipy", b"sklearn", b"pandas"))
+    numpy = imported("numpy") if uses_numpy else None
+    torch = imported("torch") if b"import torch" in text or b"from torch" in text else None
+    if seed is not None:
+        random.seed(seed)
+        if numpy is not None:
+            numpy.random.seed(seed)
+        if torch is not None:
+            torch.manual_seed(seed)
+    if EVERY_CONFIG_IS_A_SEED:
+        mix_fixed_seeds(int.from_bytes(os.urandom(4), "big") if seed is None else seed)
+
+
+def imported(name: str):  # type: ignore[no-untyped-def]
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def mix_fixed_seeds(seed: int) -> None:
+    """Let `seed(42)` in the program or in the evaluator mean something else in every config.
+
+    Otherwise all configs would share the same random numbers, and a change that only moves them
+    would look like a gain in every config.
+    """
+    import random
+
+    def mixed(given: object) -> object:
+        plain = isinstance(given, (bool, int, float, str, bytes, list, tuple))
+        if not plain and type(given).__module__ != "numpy":
+            return given
+        return int.from_bytes(hashlib.sha256(f"{seed}:{given!r}".encode()).digest()[:4], "big")
+
+    def wrapped(function):  # type: ignore[no-untyped-def]
+        return lambda given=None, *rest, **named: function(mixed(given), *rest, **named)
+
+    def wrapped_method(method):  # type: ignore[no-untyped-def]
+        return lambda self, *given: method(self, *map(mixed, given))
+
+    def wrapped_class(plain):  # type: ignore[no-untyped-def]
+        class Mixing(type):
+            def __instancecheck__(cls, each: object) -> bool:
+                return isinstance(each, plain)
+
+            def __call__(cls, *given, **named):  # type: ignore[no-untyped-def]
+                named = {
+                    name: mixed(value) if name in ("seed", "entropy", "key") else value
+                    for name, value in named.items()
+                }
+                return plain(*map(mixed, given[:1]), *given[1:], **named)
+
+        return Mixing(plain.__name__, (plain,), {"__module__": plain.__module__})
+
+    random.Random.seed = wrapped_method(random.Random.seed)  # type: ignore[method-assign]
+    random.seed = random._inst.seed  # type: ignore[attr-defined]
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        numpy.random.seed = wrapped(numpy.random.seed)
+        numpy.random.default_rng = wrapped(numpy.random.default_rng)
+        for name in ("RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937", "SFC64"):
+            setattr(numpy.random, name, wrapped_class(getattr(numpy.random, name)))
+    if torch is not None:
+        torch.manual_seed = wrapped(torch.manual_seed)  # type: ignore[attr-defined]
 
 
 def mean_score(metrics: object) -> float:
@@ -106,7 +187,14 @@ def judge(asked: object, answered: object) -> dict[str, float]:
     if not isinstance(answered, dict):
         raise TypeError("evaluate did not return a dictionary of metrics")
     if answered.get("error"):
-        print(f"the evaluator says: {answered['error']}", file=sys.stderr)
+        raise RuntimeError(f"the evaluator says: {answered['error']}")
+    status = answered.get("status")
+    if isinstance(status, str) and status.lower() not in GOOD_STATES:
+        raise RuntimeError(f"the evaluator says: status {status}")
+    if SCORE_OF and SCORE_OF not in answered:
+        raise ValueError(
+            f"evaluate returned no {SCORE_OF}, only {', '.join(answered) or 'nothing'}"
+        )
     if "combined_score" in answered:
         return {"combined_score": answered["combined_score"]}
     numbers = [

@@ -32,6 +32,8 @@ HERE = Path(__file__).resolve().parent
 CANDIDATE = os.environ.get("TREEWRIGHT_CANDIDATE")
 CODE = Path(CANDIDATE, HERE.relative_to(Path.cwd().resolve())) if CANDIDATE else HERE
 """The directory of this file in the checkout that is measured."""
+SEEDED = bool(os.environ.get("TREEWRIGHT_SEED"))
+"""Without TREEWRIGHT_SEED nothing is seeded: so a run sees whether its numbers depend on chance."""
 ALL_CONFIGS = 24
 """How many questions there are. The README's first search takes 12, and 12 held-out ones."""
 SECONDS_A_CONFIG = 60.0
@@ -134,7 +136,7 @@ def ask(asked: object, seed: int) -> object:
         stdout=sys.stderr,
         pass_fds=[theirs],
         cwd=CANDIDATE or Path.cwd(),
-        env={**env, "PYTHONHASHSEED": str(seed % 2**32)},
+        env={**env, "PYTHONHASHSEED": str(seed % 2**32) if SEEDED else "random"},
         start_new_session=True,
     )
     os.close(theirs)
