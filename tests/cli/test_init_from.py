@@ -113,7 +113,6 @@ def task(
 def started(toy: ToyRepository, treewright, directory: str = "") -> configuration.Config:
     done = treewright("init", "--from", "openevolve", str(toy.path / directory))
     assert done.returncode == 0, done.stderr
-    assert "It is one number, compared exactly (deterministic = true)" in done.stdout
     toy.commit("to be searched")
     return configuration.load(toy.path / "treewright.toml")
 
@@ -139,6 +138,7 @@ def test_circle_packing_is_promoted_by_its_one_number(tmp_path: Path, treewright
     config = started(toy, treewright, "examples/circle packing")
     assert config.editable_blocks == ["examples/circle packing/initial_program.py"]
     assert config.sweep.timeout_seconds == 80
+    assert config.primary.deterministic, "it was measured, and is the same every time"
     assert set(config.protected_paths) == {
         "examples/circle packing/config.yaml",
         "examples/circle packing/evaluator.py",
@@ -253,7 +253,7 @@ def sweep(
         ("return {'combined_score': 2, 'error': 'beware'}", "0,failed,"),
         ("return {'combined_score': 2, 'status': 'crashed'}", "0,failed,"),
         ("return {'combined_score': 2, 'status': 'ok'}", "0,ok,2"),
-        ("return {'score': 0, 'note': 'no combined_score'}", "0,failed,"),
+        ("return {'score': 0} if program_path else {'combined_score': 1}", "0,failed,"),
         ("return {'a': 1.0, 'b': 3, 'ok': True, 'note': 'text'}", "0,ok,2.0"),
         ("return {'combined_score': float('nan')}", "0,failed,"),
         ("return {'combined_score': '3'}", "0,failed,"),

@@ -6,6 +6,7 @@ A program with a marked block, an evaluator with `evaluate(program_path) -> dict
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def find_task(repo: Path, directory: Path) -> Task:
     seconds = float(look_up(settings, "evaluator", "timeout") or _DEFAULT_SECONDS)
     stages = _stages(settings, defined_names(directory / evaluator))
     seconds *= max(1, len(stages))
-    names_score = "combined_score" in read_text(directory / evaluator)
+    names_score = '"combined_score"' in _evaluate_text(read_text(directory / evaluator))
     constants = {
         "PROGRAM": program,
         "EVALUATOR": evaluator,
@@ -115,6 +116,14 @@ def read_models(settings: Any) -> Models:
         look_up(llm, "api_base"),
         variable[1] if variable else None,
     )
+
+
+def _evaluate_text(source: str) -> str:
+    """Return the text of `evaluate`, with single quotes written as double ones."""
+    body = ast.parse(source).body
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [node for node in body if isinstance(node, kinds) and node.name == "evaluate"]
+    return "".join(ast.get_source_segment(source, node) or "" for node in found).replace("'", '"')
 
 
 def _settings_path(directory: Path) -> Path:
