@@ -17,8 +17,8 @@ from treewright.tree.cheats import facts as knowledge
 from treewright.tree.cheats.corpus import Cheat, Language
 from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload
 from treewright.tree.config import Config
-from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.evaluating.perturbation import perturb
+from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.repository.git import git
 
 _MARKS = ".ran-by-the-sweep"

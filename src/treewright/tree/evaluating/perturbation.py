@@ -71,7 +71,7 @@ class Perturbation:
         if self.config.editable_blocks:
             return [path for path in self.config.editable_blocks if path.endswith(".py")]
         listed = git(worktree, "ls-files", "-z", "--", "*.py").split("\0")
-        deciding = {*protected_files.protected_changes(listed, self.protected), *self._script()}
+        deciding = {*protected_files.match_protected(listed, self.protected), *self._script()}
         return [path for path in listed if path and path not in deciding][:_MOST_FILES]
 
     def _script(self) -> list[str]:
