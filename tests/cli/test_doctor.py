@@ -243,3 +243,33 @@ def test_what_the_sweep_imports_is_imported(toy: ToyRepository) -> None:
     assert "judge.py" in found.detail
     assert "No module named 'no_such_package'" in found.detail
     assert "install it for" in found.hint
+
+
+def test_a_project_of_code_is_told_nothing_about_the_prover(toy: ToyRepository, treewright) -> None:
+    said = treewright("doctor", cwd=toy.path).stdout
+    assert "lean" not in said.lower().replace(
+        "nothing here uses lean: `treewright doctor --all` checks that too.", ""
+    ).replace("is clean", "")
+    document = json.loads(treewright("doctor", "--json", cwd=toy.path).stdout)
+    groups = {check["group"] for check in document["checks"]}
+    assert groups.isdisjoint({"lean", "strategies"})
+    document = json.loads(treewright("doctor", "--json", "--all", cwd=toy.path).stdout)
+    assert {"lean", "strategies", "repository", "agents"} <= {
+        check["group"] for check in document["checks"]
+    }
+
+
+def test_a_lean_project_is_told_nothing_about_the_search_over_commits(
+    tmp_path: Path, treewright
+) -> None:
+    toy = ToyRepository(tmp_path)
+    toy.git("init", "-q")
+    toy.write("lakefile.toml", 'name = "p"\n')
+    done = treewright("doctor", "--json", cwd=tmp_path)
+    groups = {check["group"] for check in json.loads(done.stdout)["checks"]}
+    assert {"system", "lean", "strategies"} <= groups
+    assert groups.isdisjoint({"repository", "agents"})
+    assert "Nothing here uses the search over commits" in treewright("doctor", cwd=tmp_path).stdout
+    toy.write("treewright.toml", "")
+    done = treewright("doctor", "--json", cwd=tmp_path)
+    assert {"lean", "repository"} <= {check["group"] for check in json.loads(done.stdout)["checks"]}

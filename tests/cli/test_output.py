@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from treewright.cli import main
 from treewright.cli.output import Visible
 from treewright.kernel.text.terminal import visible
 from treewright.orchestrator.marketplace.tickets import NewTicket, TicketTable
@@ -126,3 +128,23 @@ def test_no_command_prints_past_the_one_function() -> None:
     cli = Path(__file__).parents[2] / "src" / "treewright" / "cli"
     users = {path.name for path in cli.glob("*.py") if "click.echo(" in path.read_text()}
     assert users <= {"output.py", "doctor.py"}
+
+
+def test_a_write_error_without_a_path_names_the_full_file_systems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(main, "cli", fail)
+    monkeypatch.setattr(fail, "main", fail, raising=False)
+    monkeypatch.setattr(main, "is_full", lambda path: path == tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main.main()
+    assert stop.value.code == 1
+    said = capsys.readouterr().err
+    assert (
+        said
+        == f"treewright: no space left in {tmp_path}; free some and run the same command again\n"
+    )

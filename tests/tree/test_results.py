@@ -114,8 +114,10 @@ def test_a_file_that_is_not_there(place: Path) -> None:
 
 
 def test_an_endless_field_is_unreadable(place: Path) -> None:
-    found = read(place, f'{HEADER}\n0,ok,"{"x" * (2 << 20)}"\n')
-    assert "unreadable_results" in found.problems.counts
+    found = read(place, f'{HEADER}\n0,ok,1\n1,ok,"{"x" * (2 << 20)}"\n')
+    assert found.problems.examples == [
+        "unreadable_results: row 3: a field has more than 1,048,576 characters"
+    ]
 
 
 def test_rows_beyond_the_limit_are_not_even_checked(place: Path) -> None:

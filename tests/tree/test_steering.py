@@ -369,10 +369,15 @@ def test_the_command(treewright, toy: ToyRepository, tmp_path: Path) -> None:
     wrong = treewright("steer", "run", "pause", "--now", *at)
     assert "--now means nothing with pause; it goes with stop" in wrong.stderr
     assert "boost needs NODE" in treewright("steer", "run", "boost", *at).stderr
-    shown = json.loads(treewright("steer", "run", "show", *at).stdout)
+    table = treewright("steer", "run", "show", *at).stdout.splitlines()
+    assert table[0].split() == ["asked", "at", "state", "evaluation", "what"]
+    assert "waiting" in table[1]
+    assert "inject" in table[1]
+    shown = json.loads(treewright("steer", "run", "show", "--json", *at).stdout)
     assert [command["action"] for command in shown["waiting"]] == ["inject"]
     run(toy)
-    shown = json.loads(treewright("steer", "run", "show", *at).stdout)
+    assert "applied  after 0" in treewright("steer", "run", "show", *at).stdout
+    shown = json.loads(treewright("steer", "run", "show", "--json", *at).stdout)
     assert shown["waiting"] == []
     assert shown["applied"][0]["node_id"] == "n0000"
 

@@ -38,6 +38,10 @@ PROVIDERS = (
 # These get the directory itself, because a Lake project may be below the repository's root.
 _DIRECTORY_PROVIDERS = ("treewright.lean.checkup", "treewright.orchestrator.checkup")
 
+_LEAN_GROUPS = ("lean", "strategies")
+_LEAN_EXTRAS = ("lean", "premises")
+_CODE_GROUPS = ("agents", "repository")
+"""Groups of checks that only Lean projects, or only searches over commits, need."""
 _CHEATS = "The cheat corpus"
 _MARKS = {"ok": ("ok", "green"), "absent": ("--", "cyan")}
 _OUTCOMES = {
@@ -88,11 +92,18 @@ _MARKS |= {"warning": ("!!", "yellow"), "failed": ("XX", "red")}
     default_text="all",
     help="Try only this cheat. Repeatable.",
 )
+@option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="Also report what this project does not use: Lean, or the search over commits.",
+)
 @json_option
 @verbose_option
 def doctor(
     repo: Path,
     as_json: bool,
+    show_all: bool,
     cheats: bool,
     names: tuple[str, ...],
     config_path: Path | None,
@@ -100,6 +111,9 @@ def doctor(
     confirm_configs: int,
 ) -> None:
     """Report installed and missing parts, and the use of each missing part.
+
+    In a project without Lean, Lean is not mentioned; in a Lean project without a treewright.toml,
+    the search over commits is not. --all reports both.
 
     Exit codes: 0 all required parts work, 1 a required part is missing. With --cheats: 1 if a
     cheat gets through or could not be judged.
@@ -111,13 +125,44 @@ def doctor(
         raise UsageError(
             "--cheat, --config, --sweep-config-limit and --confirm-configs go with --cheats"
         )
-    found = list(_all_checks(repo))
+    is_lean, is_code = (True, True) if show_all else _uses(repo)
+    found = [check for check in _all_checks(repo, is_lean) if _concerns(check, is_lean, is_code)]
     ok = not any(check.status == "failed" for check in found)
     if as_json:
         print_json({"ok": ok, "checks": found})
     else:
         _print(found, ok)
+        if not (is_lean and is_code):
+            left_out = "the search over commits" if is_lean else "Lean"
+            echo(f"Nothing here uses {left_out}: `treewright doctor --all` checks that too.")
     sys.exit(0 if ok else EXIT_FAILURE)
+
+
+def _uses(repo: Path) -> tuple[bool, bool]:
+    """Return whether a directory has to do with Lean, and with the search over commits.
+
+    Outside of a repository and of a Lake project, everything may be of interest.
+    """
+    from treewright.lean.hosts.native.toolchain import find_project
+    from treewright.tree.config import DEFAULT_NAME
+    from treewright.tree.repository.git import find_repository
+
+    directory = repo.resolve()
+    try:
+        root = find_repository(repo)
+    except UsageError:
+        root = None
+    is_lean = find_project(directory) is not None or any(directory.glob("*.lean"))
+    is_code = root is not None and (root / DEFAULT_NAME).exists()
+    if root is None and not is_lean:
+        return True, True
+    return is_lean, is_code or not is_lean
+
+
+def _concerns(check: Check, is_lean: bool, is_code: bool) -> bool:
+    if check.group in _LEAN_GROUPS or (check.group == "extras" and check.name in _LEAN_EXTRAS):
+        return is_lean
+    return is_code or check.group not in _CODE_GROUPS
 
 
 def _try_cheats(
@@ -164,7 +209,7 @@ def _print_trial(trial: Trial) -> None:
         echo("No cheat got through." if trial.ok else "Some could not be judged: see ??.")
 
 
-def _all_checks(repo: Path) -> list[Check]:
+def _all_checks(repo: Path, is_lean: bool) -> list[Check]:
     from treewright.kernel.errors import TreewrightError
     from treewright.kernel.health_checks import Check
     from treewright.tree.repository.git import find_repository
@@ -177,6 +222,8 @@ def _all_checks(repo: Path) -> list[Check]:
         root = None
     found: list[Check] = []
     for name in PROVIDERS:
+        if name in _DIRECTORY_PROVIDERS and not is_lean:
+            continue
         try:
             directory = repo.resolve() if name in _DIRECTORY_PROVIDERS else root
             found.extend(importlib.import_module(name).checks(directory))

@@ -104,6 +104,7 @@ def attempts(
 @ledger_option
 def export(kind: str, output: Path | None, ledger_path: Path) -> None:
     """Export every attempt, the oldest first, one line for each."""
+    from treewright.kernel.storage.atomic import storage_errors
     from treewright.orchestrator.ledger.statistics import export_attempts
 
     with _open(ledger_path) as opened:
@@ -111,6 +112,9 @@ def export(kind: str, output: Path | None, ledger_path: Path) -> None:
             stdout = sys.stdout
             export_attempts(opened, kind, Visible(stdout) if stdout.isatty() else stdout)
             return
-        with output.open("w", encoding="utf-8", newline="") as target:
+        with (
+            storage_errors(output),
+            output.open("w", encoding="utf-8", newline="") as target,
+        ):
             count = export_attempts(opened, kind, target)
     echo(f"{count} attempts: {output}", err=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +16,7 @@ from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 from treewright.kernel.operating_system import require_posix
 from treewright.kernel.procs.stderr import ignore_write_errors
+from treewright.kernel.storage.atomic import is_full
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -113,6 +117,20 @@ def _format_usage_error(error: click.ClickException) -> str:
     return f"{message}; see `{path} --help`"
 
 
+def _format_os_error(error: OSError) -> str:
+    """Return the message of an operating system's error, with the path that it is about.
+
+    A write to a full disk names no path; then the full file systems are named.
+    """
+    said = error.strerror or str(error)
+    if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return f"{said}: {error.filename or ''}"
+    places = {str(Path.cwd()), tempfile.gettempdir(), str(Path.home())}
+    full = [place for place in sorted(places) if is_full(Path(place))]
+    where = f" in {' and '.join(full or sorted(places))}"
+    return f"no space left{where}; free some and run the same command again"
+
+
 def main() -> None:
     """Run the console script. docs/cli.md documents the exit codes."""
     ignore_write_errors()
@@ -130,7 +148,7 @@ def main() -> None:
         echo(f"treewright: {error}", err=True)
         sys.exit(error.exit_code)
     except OSError as error:
-        echo(f"treewright: {error.strerror or error}: {error.filename or ''}", err=True)
+        echo(f"treewright: {_format_os_error(error)}", err=True)
         sys.exit(EXIT_FAILURE)
     except (KeyboardInterrupt, click.Abort):
         echo("treewright: interrupted; run the same command again to continue", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,11 +12,15 @@ from treewright.cli.options import (
     TARGET_REPO,
     command,
     flag_name,
+    json_option,
     option,
     read_user_file,
 )
 from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import UsageError
+
+if TYPE_CHECKING:
+    from treewright.tree.run.commands import Asked
 
 _ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget", "show")
 _ACTION = "Details of an action"
@@ -70,7 +74,8 @@ _BUDGET = "New limits, with budget"
     heading=_BUDGET,
     help="Most tokens of models over the run, or in one role. Repeatable.",
 )
-def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> None:
+@json_option
+def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **flags: Any) -> None:
     """Change RUN while it runs. The run applies the change at the next safe point and records it.
 
     \b
@@ -82,14 +87,18 @@ def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> 
     reopen NODE            ask for ideas for this node again
     reopen EVALUATION      try a quarantined candidate again
     budget --max-…         change a limit
-    show                   list the changes so far and their results
+    show [--json]          list the changes so far and their results
     """
     from treewright.tree.records import store
     from treewright.tree.run import commands, inbox
 
     run_dir = _find_run(repo, run)
     if action == "show":
-        print_json(commands.asked(run_dir, store.load(run_dir)))
+        found = commands.asked(run_dir, store.load(run_dir))
+        if as_json:
+            print_json(found)
+        else:
+            _print_table(found)
         return
     if action == "inject" and what is not None:
         what = read_user_file(Path(what))
@@ -97,6 +106,32 @@ def steer(run: str, action: str, what: str | None, repo: Path, **flags: Any) -> 
     inbox.submit(run_dir, letter)
     echo(f"{action}: {run} applies it at its next safe point, or when the run continues", err=True)
     print_json({"command_id": letter.command.command_id})
+
+
+def _print_table(found: Asked) -> None:
+    from treewright.tree.records.steering import Steering, words
+
+    waiting = [Steering(command=command) for command in found.waiting]
+    states = (("waiting", waiting), ("applied", found.applied), ("refused", found.refused))
+    rows = [
+        (
+            record.command.requested_at,
+            state,
+            f"after {record.evaluations}" if state == "applied" else "",
+            words(record),
+        )
+        for state, records in states
+        for record in records
+    ]
+    if not rows:
+        echo("Nothing was asked of this run.")
+        return
+    rows.sort()
+    table = [("asked at", "state", "evaluation", "what"), *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(3)]
+    for row in table:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
+        echo("  ".join([*cells, row[3]]))
 
 
 def _find_run(repo: Path, run: str) -> Path:

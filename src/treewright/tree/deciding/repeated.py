@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from treewright.tree.deciding.results import REPEAT_COLUMN, SIDE_COLUMN, Part
+from treewright.tree.deciding.results import REPEAT_COLUMN, SIDE_COLUMN, Part, rows_of
 
 
 class NotOneTable(Exception):
@@ -24,7 +24,7 @@ def merge(parts: Sequence[tuple[Part, bytes]]) -> bytes:
     columns: list[str] | None = None
     for part, data in parts:
         try:
-            header, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+            header, *rows = rows_of(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
         except (UnicodeDecodeError, csv.Error, ValueError) as error:
             raise NotOneTable(f"repeat {part.repeat} is not a CSV table: {error}") from None
         if columns is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -81,7 +81,7 @@ def read_results(
         data = None
     except OSError as error:
         results = Results({name: {} for name in metrics}, set(), set(), Problems())
-        results.problems.add(UNREADABLE_RESULTS, str(error))
+        results.problems.add(UNREADABLE_RESULTS, f"{path}: {error.strerror or error}")
         return results
     return parse_results(data, metrics, wanted)
 
@@ -105,12 +105,33 @@ def parse_results(
     return results
 
 
+def rows_of(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows of a CSV reader; a row that cannot be read is named by its number.
+
+    Raises:
+        csv.Error: a row cannot be read; the message says which one.
+    """
+    number = 0
+    while True:
+        number += 1
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            said = str(error)
+            if "field limit" in said:
+                said = f"a field has more than {_LONGEST_FIELD:,} characters"
+            raise csv.Error(f"row {number}: {said}") from None
+
+
 def _read_rows(
     file, metrics: Sequence[str], wanted: Callable[[int], bool], out: Results, part: Part
 ) -> None:
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(file)
-    header = [name.strip() for name in next(reader, [])]
+    rows = rows_of(reader)
+    header = [name.strip() for name in next(rows, [])]
     missing = [name for name in ("config_id", "status", *metrics) if name not in header]
     for name in missing:
         out.problems.add("missing_column", name)
@@ -123,7 +144,7 @@ def _read_rows(
     columns = [(name, header.index(name)) for name in metrics]
     doubled: set[int] = set()
     of_part = _of_part(header, part)
-    for row in reader:
+    for row in rows:
         if not row or not of_part(row):
             continue
         config_id = _config_id(row, id_at)

@@ -14,7 +14,7 @@ import msgspec
 
 from treewright.kernel.procs import process
 from treewright.kernel.procs.capped_log import with_log
-from treewright.kernel.storage import untrusted
+from treewright.kernel.storage import atomic, untrusted
 from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
@@ -65,9 +65,9 @@ class GeneratorSource:
         output.mkdir(parents=True)
         json_file = context.scratch / "node_context.json"
         described = msgspec.json.encode(node_context.as_json(context))
-        json_file.write_bytes(msgspec.json.format(described, indent=1))
+        atomic.write_bytes(json_file, msgspec.json.format(described, indent=1))
         markdown_file = context.scratch / "node_context.md"
-        markdown_file.write_text(node_context.as_markdown(context), encoding="utf-8")
+        atomic.write_text(markdown_file, node_context.as_markdown(context))
         log = context.scratch / "generator.log"
         variables = os.environ | _environment(context, output, json_file, markdown_file)
         variables["TREEWRIGHT_PREVIOUS_FAILURE"] = failure

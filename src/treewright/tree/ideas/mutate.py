@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from treewright.kernel.storage import untrusted
+from treewright.kernel.storage import atomic, untrusted
 from treewright.tree.config import MutateIdeas
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.ideas.base import (
@@ -81,7 +81,7 @@ class MutateSource:
         if context.editable_blocks:
             places = [p for p in places if p.path in context.editable_blocks and _in_block(p)]
         if problems:
-            (context.scratch / "mutate.log").write_text("\n".join(problems) + "\n")
+            atomic.write_text(context.scratch / "mutate.log", "\n".join(problems) + "\n")
         return places
 
 
