@@ -1,8 +1,8 @@
 """Digests of code that do not depend on its formatting.
 
-A digest covers the changes of a commit against the root commit of a run. Python files count by their
-syntax tree, so that spaces, quotes, line breaks and comments make no difference; all other files
-count byte for byte.
+A digest covers the changes of a commit against the root commit of a run. Python files count by
+their syntax tree, so that spaces, quotes, line breaks and comments make no difference; all other
+files count byte for byte.
 """
 
 from __future__ import annotations
