@@ -27,7 +27,7 @@ from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
-from treewright.proving.checker import verify_file, with_proofs
+from treewright.proving.checker import check_file, with_scripts
 from treewright.proving.expansion import Expander, estimate_provability
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.learning import LearnedPriors, Lesson, shape_of, together
@@ -222,7 +222,7 @@ def refused(
     places = {place.declaration: place for place in sorries.extract(sessions(), text)}
     filled = [(places[level.name], script) for level, script in scripts.items()]
     names = [level.name for level in scripts]
-    if not names or _proves(replayer, text, with_proofs(text, filled), names):
+    if not names or _proves(replayer, text, with_scripts(text, filled), names):
         return []
     return [level for level in scripts if not _is_proved(replayer, sessions, level, scripts[level])]
 
@@ -233,8 +233,8 @@ def _proves(replayer: Replayer, original: str, candidate: str, names: list[str])
 
 def _is_proved(replayer: Replayer, sessions: Sessions, level: Level, script: str) -> bool:
     place = sorries.extract(sessions(), level.text, until=level.name)[-1]
-    text = with_proofs(level.text, [(place, script)])
-    return verify_file(replayer, level.text, text, place.declaration).proved
+    text = with_scripts(level.text, [(place, script)])
+    return check_file(replayer, level.text, text, place.declaration).proved
 
 
 def main() -> None:

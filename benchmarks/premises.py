@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.measure import Row, Table
 from treewright.lean.session.answers import Declaration
-from treewright.premises import encoder as phrasing
-from treewright.premises.encoder import SentenceEncoder
+from treewright.premises.encoder import SentenceEncoder, declaration_in_words, in_words
 from treewright.premises.index import PremiseIndex
 from treewright.premises.index_builder import index_words
 from treewright.premises.store import PremiseStore
@@ -131,9 +130,9 @@ def premises(quick: bool) -> Table:
         few.close()
         many.close()
     encoder = SentenceEncoder()
-    embedding = _milliseconds(lambda q: encoder.encode([phrasing.in_words(q)]), turns // 4)
+    embedding = _milliseconds(lambda q: encoder.encode([in_words(q)]), turns // 4)
     processor = _milliseconds(
-        lambda q: encoder.encode([phrasing.in_words(q)]), turns // 4, time.process_time
+        lambda q: encoder.encode([in_words(q)]), turns // 4, time.process_time
     )
     rate = _rate(encoder, declarations[: 200 if quick else 2000])
     rows = [
@@ -165,7 +164,7 @@ def _recall(index: VectorIndex, vectors: np.ndarray) -> float:
 
 
 def _rate(encoder: SentenceEncoder, declarations: list[Declaration]) -> float:
-    texts = [phrasing.of_declaration(d.name, d.type or "") for d in declarations]
+    texts = [declaration_in_words(d.name, d.type or "") for d in declarations]
     started = time.process_time()
     encoder.encode(texts)
     return len(texts) / (time.process_time() - started)

@@ -1,7 +1,7 @@
 """An experiment in the synthetic world, as a program: `DIRECTORY PLAN [KILL_AT]`.
 
 With KILL_AT the process kills itself at that sync of a file: at odd ones before it, at even ones
-after it. Every start of a cell is noted in `starts.log` with what was there before it.
+after it. Every start of a cell is noted in `starts.log` with the state before it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from treewright.proving.trace import TraceWriter, read_trace
 
 
 def make_run(cell: plans.PlannedRun, directory: Path) -> MeasuredRun | None:
-    """Continues the trace where it stops; what a search does is known in advance here."""
+    """Continues the trace where it stops; the course of a search is known in advance here."""
     trace = directory / "trace.jsonl"
     known = len(read_trace(trace)) if trace.exists() else 0
     finished = int((directory / "cell.json").exists())

@@ -1,4 +1,4 @@
-"""Running cells over the synthetic world, and comparing what they did."""
+"""Runs of cells over the synthetic world, for comparing their iterations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.proving.records import Iteration
 from treewright.proving.search import Runner, Stamp, iteration_line
 
 HARD = {"size": 200, "closing": 0.02, "failing": 0.4}
-"""A world whose root stays open for a while."""
+"""A world with a root that stays open for a while."""
 
 
 def start(settings: CellSettings, seed: int = 0, world: int = 1, **shape: float) -> CellViewRunner:
@@ -19,7 +19,7 @@ def start(settings: CellSettings, seed: int = 0, world: int = 1, **shape: float)
 
 
 def lines(runner: Runner, steps: int) -> list[Iteration]:
-    """Up to so many iterations, as they would be written down, the clock on the wall aside."""
+    """Return at most `steps` iterations as a trace would have them, without the clock."""
     written: list[Iteration] = []
     while not runner.finished and len(written) < steps:
         turn = runner.step()

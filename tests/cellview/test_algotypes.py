@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 from tests.cellview.running import run, start
-from treewright.cellview.algotypes import behaviour
+from treewright.cellview.algotypes import rules_of
 from treewright.proving.cell_settings import ALGOTYPES, Algotype, CellSettings
 from treewright.search.andor.graph import Changes, Child, Edge, Graph, Node
 from treewright.search.andor.policies.mcts import Mcts, select_edge
@@ -27,12 +27,12 @@ def node_with(*ways: tuple[float | None, int, float]) -> Node:
 
 
 def picked(algotype: Algotype, node: Node, seed: int = 0) -> Edge:
-    pick, _ = behaviour(algotype, Random(seed))
+    pick, _ = rules_of(algotype, Random(seed))
     return pick(node, node.live, POLICY)
 
 
 def widens(algotype: Algotype, node: Node, seed: int = 0) -> bool:
-    _, wants = behaviour(algotype, Random(seed))
+    _, wants = rules_of(algotype, Random(seed))
     return wants(node, POLICY)
 
 
@@ -75,7 +75,7 @@ def test_depth_first_takes_the_first_way_and_never_widens() -> None:
 
 def test_random_takes_all_ways_alike_and_something_new_like_another_way() -> None:
     node = node_with((0.9, 30, 0.9), (0.1, 0, 0.1), (0.1, 0, 0.1))
-    pick, wants = behaviour("random", Random(3))
+    pick, wants = rules_of("random", Random(3))
     taken = Counter(pick(node, node.live, POLICY).id for _ in range(3000))
     assert all(900 < taken[number] < 1100 for number in range(3))
     new = sum(wants(node, POLICY) for _ in range(3000))
@@ -104,7 +104,7 @@ def test_depth_first_turns_back_at_its_limit() -> None:
     assert depths[3] > 5
 
 
-def test_cells_are_what_the_pattern_says() -> None:
+def test_cells_follow_the_pattern() -> None:
     settings = CellSettings(agents=6, algotypes=("ucb", "ucb", "depth_first"))
     runner = start(settings)
     kinds = [cell.algotype for cell in runner.cells]

@@ -1,4 +1,4 @@
-"""Interventions: blocks, delays, reroutes; recorded, and acting on who goes where and when only."""
+"""Interventions: blocks, delays, reroutes. They are recorded and change only the schedule."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_an_order_sends_a_cell_elsewhere() -> None:
     assert [one.source for one in line.interventions] == ["schedule"]
 
 
-def test_damage_changes_who_and_when_but_not_what_lean_answers() -> None:
+def test_damage_changes_the_schedule_and_no_answer_of_lean() -> None:
     """Every attempt of a damaged run has the outcome that it has in any other run."""
     damaged = CellSettings(agents=4, block_fraction=0.5, delay_prob=0.3)
     runner = start(damaged, seed=1)

@@ -118,7 +118,7 @@ def test_progress_is_told_before_and_after(plan_file: Path, tmp_path: Path) -> N
     ]
 
 
-def test_asked_to_stop_it_reports_what_it_has(plan_file: Path, tmp_path: Path) -> None:
+def test_a_stopped_experiment_reports_its_finished_runs(plan_file: Path, tmp_path: Path) -> None:
     left = [7]
 
     def make_run(cell: PlannedRun, directory: Path) -> MeasuredRun | None:

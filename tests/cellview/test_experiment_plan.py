@@ -1,4 +1,4 @@
-"""Experiment files: what they mean, and what is said about wrong ones."""
+"""Experiment files: their meaning, and the errors about wrong ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_names_become_usable_ids(tmp_path: Path) -> None:
         validate_run_id(cell.cell_id)
 
 
-def test_what_the_runner_is_told(tmp_path: Path) -> None:
+def test_the_settings_of_the_runner(tmp_path: Path) -> None:
     plan = made(
         tmp_path,
         'modes = ["centralized", "distributed"]\n[cells]\ninflight = 2\n'

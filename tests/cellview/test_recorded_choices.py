@@ -1,4 +1,4 @@
-"""Cells choose what is on record: whatever is made quicker, recorded runs replay."""
+"""Cells make the recorded choices, so that recorded runs replay after an optimisation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def drawn(rng: Random) -> CellSettings:
     )
 
 
-def test_cells_choose_what_is_on_record() -> None:
+def test_cells_make_the_recorded_choices() -> None:
     rng = Random(5)
     digest = hashlib.sha256()
     iterations = 0

@@ -101,7 +101,7 @@ def test_the_books_are_right_after_every_step(
 @settings(max_examples=40, deadline=None)
 @given(asked=any_settings(), seed=st.integers(0, 10**6))
 def test_every_run_ends(asked: CellSettings, seed: int) -> None:
-    """In a world with few goals: solved, dead, or aborted because what is left is out of reach."""
+    """In a world with few goals: solved, dead, or aborted because the rest is out of reach."""
     runner = start(asked, seed, world=seed, size=6, closing=0.0)
     written = lines(runner, 3000)
     assert runner.finished

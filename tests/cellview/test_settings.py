@@ -1,4 +1,4 @@
-"""Settings and schedules: what is accepted, and one line for what is not."""
+"""Settings and schedules: accepted values, and one line for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell can know: its own part of the tree, as it was when it last looked."""
+"""The view of a cell: its own part of the graph, at the time it was seen."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RADIUS = 2
 
 
 def in_view(cell: Cell, steps: int | None) -> set[int]:
-    """The nodes from where the cell stands downwards, so many steps or all."""
-    seen = {cell.stand.id}
-    level: list[Node] = [cell.stand]
+    """Return the nodes below the cell's position, up to a number of steps."""
+    seen = {cell.position.id}
+    level: list[Node] = [cell.position]
     while level and steps != 0:
         level = [child for node in level for edge in node.edges for child in edge.children]
         level = [node for node in level if node.id not in seen]
@@ -52,7 +52,7 @@ def settled_cell(settings: CellSettings, world: int) -> tuple[CellViewRunner, Ce
         turn = runner.step()
         assert turn.agent is not None
         cell = runner.cells[turn.agent]
-        settled = cell.stand.status or is_settled(cell.trail)
+        settled = cell.position.status or is_settled(cell.trail)
         if len(runner.tree.nodes) > 40 and len(cell.trail) >= 2 and not settled:
             return runner, cell
     return None
@@ -60,9 +60,7 @@ def settled_cell(settings: CellSettings, world: int) -> tuple[CellViewRunner, Ce
 
 @pytest.mark.parametrize("algotype", ALGOTYPES)
 @pytest.mark.parametrize(("view", "steps"), [("subtree", None), ("radius", RADIUS)])
-def test_what_is_out_of_view_does_not_matter(
-    algotype: Algotype, view: View, steps: int | None
-) -> None:
+def test_nodes_out_of_view_do_not_matter(algotype: Algotype, view: View, steps: int | None) -> None:
     settings = CellSettings(
         agents=3, inflight=3, algotypes=(algotype,), view=view, radius=RADIUS, refresh=1, stay=6
     )
@@ -87,7 +85,7 @@ def test_what_is_out_of_view_does_not_matter(
     assert compared >= 5
 
 
-def test_what_is_in_view_does_matter() -> None:
+def test_nodes_in_view_matter() -> None:
     """The other half of the test above: it can tell."""
     settings = CellSettings(agents=3, inflight=3, refresh=1, stay=6)
     changed = 0
@@ -104,7 +102,7 @@ def test_what_is_in_view_does_matter() -> None:
 
 
 def fork(runner: CellViewRunner) -> tuple[Node, Node]:
-    """A root with two ways, the first of which looks better."""
+    """A root with two ways; the first looks better."""
     tree, changes = runner.tree, Changes()
     for name, value in (("good", 0.8), ("bad", 0.2)):
         tree.add_edge(tree.root, name, 0.5, [Child(name, value)], changes)
@@ -151,7 +149,7 @@ def test_a_cell_stays_and_goes_back() -> None:
         if runner.finished:
             break
         runner.step()
-        stands.append(runner.cells[0].stand.id)
+        stands.append(runner.cells[0].position.id)
     lengths = [len(list(turns)) for stand, turns in groupby(stands) if stand != 0]
     assert max(lengths) == 3  # the fourth turn there ends at the root
     assert lengths.count(3) > 5

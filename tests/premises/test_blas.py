@@ -22,7 +22,7 @@ def numbers() -> set[int]:
 
 
 def use(threads: int) -> None:
-    """Sets the number, in a thread of its own: whoever has set one alone may change it."""
+    """Set the number in a new thread; a thread that has set one keeps the right to change it."""
     set_it = threading.Thread(target=threadpoolctl.threadpool_limits, args=(threads, "blas"))
     set_it.start()
     set_it.join()
@@ -30,7 +30,7 @@ def use(threads: int) -> None:
 
 @pytest.fixture(autouse=True)
 def three() -> Iterator[None]:
-    """Whatever the machine has, BLAS uses three threads before."""
+    """BLAS uses three threads before each test, on any machine."""
     (before,) = numbers()
     use(3)
     assert numbers() == {3}, "the numpy that is pinned brings its own OpenBLAS"
@@ -47,7 +47,7 @@ def test_one_thread_inside_and_as_before_outside() -> None:
     assert numbers() == {3}
 
 
-def test_threads_that_overlap_put_back_what_was_there() -> None:
+def test_overlapping_threads_restore_the_number() -> None:
     """The first leaves while the second is inside; then the second leaves."""
     first_in, second_in, first_out = (threading.Event() for _ in range(3))
 

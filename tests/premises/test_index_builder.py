@@ -1,4 +1,4 @@
-"""Indexes of a real Lean environment: what is taken, and what a second build changes."""
+"""Indexes of a real Lean environment: their premises, and the changes of a second build."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from treewright.lean.choice import Choice, choose
 from treewright.lean.hosts.native import toolchain
 from treewright.lean.session.answers import Declaration
 from treewright.lean.session.host_session import HostSession
-from treewright.premises import building
+from treewright.premises import index_builder
 from treewright.premises.index import PremiseIndex
 from treewright.premises.index_builder import build_lexical, default_path, is_premise
 from treewright.premises.store import PremiseStore
@@ -97,7 +97,7 @@ def test_an_index_per_lean_and_project(
 ) -> None:
     """The toolchain is a script that says a version."""
     cache, lean = tmp_path / "cache", tmp_path / "own" / "bin" / "lean"
-    monkeypatch.setattr(building, "cache_directory", lambda: cache)
+    monkeypatch.setattr(index_builder, "cache_directory", lambda: cache)
     lean.parent.mkdir(parents=True)
     lean.write_text("#!/bin/sh\necho 'Lean (version 4.22.1, Release)'\n")
     lean.chmod(0o755)
@@ -120,16 +120,16 @@ def test_an_index_per_lean_and_project(
     # `search --lean native` does not answer from the bundled Lean's index.
     with PremiseStore(library, write=True) as store:
         store.put(SMALL)
-        building.index_words(store)
+        index_builder.index_words(store)
     assert treewright_here("premises", "search", "--lean", "wasm", "Nat").returncode == 0
     with PremiseStore(default_path(["Init"], natives[0]), write=True) as store:
         store.put([Declaration("Only.native", "theorem", "M", "True")])
-        building.index_words(store)
+        index_builder.index_words(store)
     found = treewright_here("premises", "search", "--lean", "native", "native")
     assert "Only.native" in found.stdout
 
 
-def test_what_is_no_index_is_said_so(tmp_path: Path) -> None:
+def test_a_file_that_is_no_index_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"treewright premises build --path .*absent\.db"):
         PremiseIndex.open(tmp_path / "absent.db")
     (tmp_path / "text.db").write_text("not a database, but long enough to be looked at" * 99)

@@ -1,4 +1,4 @@
-"""The lexical ranking against a plain computation, and what it finds."""
+"""The lexical ranking against a plain computation, and its results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_best_is_a_sort(scores: list[float], k: int) -> None:
         ("List.reverse_reverse", "List.reverse_reverse"),
     ],
 )
-def test_what_helps_comes_first(small_index: Path, query: str, first: str) -> None:
+def test_helpful_premises_come_first(small_index: Path, query: str, first: str) -> None:
     with PremiseIndex.open(small_index) as index:
         found = index.lexical(query, 3)
     assert found[0].name == first

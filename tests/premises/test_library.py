@@ -10,7 +10,7 @@ import pytest
 
 from tests.here import Lent, Program
 from treewright.lean.session.host_session import HostSession
-from treewright.premises import building, library
+from treewright.premises import index_builder, library
 from treewright.premises.index import PremiseIndex
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.premise_lemmas import LemmaTactics
@@ -23,8 +23,8 @@ MODULE = "Init.Data.Nat.Basic"
 @pytest.fixture
 def in_a_fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache without an index; of the library one module is taken, which is quicker."""
-    monkeypatch.setattr(building, "cache_directory", lambda: tmp_path)
-    small = functools.partial(building.build_lexical, module=MODULE)
+    monkeypatch.setattr(index_builder, "cache_directory", lambda: tmp_path)
+    small = functools.partial(index_builder.build_lexical, module=MODULE)
     monkeypatch.setattr(library, "build_lexical", small)
     return tmp_path
 
@@ -83,7 +83,7 @@ def test_it_is_made_once_when_it_is_needed(
         assert index.lexical("a b : Nat\n⊢ a + b = b + a", 1)[0].name == "Nat.add_comm"
 
 
-def test_what_was_interrupted_is_finished(
+def test_an_interrupted_build_is_finished(
     in_a_fresh_cache: Path, lean_session: Callable[[], HostSession]
 ) -> None:
     from treewright.premises.store import PremiseStore
@@ -101,7 +101,7 @@ def test_search_needs_no_build(in_a_fresh_cache: Path, treewright_here: Program)
     assert found.returncode == 0, found.stderr
     assert "Nat.add_comm : ∀ (n m : Nat), n + m = m + n" in found.stdout
     assert "listing what the library declares" in found.stderr
-    assert "ranked by words and shape alone" in found.stderr
+    assert "ranked by words and shape only" in found.stderr
     again = treewright_here("premises", "search", "-k", "1", "add_comm")
     assert "listing" not in again.stderr
 

@@ -103,7 +103,7 @@ def test_without_embeddings_there_is_no_silent_fallback(small_index: Path) -> No
         index.search("Nat", 1)
 
 
-def test_only_what_is_new_is_embedded(embedded: Path, encoder: SentenceEncoder) -> None:
+def test_only_new_premises_are_embedded(embedded: Path, encoder: SentenceEncoder) -> None:
     assert build_vectors(embedded, encoder) == 0
     with PremiseStore(embedded, write=True) as store:
         store.put([theorem("Nat.add_comm", "True"), theorem("Nat.new", "False")])

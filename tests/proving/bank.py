@@ -27,7 +27,7 @@ LARGEST_HEAP = 1_200_000_000
 
 
 class BankGoal(msgspec.Struct, frozen=True, rename={"kind": "class"}):
-    """A line of the bank; docs/tactics.md says what the fields mean."""
+    """A line of the bank; docs/tactics.md describes the fields."""
 
     id: str
     text: str
@@ -80,7 +80,7 @@ class Sessions:
 
 @dataclass(frozen=True)
 class Searched:
-    """How a search ended: a script if it found one, and what it took."""
+    """The end of a search: a script if it found one, and its cost."""
 
     script: str | None
     simulations: int

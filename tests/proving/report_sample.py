@@ -1,5 +1,7 @@
-"""Proof runs on disk for the tests of reports. `python -m tests.proving.report_sample` rewrites the
-golden files."""
+"""Proof runs on disk for the tests of reports.
+
+`python -m tests.proving.report_sample` rewrites the golden files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof runs on one real Lean session that all of them share."""
+"""Proof runs on one real Lean session that all tests of a worker share."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Prove = Callable[..., tuple[RunResult, Path]]
 
 @pytest.fixture(scope="session")
 def sessions(lean_session: Callable[[], HostSession]) -> SessionFactory:
-    """Lends the worker's session to all runs, one after the other."""
+    """Lend the worker's session to all runs, one after the other."""
     return lambda: Lent(lean_session())  # pyright: ignore[reportReturnType]
 
 
 def resume(directory: Path, sessions: SessionFactory, replayer: Replayer) -> RunResult:
-    """Begins a run, or goes on with it."""
+    """Begin or continue a run."""
     with runs.opened(directory) as run:
         return Prover(run, sessions, replayer, build_source(run.record.settings)).prove()
 

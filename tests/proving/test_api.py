@@ -66,7 +66,7 @@ def test_a_search_that_was_stopped_goes_on(treewright_here: Program, tmp_path: P
         ({"statement": "True", "lean": "other"}, "there is no Lean backend 'other'"),
     ],
 )
-def test_a_wrong_call_says_what_to_do(given: dict, message: str, tmp_path: Path) -> None:
+def test_a_wrong_call_has_a_helpful_error(given: dict, message: str, tmp_path: Path) -> None:
     with pytest.raises(TreewrightError, match=message):
         package.prove(directory=tmp_path, **given)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The bundled goals with real Lean: what the set says about itself, and that it gets proved.
+"""The bundled goals with real Lean: the properties of the set, and that enough of it is proved.
 
 The searches take every seventh goal; `python -m benchmarks.prove_bank` takes all of them.
 """
@@ -37,7 +37,7 @@ GOALS = bank()
 SAMPLE = GOALS[::7]
 
 
-def test_the_set_is_what_it_should_be() -> None:
+def test_the_set_has_its_documented_properties() -> None:
     assert len(GOALS) >= 60
     assert {goal.kind for goal in GOALS} == CLASSES
     assert len({goal.id for goal in GOALS}) == len({goal.text for goal in GOALS}) == len(GOALS)
@@ -124,7 +124,7 @@ RUNNERS = {"centralized": centralized, "four agents": cells(4), "one agent": cel
 
 def test_four_of_five_are_proved_and_cells_keep_up(sessions: Sessions, replayer: Replayer) -> None:
     """Every proof is replayed. One agent finds the same proofs as the centralized engine, in
-    another order: tests/cellview/test_beside_centralized.py says where and why."""
+    another order: tests/cellview/test_against_centralized.py says where and why."""
     solved: dict[str, set[str]] = {name: set() for name in RUNNERS}
     for goal in SAMPLE:
         for name, runner in RUNNERS.items():

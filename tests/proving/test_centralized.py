@@ -67,7 +67,7 @@ def test_the_search_ends_when_nothing_is_left(name: str) -> None:
     assert engine.tree.root.status is Status.DEAD
 
 
-def test_mcts_chooses_what_is_on_record() -> None:
+def test_mcts_makes_the_recorded_choices() -> None:
     """On worlds with priors and without."""
     digest = hashlib.sha256()
     for seed in range(20):
@@ -87,7 +87,7 @@ def test_mcts_chooses_what_is_on_record() -> None:
 
 
 @pytest.mark.parametrize("kind", ["centralized", "distributed"])
-def test_a_recorded_run_replays_and_its_settings_are_written_in_the_same_way(kind: str) -> None:
+def test_a_recorded_run_replays_and_its_settings_are_unchanged(kind: str) -> None:
     run = read_run(SAMPLES / kind / "run.json")
     assert run.settings.policy == policies.Mcts()
     found = replay_offline(SAMPLES / kind, build_source(run.settings))

@@ -1,4 +1,4 @@
-"""The negation is searched early with a small share of its simulations, then the proof again."""
+"""The negation is searched early with a small number of simulations, then the proof again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cells(settings: Settings) -> Settings:
 
 
 def kinds(directory: Path) -> list[str]:
-    """`proof` and `negation`, a word for each turn, in the order of the trace."""
+    """Return `proof` or `negation` for each iteration, in the order of the trace."""
     words = {"prove": "proof", "negate": "negation"}
     lines = read_trace(directory / "trace.jsonl")
     return [words[line.phase] for line in lines if isinstance(line, Iteration)]

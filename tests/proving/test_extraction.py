@@ -1,4 +1,4 @@
-"""Scripts from solved trees: bullets, goals that hang together, what can be left out."""
+"""Scripts from solved graphs: bullets, goals that share metavariables, steps to leave out."""
 
 from __future__ import annotations
 

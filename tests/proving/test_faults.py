@@ -1,4 +1,4 @@
-"""A check that was lost or timed out is no verdict: it is tried again, and again on resume."""
+"""A check that was lost or timed out is no verdict: it is run again, and again on resume."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ theorem both (p q : Prop) (hp : p) (hq : q) : p ∧ q := by
 """
 
 
-class Unlucky:
-    """A replay check whose first answers are faults."""
+class FaultyReplayer:
+    """A replay check that answers the first questions with faults."""
 
     def __init__(self, real: Replayer, faults: int, reason: Reason = "lost") -> None:
         self._real = real
@@ -58,7 +58,7 @@ def verdicts(directory: Path) -> list[GoalResult]:
 
 
 def test_a_check_that_was_lost_once_is_run_again(prove: Prove, replayer: Replayer) -> None:
-    result, _ = prove(EASY, QUICK, Unlucky(replayer, 1))
+    result, _ = prove(EASY, QUICK, FaultyReplayer(replayer, 1))
     assert [goal.status for goal in result.goals] == ["proved"]
 
 
@@ -66,7 +66,7 @@ def test_a_check_that_was_lost_once_is_run_again(prove: Prove, replayer: Replaye
 def test_a_fault_that_stays_is_no_verdict_and_resume_tries_again(
     prove: Prove, replayer: Replayer, sessions: SessionFactory, reason: Reason
 ) -> None:
-    result, directory = prove(EASY, QUICK, Unlucky(replayer, 9, reason))
+    result, directory = prove(EASY, QUICK, FaultyReplayer(replayer, 9, reason))
     assert not result.complete
     assert [(g.status, g.proof) for g in result.goals] == [("unchecked", "")]
     assert reason in result.goals[0].detail
@@ -136,8 +136,8 @@ def test_partial_proofs_whose_last_check_was_lost_are_settled_on_resume(
 ) -> None:
     path = tmp_path / "Three.lean"
     path.write_text(TWO + "theorem third (p : Prop) (hp : p) : p := by\n  sorry\n")
-    unlucky = Unlucky(replayer, 0)
-    real = unlucky.text
+    faulty = FaultyReplayer(replayer, 0)
+    real = faulty.text
     calls: list[str] = []
 
     def text(*args: Any, **kwargs: Any) -> Verdict:
@@ -146,8 +146,8 @@ def test_partial_proofs_whose_last_check_was_lost_are_settled_on_resume(
         # third, and those after it, are lost.
         return real(*args, **kwargs) if len(calls) <= 2 else Verdict("timeout", "over 120 s")
 
-    unlucky.text = text  # pyright: ignore[reportAttributeAccessIssue]
-    result, directory = prove(parse(str(path), None), QUICK, unlucky)
+    faulty.text = text  # pyright: ignore[reportAttributeAccessIssue]
+    result, directory = prove(parse(str(path), None), QUICK, faulty)
     assert not result.complete
     assert [g.status for g in result.goals] == ["partial", "proved", "proved"]
     assert resume(directory, sessions, replayer).proved == 3

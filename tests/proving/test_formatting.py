@@ -1,4 +1,4 @@
-"""Scripts as people would keep them; on real Lean, what is shown is what was checked."""
+"""Formatted scripts. On real Lean, the shown script is the checked one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_cases_without_names_get_them_instead_of_rename_i() -> None:
     assert shown(step)[2] == "| succ n ih => rw [ih.symm]"
 
 
-def test_a_case_nobody_can_name_is_a_next() -> None:
+def test_a_case_without_a_name_is_a_next() -> None:
     first, second = chain("rename_i h", "simp [h]"), chain("rename_i h", "intro x", "exact h")
     step = split("split", first, second)
     assert shown(step) == ["split", "next h => simp [h]", "next h =>", "  intro x", "  exact h"]
@@ -102,7 +102,7 @@ def test_limits_and_lemmas_that_are_not_needed_are_left_out() -> None:
     assert present(script, lambda text: text == render(script)) == render(script)
 
 
-def test_what_lean_refuses_is_not_shown() -> None:
+def test_a_refused_form_is_not_shown() -> None:
     step = split("cases b", at("false", "", chain("a")), at("true", "", chain("b")))
     step = Step(step.tactic, step.parts, (GoalView("p"),))
     assert present(step, lambda text: False) == "cases b\n· a\n· b"

@@ -1,4 +1,4 @@
-"""What keeps the first answer of `prove` short: what is started aside, what is left out."""
+"""The first answer of `prove` comes soon: work is started in parallel, or left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEEDED = (
 )  # fmt: skip
 
 
-def test_what_a_short_proof_does_not_need_is_not_imported() -> None:
+def test_a_short_proof_does_not_import_unneeded_modules() -> None:
     code = f"import sys, {', '.join(NEEDED)}; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -65,7 +65,7 @@ def test_the_replay_check_is_there_before_it_is_needed(
         session = crew.session()
         assert isinstance(session.start("True"), ProofState)
         for start in crew.replayer.processes.starts():
-            start()  # waits for the one that is being started, and starts none beside it
+            start()  # waits for the host that is being started, and starts no other
         assert len(started) == 4
         verdict = crew.replayer.theorem("True", "trivial")
         assert verdict.proved, verdict

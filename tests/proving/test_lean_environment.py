@@ -80,7 +80,7 @@ def test_goals_that_share_metavariables_are_one_subgoal(on: Kept) -> None:
     environment.release()
 
 
-def test_what_fails_is_an_outcome(on: Kept) -> None:
+def test_failures_are_outcomes(on: Kept) -> None:
     environment = on("∀ n : Nat, n = n", step_seconds=60.0)
     environment.root()
     assert environment.apply(0, "omega nonsense").kind == "error"
@@ -151,7 +151,7 @@ def test_states_are_made_again_after_a_crash(on: Kept) -> None:
 
 
 class Gone:
-    """What is started where no Lean stays alive."""
+    """A factory of sessions that do not stay alive."""
 
     alive = False
 
@@ -180,7 +180,7 @@ def test_a_lean_that_does_not_stay_alive_is_no_outcome_of_a_tactic(on: Kept) -> 
     environment.release()
 
 
-def test_what_is_known_is_asked_again_after_a_crash(on: Kept) -> None:
+def test_knowledge_is_asked_again_after_a_crash(on: Kept) -> None:
     environment = on("∀ a b : Nat, a + b = b + a")
     environment.root()
     environment.apply(0, "intro a b")

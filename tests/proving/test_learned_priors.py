@@ -14,7 +14,7 @@ def priors(candidates: tuple[Candidate, ...]) -> dict[str, float]:
     return {c.tactic: c.prior or 0.0 for c in candidates}
 
 
-def test_what_helped_more_than_its_prior_says_goes_up() -> None:
+def test_tactics_that_helped_more_than_their_prior_rise() -> None:
     """`rfl` helps most often, and as often as the rules expect; `rw` more often than that."""
     lessons = [
         Lesson("eq", "rfl", 20, 10, 0.2, 10.0),
@@ -31,13 +31,13 @@ def test_what_helped_more_than_its_prior_says_goes_up() -> None:
     assert weights["omega"] / weights["rfl"] < 0.3 / 0.5
 
 
-def test_what_is_as_the_rules_expect_it_changes_nothing() -> None:
+def test_expected_help_changes_nothing() -> None:
     lessons = [Lesson("eq", "rfl", 9, 8, 0.2, 4.0), Lesson("eq", "simp", 9, 2, 0.2, 1.0)]
     given = (Candidate("rfl", 0.8), Candidate("simp", 0.2))
     assert priors(LearnedPriors(lessons).adjust(EQUATION, given)) == pytest.approx(priors(given))
 
 
-def test_a_class_has_its_own_and_else_what_the_shape_has() -> None:
+def test_a_class_has_its_own_lessons_and_else_those_of_the_shape() -> None:
     lessons = [
         Lesson("eq", "omega", 20, 0, 0.2, 5.0),
         Lesson("order", "omega", 20, 19, 0.2, 5.0),

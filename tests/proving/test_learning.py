@@ -38,7 +38,7 @@ def test_shapes_have_no_names(tactic: str, shape: str) -> None:
     assert learning.shape_of(tactic) == shape
 
 
-def test_classes_are_outermost_signs_and_what_there_is_to_work_with() -> None:
+def test_classes_are_outermost_signs_and_available_facts() -> None:
     assert learning.class_of(GoalView("∀ n, n = n")) == "forall"
     assert learning.class_of(GoalView("a ∧ b = c")) == "and"
     assert learning.class_of(GoalView("Even\n  n")) == "other"
@@ -73,7 +73,7 @@ def searched() -> tuple[Graph, dict[int, tuple[GoalView, ...]], list[Try]]:
     return graph, goals, tries
 
 
-def test_only_solved_goals_teach_and_only_what_ended() -> None:
+def test_only_solved_goals_and_finished_tries_teach() -> None:
     graph, goals, tries = searched()
     lessons = learning.observed(graph, goals.__getitem__, tries)
     assert lessons == [
@@ -93,21 +93,21 @@ def test_older_tries_fade() -> None:
     assert now.prior == pytest.approx(0.2 * now.tried)
 
 
-def test_what_a_run_is_given_has_a_bound_and_an_order() -> None:
+def test_the_lessons_of_a_run_are_bounded_and_ordered() -> None:
     many = [Lesson("eq", f"rw {n}", 1, n, 0.1, 0.2) for n in range(50)]
     kept = learning.worth_keeping(many[::-1], most=10)
     assert [lesson.helped for lesson in kept] == sorted(range(40, 50), key=lambda n: f"rw {n}")
     assert learning.worth_keeping(many, most=10) == kept
 
 
-def test_tries_are_kept_only_for_who_asks_for_lessons() -> None:
+def test_tries_are_kept_only_if_lessons_are_wanted() -> None:
     expander = world_expander(3)
     expander.expand(expander.tree.nodes[0])
     assert expander.attempts
     assert not expander.tries
 
 
-def test_an_expander_keeps_tries_what_it_tried() -> None:
+def test_an_expander_gives_lessons_of_its_tries() -> None:
     expander = world_expander(3, keeps_tries=True)
     root = expander.tree.nodes[0]
     while not root.status:
@@ -128,7 +128,7 @@ class Turned:
         return tuple(Candidate(c.tactic, 9.0 - n, c.source) for n, c in enumerate(candidates[::-1]))
 
 
-def test_what_is_taught_has_the_prior_from_before_any_lessons() -> None:
+def test_lessons_have_the_unadjusted_prior() -> None:
     expander = world_expander(3, keeps_tries=True, learned=Turned())
     expander.expand(expander.tree.nodes[0])
     tried = {one.attempt.tactic: one.prior for one in expander.tries}

@@ -1,4 +1,4 @@
-"""What a proof run has used of its model: on disk with the answer, added up over all processes."""
+"""The usage of a model in a proof run: stored with each answer, summed over processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def used(answers: int) -> dict[str, object]:
     }
 
 
-def test_what_a_killed_run_has_used_is_in_the_sum(tmp_path: Path, treewright_here: Program) -> None:
+def test_the_usage_of_a_killed_run_is_counted(tmp_path: Path, treewright_here: Program) -> None:
     slow = Step(body=ANSWER, delay=120)
     run = tmp_path / ".treewright/proof_runs/r"
     with stand_in(Step(body=ANSWER), slow, Step(body=ANSWER)) as model:
@@ -51,7 +51,7 @@ def test_what_a_killed_run_has_used_is_in_the_sum(tmp_path: Path, treewright_her
         child.wait()
         assert not (run / "result.json").exists()
         done = treewright_here("prove", "--resume", "r", "--json", cwd=tmp_path)
-        answers = len(model.requests) - 1  # nobody was there for one of them
+        answers = len(model.requests) - 1  # one of the answers was not received
     assert answers > 1
     told = json.loads(done.stdout)
     assert (told["answers"], told["usage"]) == (answers, used(answers))
@@ -60,7 +60,7 @@ def test_what_a_killed_run_has_used_is_in_the_sum(tmp_path: Path, treewright_her
     report = (run / "report.md").read_text()
     assert f"{answers} answers" in report
 
-    # What was used is no part of the search.
+    # Usage is no part of the search.
     other = tmp_path / "other"
     other.mkdir()
     costly = completion("intro h\nconstructor", usage={"prompt_tokens": 7, "completion_tokens": -9})

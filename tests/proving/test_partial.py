@@ -1,4 +1,4 @@
-"""How far a search came that found no proof, in text and in the JSON."""
+"""The best partial proof of an unproved goal, in text and in JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ HARD = "∀ (f : Nat → Nat) (a : Nat), (∀ n, f (n + 1) = f n) → a = a ∧ 
 TACTICS = "intro f a h\nconstructor\nrfl\napply Nat.lt_of_le_of_lt\n"
 
 
-def test_an_unproved_goal_ends_with_what_is_open(tmp_path: Path, treewright_here: Program) -> None:
+def test_an_unproved_goal_ends_with_its_open_goals(
+    tmp_path: Path, treewright_here: Program
+) -> None:
     tactics = tmp_path / "tactics.txt"
     tactics.write_text(TACTICS)
     done = treewright_here(
@@ -53,7 +55,8 @@ def test_an_unproved_goal_ends_with_what_is_open(tmp_path: Path, treewright_here
 
 
 def _progress_of(directory: Path) -> None:
-    """What the same search says where it is watched: what is tried, and where it is stuck."""
+    """Check the progress lines of the same search: the tactic it tries, and the goal it is stuck
+    at."""
     said = io.StringIO()
     told = narrator(said)
     told.goal(statement_goal(StatementTarget(HARD)), 1)
@@ -73,7 +76,7 @@ def _with_nodes(tree: Graph, turn: Iteration) -> Graph:
     return tree
 
 
-def test_what_only_makes_a_goal_longer_does_not_nearly_fit() -> None:
+def test_lemmas_that_only_lengthen_a_goal_do_not_nearly_fit() -> None:
     """`← List.length_reverse` applies wherever there is a length."""
     texts = {"root": "ys.length = n", "longer": "ys.reverse.length = n", "shorter": "ys = []"}
     texts |= {"first": "ys.length + 1 ≤ ?m", "second": "?m ≤ n"}

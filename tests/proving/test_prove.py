@@ -1,4 +1,4 @@
-"""`prove` on real Lean: what is proved, what is not and says why, killed and continued."""
+"""`prove` on real Lean: proved goals, unproved goals with a reason, kill and resume."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def test_a_changed_trace_is_found_offline(prove: Prove) -> None:
         ("∀ a b c : Nat, a ^ 3 + b ^ 3 = c ^ 3 → a * b = 0", "unproved", ""),
     ],
 )
-def test_what_is_not_proved_says_why(
-    prove: Prove, statement: str, status: str, detail: str
-) -> None:
+def test_an_unproved_goal_says_why(prove: Prove, statement: str, status: str, detail: str) -> None:
     settings = Settings(simulations=12, step_timeout=20.0)
     result, _ = prove(statement, settings)
     assert result.proved == 0
@@ -187,7 +185,7 @@ def test_a_file_is_elaborated_once_for_all_its_sorries(
 
 
 def test_a_goal_of_a_file_is_not_refuted_out_of_its_context(prove: Prove, tmp_path: Path) -> None:
-    """What the file means by `1 + 1 = 0` is true; by itself the text would be false."""
+    """In the file `1 + 1 = 0` is true; outside of it the text would be false."""
     path = tmp_path / "Two.lean"
     path.write_text(
         "inductive Two | zero | one\n"
@@ -260,7 +258,7 @@ def test_a_proof_refused_for_an_axiom_names_the_option(
     assert "--axioms" not in allowed.stderr
 
 
-def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
+def test_declarations_that_an_error_concerns_are_named(
     tmp_path: Path, treewright_here: Program
 ) -> None:
     path = tmp_path / "Broken.lean"
@@ -278,7 +276,7 @@ def test_what_an_error_in_the_file_concerns_is_named_and_not_passed_over(
     assert result["left_alone"] == ["of_twice"]
 
 
-def test_what_rests_on_something_unproved_says_on_what(prove: Prove, tmp_path: Path) -> None:
+def test_a_partial_goal_names_the_open_lemma(prove: Prove, tmp_path: Path) -> None:
     path = tmp_path / "Rests.lean"
     says = "(f : Nat → Nat) (h : ∀ n, f (f n) = n + 7) : f 0 = 3"
     names = ("hard", "again", "third")
@@ -401,7 +399,7 @@ theorem fine (a : Nat) : a + 0 = a := by
 
 
 @pytest.mark.parametrize(("names", "proved"), [("", True), (":behind", False)])
-def test_in_place_writes_what_is_proved_and_tells_what_is_partial(
+def test_in_place_writes_proofs_and_names_partial_goals(
     tmp_path: Path, treewright_here: Program, names: str, proved: bool
 ) -> None:
     path = tmp_path / "Partly.lean"
@@ -442,7 +440,7 @@ def test_an_error_elsewhere_in_the_file_is_no_hindrance(prove: Prove, tmp_path: 
         prove(parse(f"{path}:concerned", None), settings)
 
 
-def test_reading_a_file_ends_when_somebody_asks_to_stop(lean: HostSession) -> None:
+def test_reading_a_file_ends_when_the_user_asks_to_stop(lean: HostSession) -> None:
     asked = threading.Event()
     line = "theorem t{i} (a b c : Nat) (h : a + b < c) : a * 2 + b * 2 < c * 2 := by omega\n"
     endless = "".join(line.replace("{i}", str(i)) for i in range(20000)) + "theorem t := by sorry\n"

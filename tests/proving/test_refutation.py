@@ -77,8 +77,8 @@ def test_a_refutation_that_was_changed_is_noticed(prove: Prove) -> None:
     assert replay_offline(directory, build_source(Settings())).difference
 
 
-def test_what_has_no_negation_is_unproved(prove: Prove, tmp_path: Path) -> None:
-    """A goal inside a definition: what the definition gives is no proposition."""
+def test_a_goal_without_a_negation_is_unproved(prove: Prove, tmp_path: Path) -> None:
+    """A goal inside a definition: its result is no proposition."""
     path = tmp_path / "Definition.lean"
     path.write_text("def bounded (n : Nat) : Fin 5 := ⟨n, by sorry⟩\n")
     result, directory = prove(parse(str(path), None), Settings(simulations=4, step_timeout=20.0))

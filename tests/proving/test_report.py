@@ -106,7 +106,7 @@ def test_the_share_of_time_in_lean(tmp_path: Path) -> None:
         ("false", "Proof of the negation"),
     ],
 )
-def test_a_script_is_called_what_it_is(tmp_path: Path, status: str, words: str) -> None:
+def test_a_script_has_the_right_heading(tmp_path: Path, status: str, words: str) -> None:
     lines = search(SOLVED)
     last = lines[-1]
     assert isinstance(last, GoalResult)
@@ -114,7 +114,7 @@ def test_a_script_is_called_what_it_is(tmp_path: Path, status: str, words: str) 
     assert words in write_report(write_sample(tmp_path, lines)).read_text("utf-8")
 
 
-def test_what_is_no_run_is_said_so(tmp_path: Path) -> None:
+def test_a_directory_without_a_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no proof run"):
         write_report(tmp_path)
 

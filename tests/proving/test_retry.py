@@ -1,5 +1,8 @@
-"""What rests on an open neighbour is searched once more without it: in the trace, by the engine of
-the run, continued after a kill, and never at the cost of a neighbour that is proved later."""
+"""Goals that rest on an open lemma are searched again without it.
+
+The retry is in the trace, uses the runner of the run, continues after a kill, and is not made for a
+lemma that is proved later.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def lines_of(directory: Path) -> list[Any]:
 
 
 @ENGINES
-def test_a_true_theorem_is_proved_beside_an_open_one(
+def test_a_true_theorem_is_proved_without_the_open_lemma_next_to_it(
     prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
 ) -> None:
     result, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), settings)
@@ -147,9 +150,7 @@ def test_killed_in_the_middle_of_it_the_trace_is_the_same(
     assert lines_of(runs / "killed") == lines_of(runs / "whole")
 
 
-def test_a_neighbour_that_is_proved_later_keeps_what_was_built_on_it(
-    prove: Prove, tmp_path: Path
-) -> None:
+def test_a_lemma_that_is_proved_later_makes_its_users_proved(prove: Prove, tmp_path: Path) -> None:
     """`third` is built on `flip_flip`, which waits itself; it is not searched again."""
     text = f"{TAPE}\ntheorem third (t : Tape) : t.flip.flip.flip = t.flip := by sorry\n"
     tactics = "exact flip_flip t.flip\nsimp [flip_eq]\n"
@@ -179,7 +180,7 @@ def test_two_sorries_of_one_declaration_both_get_along_without(
     assert replay_live(directory, sessions, source, replayer).difference == ""
 
 
-def test_without_a_proof_the_partial_one_stands_and_says_what_was_tried(
+def test_without_a_proof_the_partial_script_stays_and_names_the_retry(
     prove: Prove, tmp_path: Path
 ) -> None:
     text = (
@@ -200,9 +201,7 @@ def test_without_a_proof_the_partial_one_stands_and_says_what_was_tried(
     assert read_result(directory) == result
 
 
-def test_the_search_once_more_has_what_the_first_one_left_of_the_budget(
-    prove: Prove, tmp_path: Path
-) -> None:
+def test_a_retry_has_the_rest_of_the_budget(prove: Prove, tmp_path: Path) -> None:
     """One simulation is enough for the script that rests on the lemma: none is left."""
     sources = msgspec.structs.replace(KNOWN, tactics="simp [flip_eq]\n", noise=0.0)
     settings = msgspec.structs.replace(ONE, simulations=1, sources=sources)
@@ -239,8 +238,9 @@ def test_a_verdict_that_claims_another_end_is_noticed(prove: Prove, tmp_path: Pa
         assert replay_offline(directory, build_source(ONE)).difference, wrong
 
 
-def test_a_search_once_more_for_another_goal_is_noticed(prove: Prove, tmp_path: Path) -> None:
-    """What it found is said to prove the goal; offline nobody else would see that it does not."""
+def test_a_retry_for_another_goal_is_noticed(prove: Prove, tmp_path: Path) -> None:
+    """Its script would count as a proof of the goal; no other offline check finds that it is
+    not."""
     _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), ONE)
     trace = directory / "trace.jsonl"
     lines = [json.loads(line) for line in trace.read_text().splitlines()]
@@ -280,7 +280,7 @@ def test_sets_of_lemmas_lose_a_name_and_not_themselves() -> None:
     assert (less.related, less.definitions) == (("near",), ("d",))
 
 
-def test_a_source_is_asked_and_what_names_them_is_dropped() -> None:
+def test_suggestions_that_mention_the_names_are_dropped() -> None:
     class Source:
         name = "some"
 

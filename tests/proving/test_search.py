@@ -1,4 +1,4 @@
-"""The loop and its trace: limits, continuing from any point, finding what was changed."""
+"""The loop and its trace: limits, continuing from any point, finding changes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def plain(lines: list[TraceLine]) -> list[object]:
 
 
 class Unanswered(Tactics):
-    """Waits for an answer until it is told that nobody wants one any more."""
+    """A source that waits until it is told to stop waiting."""
 
     def stop_when(self, stop: Callable[[], bool]) -> None:
         self._stop = stop
@@ -100,7 +100,7 @@ class Unanswered(Tactics):
 
 
 @pytest.mark.parametrize(("seconds", "stops"), [(0.05, "time"), (None, "interrupted")])
-def test_what_is_waited_for_does_not_outlive_the_search(seconds: float | None, stops: Stop) -> None:
+def test_waiting_for_a_source_ends_with_the_search(seconds: float | None, stops: Stop) -> None:
     source, sink, count = Unanswered(), Lines(), itertools.count()
     expander = Expander(world(), source, lambda goals: 0.5)
     job = Search(
@@ -149,7 +149,7 @@ def test_an_interrupted_search_continues() -> None:
     assert plain(search(lines, world())[1]) == whole
 
 
-def test_the_time_limit_counts_what_earlier_processes_spent() -> None:
+def test_the_time_limit_counts_earlier_processes() -> None:
     _, lines, _ = search([], world(), stop_after=5)
     old = [
         msgspec.structs.replace(line, elapsed=9.0) if isinstance(line, Iteration) else line
@@ -206,7 +206,7 @@ def test_lines_survive_the_file_and_a_torn_tail(tmp_path: Path) -> None:
     assert first_difference(lines[-1], last) == ""
 
 
-def test_what_a_replaced_owner_wrote_is_left_out(tmp_path: Path) -> None:
+def test_late_lines_of_a_replaced_owner_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     _, lines, _ = search([], world(), phase=Phase(simulations=5))
     late = TraceWriter(path, 1, lambda: None)
@@ -222,6 +222,6 @@ def test_what_a_replaced_owner_wrote_is_left_out(tmp_path: Path) -> None:
 
 
 def test_the_scope_of_a_case_is_left_out() -> None:
-    """Lean numbers it by what the session did before."""
+    """Lean numbers it by the earlier work of the session."""
     scoped = [Goal("0", "p", case=f"pos._@._input._hyg.{number}") for number in (34, 36)]
     assert [view.case for view in views(scoped)] == ["pos", "pos"]

@@ -1,4 +1,4 @@
-"""Verdicts rest on the trace: the negation is searched in it, and what was edited is found."""
+"""Results rest on the trace: the negation is searched in it, and edits are found."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_proof_edited_by_hand_is_found(
     assert offline(edited(directory, lambda line: line.update(status="partial", detail="x")))
     refused = edited(directory, lambda line: line.update(status="rejected", detail="x", axioms=[]))
     assert "but the replay check said 'proved'" in offline(refused)
-    # Whoever edits the answer of the replay check too is found by asking Lean again.
+    # If the answer of the replay check is edited too, only Lean finds the edit.
     both = edited(directory, refuse)
     assert offline(both) == ""
     live = replay_live(both, sessions, build_source(FEW), replayer)
@@ -165,7 +165,7 @@ def refuse(line: dict[str, Any]) -> None:
     line.update(status="rejected", detail="sorry: x", axioms=[])
 
 
-def test_what_the_replay_check_said_is_in_the_trace(prove: Prove) -> None:
+def test_the_answer_of_the_replay_check_is_in_the_trace(prove: Prove) -> None:
     result, directory = prove(TRUE, FEW)
     verdict = read_trace(directory / "trace.jsonl")[-1]
     assert isinstance(verdict, GoalResult)
@@ -199,7 +199,7 @@ def test_a_refutation_and_its_answer_belong_together(prove: Prove) -> None:
     assert verdict.check.reason == "proved"
 
     def refused(line: dict[str, Any]) -> None:
-        """What a run would say whose proof of the negation had been refused."""
+        """Edit the result into that of a run with a refused proof of the negation."""
         line["check"] |= {"reason": "axiom", "detail": "x"}
         line.update(status="unproved", proof="", axioms=[], detail="x")
 
@@ -217,7 +217,7 @@ def test_a_proof_without_an_answer_of_the_replay_check_is_found(prove: Prove) ->
     assert "was not asked" in offline(edited(directory, lambda line: line.pop("check")))
 
 
-def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
+def test_result_json_must_agree_with_the_trace(unproved: Path) -> None:
     copy = unproved.with_name("told")
     shutil.copytree(unproved, copy)
     assert offline(copy) == ""
@@ -234,7 +234,7 @@ def test_result_json_must_say_what_the_trace_says(unproved: Path) -> None:
         assert "result.json" in offline(copy)
 
 
-def test_the_copy_of_a_file_is_what_was_proved(
+def test_the_copy_of_a_file_has_the_proofs(
     prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path
 ) -> None:
     path = tmp_path / "Own.lean"

@@ -14,7 +14,7 @@ from treewright.search.andor.policies.mcts import Mcts
 AT = "2026-01-01T00:00:00.000Z"
 ALGOTYPES = ("ucb", "depth_first")
 SOLVED = 1
-"""A seed whose goal is solved after some dozen steps."""
+"""A seed with a goal that is solved after some dozen steps."""
 
 Line = GoalOpened | Iteration | GoalResult
 

@@ -1,7 +1,9 @@
-"""The distributed (cell-view) runner: many cells with local views over one shared tree.
+"""The distributed (cell-view) runner: many cells with local views over one shared graph.
 
-`runner.CellViewRunner` is the way in and takes `proving.cell_settings.CellSettings`, which are part
-of `run.json`, and kept beside it. A separate path beside the centralized engine: neither imports
-the other, neither replaces the other. `experiment/` compares runs, `measures/` says what damage
-does.
+`CellSettings` enter, as part of `run.json`, and iterations leave, in the order of a logical clock.
+The runner is separate from the centralized engine: neither imports the other, and neither falls
+back to the other. `experiment/` plans and compares runs, `measures/` computes the effect of damage.
+
+The package may import `proving` and the packages below it. Read first: `runner.py` (the clock),
+`cell.py` (one cell), `damage.py` (interventions).
 """

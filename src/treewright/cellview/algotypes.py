@@ -1,4 +1,4 @@
-"""The algotypes: how a cell chooses at a node. They look at the node and its edges only."""
+"""The algotypes: how a cell chooses at a node. They use only the node and its edges."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from treewright.search.andor.graph import Edge, Node
 from treewright.search.andor.policies.mcts import Mcts, may_widen, puct, ucb1
 
 Pick = Callable[[Node, Sequence[Edge], Mcts], Edge]
-"""Chooses an edge among some of a node's, at least one."""
+"""Chooses one of some edges of a node; there is at least one."""
 
 Widens = Callable[[Node, Mcts], bool]
-"""Whether to try another tactic at a node before its edges are followed."""
+"""Returns whether to try another tactic at a node before an edge is followed."""
 
 
-def behaviour(algotype: Algotype, rng: Random) -> tuple[Pick, Widens]:
-    """The rules of an algotype; `rng` is the cell's own."""
+def rules_of(algotype: Algotype, rng: Random) -> tuple[Pick, Widens]:
+    """Return the rules of an algotype; `rng` belongs to the cell."""
     match algotype:
         case "ucb":
             return ucb1, may_widen
         case "puct":
-            return _by_prior, may_widen
+            return _puct_or_ucb, may_widen
         case "best_first":
-            return _best, may_widen
+            return _best_edge, may_widen
         case "depth_first":
-            return _first, _never
+            return _first_edge, _never_widen
         case "random":
-            return _any(rng), _as_likely_as_an_edge(rng)
+            return _random_edge(rng), _widen_like_an_edge(rng)
 
 
-def _by_prior(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
-    """PUCT; where the tactic source gave no priors there is only UCB1 to go by."""
+def _puct_or_ucb(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
+    """Choose by PUCT, or by UCB1 if the tactic source gave no priors."""
     return ucb1(node, edges, policy) if edges[0].prior is None else puct(node, edges, policy)
 
 
-def _best(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
-    """The edge that looks best; nothing for exploration."""
+def _best_edge(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
+    """Choose the edge with the best value, without exploration."""
     best, best_value = edges[0], -1.0
     for edge in edges:
         followed = edge.visits + edge.virtual
@@ -47,18 +47,18 @@ def _best(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
     return best
 
 
-def _first(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
-    """The first edge, for as long as it lives."""
+def _first_edge(node: Node, edges: Sequence[Edge], policy: Mcts) -> Edge:
+    """Choose the first edge that is alive."""
     return edges[0]
 
 
-def _never(node: Node, policy: Mcts) -> bool:
+def _never_widen(node: Node, policy: Mcts) -> bool:
     return False
 
 
-def _any(rng: Random) -> Pick:
+def _random_edge(rng: Random) -> Pick:
     return lambda node, edges, policy: edges[int(rng.random() * len(edges))]
 
 
-def _as_likely_as_an_edge(rng: Random) -> Widens:
+def _widen_like_an_edge(rng: Random) -> Widens:
     return lambda node, policy: rng.random() * (len(node.live) + 1) < 1.0

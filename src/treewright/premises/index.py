@@ -1,7 +1,7 @@
 """Searching a premise index.
 
-`lexical` ranks by words and shape and needs no extra. `search` fuses that with the ranking by
-embeddings. Every result says which ranking it comes from.
+`lexical` ranks by words and shape and needs no extra. `search` combines that with the ranking by
+embeddings. Every result names its ranking.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from treewright.premises.lexical import LexicalIndex
 from treewright.premises.store import VECTOR_INDEX, PremiseStore
 from treewright.premises.vectors import VectorIndex
 
-# How far down each ranking is looked at when two are fused.
+# The length of each ranking when two are fused.
 _DEPTH = 100
 
 Ranking = Literal["lexical", "semantic", "fused"]
 
 
 class Premise(msgspec.Struct, frozen=True):
-    """A declaration that may help. Scores compare only within one result."""
+    """A declaration that may help. Scores are comparable only within one result."""
 
     name: str
     type: str
@@ -66,7 +66,7 @@ class PremiseIndex:
 
     @property
     def lean(self) -> str:
-        """The version of Lean whose declarations these are."""
+        """The version of Lean from which the declarations come."""
         return str(self._store.fact("lean") or "")
 
     @property
@@ -76,7 +76,7 @@ class PremiseIndex:
 
     @property
     def is_searchable(self) -> bool:
-        """Whether the ranking by words was made: a build that was interrupted has none yet."""
+        """Whether the ranking by words exists; an interrupted build has none yet."""
         return self._store.array("ids") is not None
 
     @property
@@ -85,7 +85,7 @@ class PremiseIndex:
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of all names and types in their order: what an answer depends on."""
+        """The sha256 of all names and types in order. Answers depend only on these."""
         return str(self._store.fact("digest") or self._store.digest())
 
     @cached_property
@@ -93,15 +93,15 @@ class PremiseIndex:
         return self._store.lexical()
 
     def lexical(self, query: str, k: int = 10) -> tuple[Premise, ...]:
-        """The best by words and shape alone; about a millisecond for 40,000 premises."""
+        """Return the best by words and shape alone; about a millisecond for 40,000 premises."""
         return self._premises(self._lexical_ranks(query, k), "lexical")
 
     def semantic(self, query: str, k: int = 10) -> tuple[Premise, ...]:
-        """The best by meaning alone; needs the extra `premises` and an index with embeddings."""
+        """Return the best by meaning alone; needs the extra `premises` and embeddings."""
         return self._premises(self._semantic_ranks(query, k), "semantic")
 
     def search(self, query: str, k: int = 10) -> tuple[Premise, ...]:
-        """The best by both rankings together, by reciprocal rank."""
+        """Return the best by both rankings together, by reciprocal rank."""
         depth = max(k, _DEPTH)
         rankings = (self._lexical_ranks(query, depth), self._semantic_ranks(query, depth))
         fused = fuse([[identifier for identifier, _ in ranking] for ranking in rankings], k)
@@ -141,7 +141,7 @@ CONSTANT = 60
 
 
 def fuse(rankings: Sequence[Sequence[int]], k: int) -> list[tuple[int, float]]:
-    """The best k by the sum of 1 / (60 + rank), ranks from 1; equal sums in order of id."""
+    """Return the best k by the sum of 1 / (60 + rank), ranks from 1; equal sums in order of id."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, identifier in enumerate(ranking, start=1):

@@ -1,6 +1,6 @@
-"""Making a premise index from a Lean session, or bringing one up to date.
+"""Building a premise index from a Lean session, or bringing one up to date.
 
-Every step is committed as it is done, so that an interrupted build continues: declarations page
+Every step is committed when it is done, so that an interrupted build continues: declarations page
 by page, then the lexical index, then embeddings batch by batch, then the vector index.
 """
 
@@ -33,16 +33,16 @@ import re
 _PAGE = 2000
 _VECTORS_AT_ONCE = 500
 
-# (what is being done, done so far, of how many or 0 if unknown)
+# (name of the step, number done, total number or 0 if unknown)
 Progress = Callable[[str, int, int], None]
 
 
 def silent(_what: str, _done: int, _total: int) -> None:
-    """No progress."""
+    """Report no progress."""
 
 
 class BuildReport(msgspec.Struct, frozen=True):
-    """What a build changed."""
+    """The changes that a build made."""
 
     path: str
     premises: int
@@ -55,10 +55,11 @@ class BuildReport(msgspec.Struct, frozen=True):
 def default_path(
     imports: Sequence[str] = ("Init",), choice: Choice | None = None, start: Path | None = None
 ) -> Path:
-    """Where the index of a Lean (the bundled one) with these imports lives, in the user's cache.
+    """Return the path of the index of a Lean (the bundled one) with these imports, in the user's
+    cache.
 
-    Imports from outside Lean's library are those of the choice's Lake project, or of that around
-    `start`.
+    Imports from outside Lean's library are those of the choice's Lake project, or of the project
+    around `start`.
     """
     parts = [_lean_name(choice), *sorted(set(imports))]
     if not all(map(is_library, imports)):
@@ -83,10 +84,10 @@ def build_lexical(
     limit: int | None = None,
     progress: Progress = silent,
 ) -> BuildReport:
-    """Lists declarations through Lean and makes the lexical index.
+    """List declarations through Lean and build the lexical index.
 
-    With `module` only that module and those below it are looked at, with `limit` at most that
-    many new or changed premises are taken; what the file had before stays.
+    With `module` only that module and those below it are listed; with `limit` at most that many new
+    or changed premises are added. Other premises in the file stay.
     """
     with PremiseStore(path, write=True) as store:
         store.set_facts(lean=session.info.lean, imports=list(session.info.imports))
@@ -119,7 +120,7 @@ def build_lexical(
 
 
 def index_words(store: PremiseStore, progress: Progress = silent) -> None:
-    """Makes the lexical index of what is in the file."""
+    """Build the lexical index of the premises in the file."""
     documents = store.documents()
     progress("lexical index", 0, len(documents))
     index = lexical.build((name, type_text) for _, name, type_text in documents)
@@ -129,7 +130,8 @@ def index_words(store: PremiseStore, progress: Progress = silent) -> None:
 
 
 def build_vectors(path: Path, encoder: SentenceEncoder, *, progress: Progress = silent) -> int:
-    """Embeds what has no embedding yet and makes the vector index; how many it embedded."""
+    """Embed premises without an embedding, build the vector index, and return how many there
+    were."""
     with PremiseStore(path, write=True) as store:
         missing = store.unembedded()
         texts = [declaration_in_words(p.name, p.type) for p in missing]
@@ -166,7 +168,7 @@ _SYNTAX_TYPES = ("Lean.ParserDescr", "Lean.TrailingParserDescr", "Lean.Macro", "
 
 
 def is_premise(declaration: Declaration) -> bool:
-    """Whether a person wrote it and a proof could mention it."""
+    """Return whether a person wrote the declaration and a proof could mention it."""
     if declaration.kind not in KINDS or not declaration.type:
         return False
     if declaration.type.startswith(_SYNTAX_TYPES):
@@ -176,9 +178,9 @@ def is_premise(declaration: Declaration) -> bool:
 
 
 def listed(session: LeanSession, module: str = "") -> Iterator[Declaration]:
-    """Every declaration with its type, also those that are no premises, for progress' sake.
+    """Yield every declaration with its type; those that are no premises too, for the progress.
 
-    Types come from the terms and not from Lean's printer, which is twenty times slower; they read
+    Types come from the terms and not from Lean's printer, which is twenty times slower. They read
     nearly the same.
     """
     return session.declarations(module=module, types=True, plain=True)

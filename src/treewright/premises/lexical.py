@@ -1,7 +1,7 @@
 """The lexical ranking: BM25 over an inverted index of plain arrays.
 
-A query adds up a few posting lists with numpy, which for tens of thousands of premises takes
-about a millisecond; no extra is needed.
+A query adds up a few posting lists with numpy. For tens of thousands of premises that takes about a
+millisecond, and needs no extra dependency.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from treewright.premises import terms as terms_of
 
 _K1 = 1.2
 _B = 0.75
-# A query takes its rarest terms first and stops here: what bounds its time at any size.
+# A query takes its rarest terms first and stops at this count, which bounds its time.
 _MAX_POSTINGS = 600_000
 
 Floats = npt.NDArray[np.float32]
@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class LexicalIndex:
-    """Posting lists: those of term `t` are the stretch `starts[t]:starts[t + 1]`."""
+    """Posting lists: that of term `t` is the stretch `starts[t]:starts[t + 1]`."""
 
     size: int
     vocabulary: Mapping[str, int]
@@ -34,7 +34,7 @@ class LexicalIndex:
     weights: Floats
 
     def rank(self, query: str, k: int) -> list[tuple[int, float]]:
-        """The best rows with their scores, best first; equal scores in order of row."""
+        """Return the best rows with their scores; equal scores are in order of row."""
         chosen = self._chosen(terms_of.of_query(query))
         if not chosen or k <= 0:
             return []
@@ -60,7 +60,7 @@ class LexicalIndex:
 
 
 def best(scores: Floats, k: int) -> list[tuple[int, float]]:
-    """Rows with the k highest positive scores."""
+    """Return the rows with the k highest positive scores."""
     rows = np.flatnonzero(scores > 0)
     if len(rows) > k:
         threshold = np.partition(scores[rows], len(rows) - k)[len(rows) - k]
@@ -70,7 +70,7 @@ def best(scores: Floats, k: int) -> list[tuple[int, float]]:
 
 
 def build(documents: Iterable[tuple[str, str]]) -> LexicalIndex:
-    """An index of (name, type) pairs; a row is a place in their order."""
+    """Return the index of (name, type) pairs; a row is a position in their order."""
     vocabulary: dict[str, int] = {}
     term_ids: list[int] = []
     rows: list[int] = []

@@ -1,7 +1,7 @@
-"""The lexical index of a Lean's library, made when it is first needed: seconds, once.
+"""The lexical index of a Lean's library. It is built at first use, which takes seconds.
 
-It lies in the user's cache, one for each Lean and set of imports. Two processes that need it at the
-same time make it once.
+It is kept in the user's cache, one file for each Lean and set of imports. If two processes need it
+at the same time, it is built once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEFAULT_IMPORTS = ("Init",)
 
 
 def library_path() -> Path:
-    """Where the index of what every file imports is, or will be."""
+    """Return the path of the index of the default imports."""
     return default_path(DEFAULT_IMPORTS)
 
 
@@ -30,9 +30,14 @@ def ensure_index(
     announce: Callable[[str], None] = lambda text: None,
     progress: Progress = silent,
 ) -> Path:
-    """The index of these imports, made first if it is not there, by a session that has them.
+    """Return the path of the index of some imports, and build it if it is missing.
 
-    `path` is where it lies if it is not of the bundled Lean alone.
+    Args:
+        sessions: Starts a Lean session that has these imports.
+        imports: The imported modules.
+        path: The path of the index, if it is not that of the bundled Lean.
+        announce: Is told when the index is built.
+        progress: Is told about the progress of building.
     """
     path = path or default_path(imports)
     if is_finished(path):
@@ -51,7 +56,7 @@ def ensure_index(
 
 
 def is_finished(path: Path) -> bool:
-    """Whether there is an index that can be searched by words."""
+    """Return whether there is an index that can be searched by words."""
     if not path.is_file():
         return False
     with PremiseIndex.open(path) as index:
@@ -59,7 +64,7 @@ def is_finished(path: Path) -> bool:
 
 
 def library_digest() -> str | None:
-    """Of the index of the library, if it is there."""
+    """Return the digest of the index of the library, if it is there."""
     if not is_finished(library_path()):
         return None
     with PremiseIndex.open(library_path()) as index:

@@ -1,8 +1,8 @@
-"""The file of a premise index: one SQLite database with everything in it.
+"""The file of a premise index: one SQLite database.
 
-Tables: `premises` (what was listed), `vectors` (embeddings by the digest of their text, so that
-only what is new is embedded again), `arrays` (the lexical index and the vector index, made from
-the former in one transaction), `facts` (which Lean, which imports, what is complete).
+Tables: `premises` (the listed declarations), `vectors` (embeddings by the digest of their text, so
+that only new texts are embedded), `arrays` (the lexical index and the vector index, replaced in one
+transaction), `facts` (the Lean, its imports, the finished steps).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SCHEMA = database.Schema(
 
 
 class StoredPremise(msgspec.Struct, frozen=True):
-    """A premise as it lies in the file."""
+    """A premise as the file has it."""
 
     id: int
     name: str
@@ -58,12 +58,12 @@ class StoredPremise(msgspec.Struct, frozen=True):
 
 
 def digest_of(name: str, type_text: str) -> bytes:
-    """Identifies the text that is embedded."""
+    """Return the digest that identifies the embedded text."""
     return hashlib.sha256(f"{name}\0{type_text}".encode()).digest()[:16]
 
 
 class PremiseStore:
-    """Reads and writes one index file. May be used from several threads, one at a time each."""
+    """Reads and writes one index file. Several threads may use it, one at a time."""
 
     def __init__(self, path: Path, *, write: bool = False) -> None:
         self.path = path
@@ -74,7 +74,7 @@ class PremiseStore:
                 f"treewright premises build --path {shlex.quote(str(path))}"
             )
         with self._errors():
-            if write:  # no WAL: an index is also read from where nothing may be written
+            if write:  # no WAL: an index is also read from read-only directories
                 self._db = database.open_database(path, SCHEMA, _WAIT_SECONDS, wal=False)
             else:
                 self._db = database.open_read_only(path, SCHEMA, _WAIT_SECONDS)
@@ -93,7 +93,7 @@ class PremiseStore:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything in the block or nothing of it."""
+        """Commit everything in the block, or nothing."""
         with self._lock, self._errors(), database.transaction(self._db):
             yield
 
@@ -120,7 +120,7 @@ class PremiseStore:
         return self._rows("SELECT count(*) FROM premises")[0][0]
 
     def known(self) -> dict[str, tuple[bytes, str]]:
-        """name -> digest and module of everything in the file."""
+        """Return the digest and the module of every premise, by name."""
         rows = self._rows("SELECT name, digest, module FROM premises")
         return {name: (digest, module) for name, digest, module in rows}
 
@@ -145,11 +145,11 @@ class PremiseStore:
             )
 
     def documents(self) -> list[tuple[int, str, str]]:
-        """(id, name, type) in order of id."""
+        """Return (id, name, type) of every premise, in order of id."""
         return self._rows("SELECT id, name, type FROM premises ORDER BY id")
 
     def digest(self) -> str:
-        """Of everything that a ranking by words is made from."""
+        """Return the digest of everything that a ranking by words depends on."""
         found = hashlib.sha256()
         for row in self._rows("SELECT digest FROM premises ORDER BY id"):
             found.update(row[0])
@@ -178,7 +178,7 @@ class PremiseStore:
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def vectors(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Ids and embeddings of every premise that has one."""
+        """Return the ids and embeddings of every premise that has one."""
         rows = self._rows("SELECT id, vector FROM premises JOIN vectors USING (digest) ORDER BY id")
         ids = np.array([row[0] for row in rows], dtype=np.int64)
         data = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.float16)
@@ -197,7 +197,7 @@ class PremiseStore:
         }
         with self.transaction():
             self._db.executemany("INSERT OR REPLACE INTO arrays VALUES (?, ?)", arrays.items())
-            # The vector index knows other premises than these: it has to be made again.
+            # The vector index has other premises, so it has to be built again.
             self._db.execute("DELETE FROM arrays WHERE name = ?", (VECTOR_INDEX,))
 
     def put_vector_index(self, data: bytes) -> None:

@@ -1,9 +1,9 @@
-"""What a Lean type, a goal or a plain query is about, as words for the lexical index.
+"""Terms: a Lean type, a goal or a query as words for the lexical index.
 
-Names of bound variables say nothing and never become terms. What remains are the words of
-constants, operators, numbers, and the *shape* of the conclusion: its tokens with variables
-numbered in order of appearance, whole and in windows of three. So `a + b = b + a` finds
-`∀ (n m : Nat), n + m = m + n` whatever the letters.
+Names of bound variables never become terms. The terms are the words of constants, operators,
+numbers, and the *shape* of the conclusion: its tokens with variables numbered in order of
+appearance, whole and in windows of three. So `a + b = b + a` finds `∀ (n m : Nat), n + m = m + n`,
+with any names of the variables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HYPOTHESIS_WEIGHT = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text taken apart: tokens before the conclusion, tokens of it, and what is bound."""
+    """A text in parts: the tokens before the conclusion, those of it, and the bound names."""
 
     before: tuple[str, ...]
     conclusion: tuple[str, ...]
@@ -45,7 +45,7 @@ class Statement:
 
 
 def analyse(text: str) -> Statement:
-    """Takes a printed type or a printed goal (`h : p` lines, then `⊢ target`) apart."""
+    """Take a printed type or a printed goal (`h : p` lines, then `⊢ target`) apart."""
     context, turnstile, target = text.rpartition("⊢")
     groups = (group for match in _BINDERS.finditer(text) for group in match.groups() if group)
     bound = {name for group in groups for name in group.split()}
@@ -58,7 +58,7 @@ def analyse(text: str) -> Statement:
 
 
 def _conclusion_start(tokens: list[str]) -> int:
-    """Behind the last arrow or quantifier that is not inside brackets."""
+    """Return the position after the last arrow or quantifier outside brackets."""
     depth, start, quantifier = 0, 0, False
     for index, word in enumerate(tokens):
         if word in _OPENING:
@@ -77,7 +77,7 @@ def _conclusion_start(tokens: list[str]) -> int:
 
 
 def words_of(identifier: str) -> set[str]:
-    """The lower-case words of a name: `Nat.toInt8_add` gives nat, toint8, to, int8, add."""
+    """Return the lower-case words of a name: `Nat.toInt8_add` gives nat, toint8, to, int8, add."""
     found = set()
     for part in re.split(r"[._«»]+", identifier.strip(".").rstrip("✝'")):
         if part:
@@ -87,7 +87,7 @@ def words_of(identifier: str) -> set[str]:
 
 
 def shape_terms(statement: Statement) -> list[str]:
-    """The conclusion with numbered variables: windows of three tokens, and the whole."""
+    """Return the conclusion with numbered variables: windows of three tokens, and the whole."""
     numbers: dict[str, int] = {}
     skeleton = []
     for token in statement.conclusion:
@@ -110,7 +110,7 @@ def _token_terms(token: str, statement: Statement) -> set[str]:
 
 
 def of_declaration(name: str, type_text: str) -> dict[str, float]:
-    """Weighted terms of a declaration."""
+    """Return the weighted terms of a declaration."""
     statement = analyse(type_text)
     weights: dict[str, float] = defaultdict(float)
     for token in (*statement.before, *statement.conclusion):
@@ -124,7 +124,7 @@ def of_declaration(name: str, type_text: str) -> dict[str, float]:
 
 
 def of_query(text: str) -> dict[str, float]:
-    """Weighted terms of a goal, a statement, a name or plain words."""
+    """Return the weighted terms of a goal, a statement, a name or plain words."""
     statement = analyse(text)
     weights: dict[str, float] = {}
     in_goal = "⊢" in text

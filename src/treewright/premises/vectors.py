@@ -1,7 +1,7 @@
 """The ranking by meaning: unit vectors in a FAISS index, nearest by cosine.
 
-Exact up to `EXACT_LIMIT` premises. Beyond, the vectors lie in cells and a query looks into the
-nearest ones: about one in thirty.
+It is exact up to `EXACT_LIMIT` premises. Beyond that, the vectors are in cells, and a query looks
+into the nearest cells: about one in thirty.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _faiss() -> Any:
 
 
 def require() -> None:
-    """Raises if FAISS is not installed."""
+    """Raise MissingExtra if FAISS is not installed."""
     _faiss()
 
 
 class VectorIndex:
-    """Nearest vectors, under the ids they were given with."""
+    """A FAISS index of vectors under given ids."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -69,8 +69,8 @@ class VectorIndex:
         return _faiss().serialize_index(self._index).tobytes()
 
     def rank(self, vector: npt.NDArray[np.float32], k: int) -> list[tuple[int, float]]:
-        """The ids of the k nearest with their cosines, nearest first."""
-        # One query is too little work for several threads, which spin while they wait.
+        """Return the ids of the k nearest vectors with their cosines, nearest first."""
+        # One query is too little work for several threads; idle threads spin while they wait.
         _faiss().omp_set_num_threads(1)
         scores, ids = self._index.search(vector.reshape(1, -1), k)
         return [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0]

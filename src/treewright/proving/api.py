@@ -234,7 +234,7 @@ def resume_proof(
     Args:
         path: The directory of the run, or its id.
         sandbox: Whether Lean runs in a sandbox.
-        force: Whether to take over the run from an owner whose lease is not stale.
+        force: Whether to take over the run from an owner with a lease that is not stale.
         stop: As for `prove`.
         announce: As for `prove`.
 

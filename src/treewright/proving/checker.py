@@ -1,4 +1,4 @@
-"""Scripts given to the replay check: where they go in a file, and what the answer means for a goal.
+"""Scripts given to the replay check: their place in a file, and the result that a verdict gives.
 
 A check that was lost or timed out says nothing about a script. It is run a second time; if that
 fails too, `Unchecked` is raised, so that a fault is never taken as a verdict.
@@ -93,7 +93,7 @@ class ScriptChecker:
         return sorries.indentation(self.target.source, spec.sorry)
 
     def family(self, spec: GoalSpec) -> list[GoalSpec]:
-        """Return the goals whose sorries stand in the same declaration."""
+        """Return the goals that stand in the same declaration as this one."""
         name = spec.sorry.declaration if spec.sorry is not None else None
         return [s for s in self.specs if s.sorry is not None and s.sorry.declaration == name]
 
@@ -126,7 +126,7 @@ class ScriptChecker:
         return result
 
     def recheck_partial(self, spec: GoalSpec) -> GoalResult | None:
-        """Return the result of a partial goal whose declaration is proved by now, else None.
+        """Return the result of a partial goal if its declaration is proved by now, else None.
 
         Raises Unchecked.
         """

@@ -73,7 +73,7 @@ def _view(goal: Goal) -> GoalView:
         msgspec.structs.replace(h, type=stable(h.type), value=h.value and stable(h.value))
         for h in goal.hypotheses
     )
-    # Lean adds a scope to a case's name; the number in it depends on the session.
+    # Lean adds a scope to a case's name, with a number that depends on the session.
     case = goal.case and goal.case.partition("._@")[0]
     return GoalView(stable(goal.target), hypotheses, case)
 

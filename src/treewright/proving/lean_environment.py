@@ -100,7 +100,7 @@ class LeanEnvironment:
             case ProofState():
                 outcome = self._opened(node, tactic, result)
                 if outcome.kind == "goals" and _ASKS_LEAN.match(tactic):
-                    self.bind(node, tactic, ())  # nobody will: its states are not needed
+                    self.bind(node, tactic, ())  # frees the states: the search will not use them
                     return Outcome("error", ms=result.ms, detail="found nothing that closes it")
                 if outcome.kind == "closed" and _ASKS_LEAN.match(tactic):
                     return self._follow_advice(state, result)
@@ -343,8 +343,7 @@ class LeanEnvironment:
             self.lean_seconds += time.perf_counter() - begun
 
     def _recycle(self) -> None:
-        """Replace a session whose heap has grown too large, or that another environment has
-        lost."""
+        """Replace a session with too large a heap, or one that another environment has lost."""
         if self._session is None:
             return
         too_large = getattr(self._session, "heap_bytes", 0) > self._heap_limit

@@ -12,7 +12,7 @@ multiplied by
 
 relative to the same ratio of all tactics, between 1/4 and 4. The priors are then scaled to their
 former sum. Ratios are smoothed: those of a class by that of the shape, and those of a shape by that
-of all tactics, each as if `*_SMOOTHING` more prior had been given. Seconds are recorded and not
+of all tactics, each as if a prior of 1 more had been given. Seconds are recorded and not
 used: a search is bounded by counts, and slow but strong tactics would come too late.
 """
 

@@ -95,7 +95,7 @@ def negate_phase(settings: Settings) -> Phase:
 def retry_phase(
     settings: Settings, simulations: int, seconds: float = 0.0, without: tuple[str, ...] = ()
 ) -> Phase:
-    """Return the limits of a retry: what the other phases left of the goal's limits."""
+    """Return the limits of a retry: the rest of the goal's limits after the other phases."""
     limit = settings.time_limit
     left = None if limit is None else max(0.0, limit - seconds)
     return Phase("retry", max(0, settings.simulations - simulations), left, without)

@@ -61,7 +61,7 @@ class Prover:
     def prove(self) -> RunResult:
         """Prove all goals that have no result yet; write `result.json` and the report.
 
-        A goal whose check gave no answer has no verdict: it is `unchecked`, the run is not
+        A goal has no verdict if its check gave no answer: it is `unchecked`, the run is not
         complete, and `--resume` tries again. The same holds for the goals after a stop.
         """
         self._results = self.run.results()

@@ -2,8 +2,8 @@
 
 A live replay searches every iteration again with Lean and compares it with the trace, and gives
 every recorded proof to the replay check again. An offline replay takes the answers of Lean from the
-trace and repeats every decision: which goal to work on, which edges to add, what is solved, what
-the result is. Both report the first difference.
+trace and repeats every decision: the goal to work on, the edges to add, the solved goals, the
+result. Both report the first difference.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _check_again(
 
 
 def _in_file(results: Mapping[int, GoalResult]) -> dict[int, GoalResult]:
-    """Return the results whose scripts stand in the copy of the file."""
+    """Return the results with a script in the copy of the file."""
     return {goal: r for goal, r in results.items() if r.status in ("proved", "partial")}
 
 

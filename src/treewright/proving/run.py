@@ -201,7 +201,7 @@ def write_in_place(directory: Path, result: RunResult) -> str | None:
         raise UsageError("--in-place changes a file; this run has none")
     if result.proved_file is None:
         return None
-    path = Path(target.path).resolve()  # a link stays one
+    path = Path(target.path).resolve()  # a symbolic link stays a link
     if path.read_bytes() != target.source.encode():
         raise UsageError(
             f"{path} has changed since the run began; the proofs are in {result.proved_file}"
@@ -275,7 +275,8 @@ def require_unchanged(record: RunRecord, modules: dict[str, str]) -> None:
 def _git(directory: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            # Looking runs no program that the repository's configuration names.
+            # These options keep git from running programs that the repository's configuration
+            # names.
             ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *arguments],
             cwd=directory,
             capture_output=True,

@@ -58,7 +58,7 @@ class Phase:
 
 @dataclass(slots=True)
 class StepReport:
-    """What a runner did in one simulation.
+    """One simulation of a runner.
 
     Without a leaf no node was visited: the agent was blocked or delayed.
     """

@@ -37,7 +37,7 @@ class NothingToProve(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """The negation of a goal as a theorem of its own, with `sorry` as the proof of `original`.
+    """The negation of a goal as a separate theorem, with `sorry` as the proof of `original`.
 
     For a goal of a file the theorem stands behind the file, so that every name keeps its meaning.
     """

@@ -87,7 +87,7 @@ def test_p_values_are_not_too_small_under_the_null() -> None:
     assert small / 300 <= 0.05, "the exact test is conservative"
 
 
-def test_a_trial_counts_what_was_spent_until_the_root_was_solved() -> None:
+def test_a_trial_counts_until_the_root_is_solved() -> None:
     turns = iterations(search(SOLVED, limit=200))
     found = trial_of("g", 7, turns)
     assert (found.goal, found.seed, found.solved, found.steps) == ("g", 7, True, len(turns))

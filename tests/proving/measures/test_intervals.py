@@ -1,4 +1,4 @@
-"""Intervals: known answers, and whether they cover what they claim to."""
+"""Intervals: known answers, and their coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file defines is unfolded where a goal mentions it."""
+"""Definitions of the file are unfolded if a goal mentions them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_names_are_read_off_the_text() -> None:
     assert defined_in(SOURCE) == {"double", "half", "Big"}
 
 
-def test_only_what_the_goal_mentions_is_proposed() -> None:
+def test_only_mentioned_definitions_are_proposed() -> None:
     source = DefinitionTactics(defined_in(SOURCE))
     goal = GoalView("My.half (n + n) = n", (Hypothesis("h", "Big"),))
     tactics = [candidate.tactic for candidate in source.suggest([goal], 0).candidates]

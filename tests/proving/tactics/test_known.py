@@ -51,7 +51,7 @@ def test_a_use_becomes_a_tactic(use: Use, expected: str) -> None:
     assert expected in tactics(Knowledge(uses=(use,)))
 
 
-def test_what_fits_goes_to_simp_and_grind_together() -> None:
+def test_fitting_lemmas_go_to_simp_and_grind_together() -> None:
     uses = (Use("one", "rw", fit=4), Use("two", "rw", fit=3), Use("three", "rw", fit=3, back=True))
     found = tactics(Knowledge(uses=uses, definitions=("N.add",)))
     assert "simp [one, two]" in found
@@ -82,16 +82,16 @@ def test_a_lemma_is_tried_alone_with_the_induction_hypothesis() -> None:
     assert not any(t.startswith("simp only") for t in tactics(Knowledge(uses=uses)))
 
 
-def test_what_only_changes_an_order_is_the_last_that_grind_is_given() -> None:
+def test_grind_gets_reordering_lemmas_last() -> None:
     others = tuple(Use(name, "rw", fit=2) for name in "vwxyz")
     found = tactics(Knowledge(uses=(*ADDING, *others), related=("related",)))
     sets = [t for t in found if t.startswith("grind")]
     assert sets[0].endswith("[v, w, x, y, z]")
-    # Before the larger set: what is about the same things is worth more than one more order.
+    # It comes before the larger set: a lemma about the same terms helps more than another order.
     assert sets[1].endswith("[v, w, x, y, z, related]")
 
 
-def test_what_the_library_says_otherwise_of_a_hypothesis_is_tried_early() -> None:
+def test_rewriting_a_hypothesis_by_the_library_is_tried_early() -> None:
     iff = Use("mul_self_inj", "rw", fit=10, at="h", whole=True, local=False)
     part = Use("mul_comm", "rw", fit=10, at="h", local=False)
     found = tactics(Knowledge(library=(part, iff)))
@@ -109,7 +109,7 @@ def test_induction_names_its_cases_and_hides_nothing() -> None:
     assert "induction a generalizing b with | zero => ?_ | succ a ih1 => ?_" in found
 
 
-def test_what_changes_along_a_list_is_generalized_though_its_type_is_the_users() -> None:
+def test_values_of_user_types_are_generalized_in_list_induction() -> None:
     """`(q.pushAll xs).toList = q.toList ++ xs`: the induction is on xs, and for every q."""
     cells = (
         Alternative("nil"),

@@ -26,7 +26,7 @@ GOAL = GoalView("p ∧ q", (Hypothesis("hp", "p"),))
 
 
 class Server(ThreadingHTTPServer):
-    """Answers every request with `answer` and keeps what it was asked."""
+    """Answers every request with `answer` and keeps the requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -169,7 +169,7 @@ def test_a_key_that_comes_back_is_in_no_tactic_and_no_warning(
     assert server.keys == ["Bearer sk-of-this-endpoint"] * 2
 
 
-def test_what_the_model_used_is_told(server: Server) -> None:
+def test_the_usage_of_the_model_is_reported(server: Server) -> None:
     used = {"prompt_tokens": 1200, "completion_tokens": 30}
     choice = {"message": {"content": "simp"}}
     server.answer = json.dumps({"choices": [choice], "usage": used}).encode()

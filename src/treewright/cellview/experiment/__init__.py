@@ -1,1 +1,1 @@
-"""Many proof runs by one plan: modes × agents × interventions × seeds × goals."""
+"""Experiments: a plan, its grid of proof runs, and their comparison."""

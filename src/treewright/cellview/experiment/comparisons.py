@@ -1,4 +1,4 @@
-"""What the runs of an experiment show when held against each other. Pure."""
+"""Comparisons between the runs of an experiment. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Group:
         value: Callable[[MeasuredRun], float | None],
         scale: Callable[[float], float] = float,
     ) -> Estimate | None:
-        """Over the runs that have the value; goals are clusters."""
+        """Return the mean over the runs that have the value; goals are clusters."""
         clusters: dict[str, list[float]] = {}
         for planned, result in self.members:
             number = value(result)
@@ -55,17 +55,17 @@ class Group:
         return self.mean(lambda result: result.gain_over_dip, not_negative)
 
     def alike_beyond_chance(self) -> Estimate | None:
-        return self.mean(_excess)
+        return self.mean(_alike_beyond_chance)
 
     def steps(self, limit: int) -> Estimate | None:
-        """Mean steps, the unsolved counted with the limit."""
+        """Return the mean steps; an unsolved run counts with the limit."""
         by_id = {result.cell_id: result.trial(planned) for planned, result in self.members}
         return self.mean(
             lambda result: float(restricted(by_id[result.cell_id], limit)), not_negative
         )
 
 
-def _excess(result: MeasuredRun) -> float | None:
+def _alike_beyond_chance(result: MeasuredRun) -> float | None:
     if result.alike is None or result.alike_by_chance is None:
         return None
     return result.alike - result.alike_by_chance
@@ -73,7 +73,7 @@ def _excess(result: MeasuredRun) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One group against the one it is compared with."""
+    """One group against its reference group."""
 
     reference: Group
     group: Group
@@ -82,7 +82,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Response to rising block fractions, everything else equal."""
+    """The response to rising block fractions, with all other settings equal."""
 
     agents: int
     label: str
@@ -90,7 +90,7 @@ class Curve:
 
 
 def groups_of(plan: Plan, results: Mapping[str, MeasuredRun]) -> list[Group]:
-    """In the order of the plan; groups without a finished run are left out."""
+    """Return the groups in the order of the plan, without those that have no finished run."""
     groups: dict[tuple[str, int | None, str], Group] = {}
     for planned in runs_of(plan):
         result = results.get(planned.cell_id)
@@ -102,7 +102,7 @@ def groups_of(plan: Plan, results: Mapping[str, MeasuredRun]) -> list[Group]:
 
 
 def under_damage(groups: Sequence[Group]) -> list[Comparison]:
-    """Every arm against the undamaged one of as many agents."""
+    """Compare every arm with the undamaged arm of the same number of agents."""
     found: list[Comparison] = []
     for group in groups:
         reference = _undamaged(groups, group.agents)
@@ -113,7 +113,7 @@ def under_damage(groups: Sequence[Group]) -> list[Comparison]:
 
 
 def against_centralized(groups: Sequence[Group]) -> list[Comparison]:
-    """The undamaged distributed groups against the centralized one, if there is one."""
+    """Compare the undamaged distributed groups with the centralized group, if there is one."""
     central = _undamaged(groups, None)
     if central is None:
         return []
@@ -125,10 +125,10 @@ def against_centralized(groups: Sequence[Group]) -> list[Comparison]:
 
 
 def curves(plan: Plan, groups: Sequence[Group]) -> list[Curve]:
-    """A curve for each number of agents and each way of blocking that has several fractions.
+    """Return a curve for each number of agents and each kind of block with several fractions.
 
-    Dose 0 is the undamaged search, unless the arms do other damage as well: then it is the arm
-    that does only that.
+    Dose 0 is the undamaged search. If the arms do other damage as well, it is the arm that does
+    only that.
     """
     found: list[Curve] = []
     for agents in plan.agents:
@@ -163,5 +163,5 @@ def _family(arm: Arm) -> str:
 
 
 def _label(arm: Arm) -> str:
-    """The arm's name without its dose."""
+    """Return the arm's name without its dose."""
     return arm.name.removesuffix(f" {arm.dose:g}")

@@ -1,7 +1,7 @@
-"""Makes the runs of a plan one after the other, and again only those that are not finished.
+"""The runs of a plan, made one after the other; finished runs are not repeated.
 
-A run is finished when its `cell.json` is there, which is written whole and durably after
-everything else. A killed experiment is continued with the same plan in the same directory.
+A run is finished when its `cell.json` exists, which is written last. A killed experiment is
+continued with the same plan in the same directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Told before a run begins, without a result, and when it is finished, now or `earlier`."""
+    """Reported before a run, without a result, and after it; `earlier`: it was finished before."""
 
     done: int
     total: int
@@ -38,7 +38,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentState:
-    """`report` is written also when runs are missing."""
+    """The state of an experiment. `report` is written even if runs are missing."""
 
     directory: Path
     report: Path
@@ -52,8 +52,8 @@ class ExperimentState:
 
 
 MakeRun = Callable[[PlannedRun, Path], MeasuredRun | None]
-"""Makes or resumes a planned run in its directory; None if it was asked to stop before the end.
-What it raises ends the experiment; what is finished is kept."""
+"""Makes or resumes a planned run in its directory; returns None if it was stopped before its end.
+An error ends the experiment, and finished runs are kept."""
 
 
 class _StoredPlan(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class _StoredPlan(msgspec.Struct, frozen=True):
 
 
 def decode_plan(data: bytes, path: Path) -> Plan:
-    """The plan that an experiment was begun with."""
+    """Decode the plan with which an experiment was begun."""
     try:
         stored = jsontext.decode(data, type=_StoredPlan)
     except msgspec.DecodeError as error:
@@ -83,7 +83,7 @@ def run_experiment(
     *,
     force: bool = False,
 ) -> ExperimentState:
-    """Runs what is missing, then writes `results.csv`, `report.md` and `plots/`."""
+    """Make the missing runs, then write `results.csv`, `report.md` and `plots/`."""
     atomic.make_directory(directory)
     lease = Lease.acquire(directory / LEASE_DIR, force=force)
     try:
@@ -125,7 +125,7 @@ def _run_missing(
 
 
 def _same_plan(plan: Plan, path: Path) -> None:
-    """Writes the plan down, or compares it with the one that the directory was begun with."""
+    """Write the plan, or compare it with the plan with which the directory was begun."""
     stored = _StoredPlan(FORMAT_VERSION, plan)
     data = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
     try:
@@ -158,7 +158,7 @@ def _differences(before: dict[str, object], now: dict[str, object]) -> list[str]
 
 
 def _flat(value: object, path: str = "") -> dict[str, object]:
-    """Every number and text of a document by its path."""
+    """Return every number and text of a document by its path."""
     if isinstance(value, dict):
         parts = [_flat(inner, f"{path}.{key}".lstrip(".")) for key, inner in value.items()]
     elif isinstance(value, list):

@@ -1,25 +1,25 @@
-"""Where everything of an experiment is: the only place that spells a path inside its directory.
+"""The names of the files in the directory of an experiment. No other module spells them.
 
-The names are part of the file format (docs/experiments.md).
+They are part of the file format (docs/experiments.md).
 """
 
 from __future__ import annotations
 
 EXPERIMENTS_DIR = "experiments"
-"""Below the state directory of a project."""
+"""Relative to the state directory of a project."""
 
 PLAN = "plan.json"
 CELLS = "cells"
-"""A directory a planned run, each a whole proof run."""
+"""Contains a directory for each planned run, which is a whole proof run."""
 CELL = "cell.json"
-"""In a planned run's directory: its measures, written when it is finished."""
+"""The measures of a planned run, written when it is finished."""
 RESULTS = "results.csv"
 
 SOLVE_RATES_PLOT = "solve_rate.svg"
 
 
 def solved_plot(number: int) -> str:
-    """The solve rate by dose, of the curve with that number."""
+    """Return the name of the picture of the solve rate by dose, for a numbered curve."""
     return f"dose_solved_{number}.svg"
 
 

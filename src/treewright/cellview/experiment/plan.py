@@ -1,4 +1,7 @@
-"""A plan: everything an experiment depends on, with nothing left to look up elsewhere."""
+"""The plan of an experiment: the typed TOML file, and everything that the runs depend on.
+
+An unknown or ill-typed key is an error that names it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class BankTable(Table, frozen=True):
 
 
 class CellsTable(Table, frozen=True):
-    """How agents are set up, the same in every distributed run. No key, the runner's default."""
+    """The settings of the cells in every distributed run; a missing key is the runner's default."""
 
     inflight: Count | None = None
     algotypes: Text | None = None
@@ -58,7 +61,7 @@ class CellsTable(Table, frozen=True):
 
 
 class InterventionTable(Table, frozen=True):
-    """A way of damaging the search. A list of block fractions stands for an arm each."""
+    """One kind of damage. A list of block fractions gives one arm for each."""
 
     name: Text
     block_fraction: Share | list[Share] = 0.0
@@ -107,7 +110,7 @@ def read(path: Path) -> PlanFile:
 
 
 class BankGoal(msgspec.Struct, frozen=True):
-    """A line of the bank; what else it says is of no concern here."""
+    """A line of the bank; its other fields are ignored."""
 
     id: str
     statement: str = msgspec.field(name="text")
@@ -115,7 +118,7 @@ class BankGoal(msgspec.Struct, frozen=True):
 
 
 def choose_goals(path: Path, table: BankTable) -> list[BankGoal]:
-    """Those asked for, in the order of the bank."""
+    """Return the goals that the table asks for, in the order of the bank."""
     known = _read_bank(path)
     if table.ids is not None:
         _complain_of_bank(path, "ids", table.ids, {goal.id for goal in known})
@@ -149,7 +152,7 @@ def _read_bank(path: Path) -> list[BankGoal]:
 
 
 UNDAMAGED = "none"
-"""The arm that every plan has, and that the others are compared with."""
+"""The arm that every plan has, and with which the others are compared."""
 
 
 class PlannedGoal(msgspec.Struct, frozen=True):
@@ -158,7 +161,7 @@ class PlannedGoal(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """One level of the intervention factor. `settings` are the keys that were given."""
+    """One level of the intervention factor. `settings` are the keys that the file gives."""
 
     name: str
     dose: float = 0.0
@@ -166,13 +169,13 @@ class Arm(msgspec.Struct, frozen=True):
 
     @property
     def placebo(self) -> bool:
-        """Its settings change nothing, and so must its results."""
+        """Whether the settings change nothing, so that the results must not change either."""
         other = self.settings.get("delay_prob") or self.settings.get("schedule")
         return self.name != UNDAMAGED and not self.dose and not other
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """`cells` are the agents' settings; `tactics` is the text of the file named in the plan."""
+    """Everything that the runs depend on. `tactics` is the text of the file that the plan names."""
 
     name: str
     modes: tuple[Mode, ...]
@@ -191,7 +194,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def load(path: Path) -> Plan:
-    """Reads an experiment file and what it refers to; paths in it are relative to it."""
+    """Read an experiment file and the files it names. Paths in it are relative to it."""
     file = read(path)
     try:
         return _plan(file, path)
@@ -230,7 +233,7 @@ def _plan(file: PlanFile, path: Path) -> Plan:
 
 
 def _try_settings(plan: Plan) -> None:
-    """What the runner would refuse is said before anything runs."""
+    """Raise UsageError before any run if the runner would refuse the settings of one."""
     for agents in plan.agents:
         for arm in plan.arms:
             try:
@@ -279,7 +282,7 @@ def _text(path: Path) -> str:
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
-    """One proof run of the grid. A centralized one has no agents and no damage."""
+    """One proof run of the grid. A centralized run has no agents and no damage."""
 
     cell_id: str
     mode: Mode
@@ -290,7 +293,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
 
 
 def runs_of(plan: Plan) -> list[PlannedRun]:
-    """The grid, in the order in which it is run: comparisons are complete as early as possible."""
+    """Return the grid in the order of the runs: comparisons are complete as early as possible."""
     runs: list[PlannedRun] = []
     for seed in plan.seeds:
         for goal in plan.goals:
@@ -306,7 +309,7 @@ def runs_of(plan: Plan) -> list[PlannedRun]:
 
 
 def search_settings(plan: Plan, planned: PlannedRun) -> Settings:
-    """What a proof run of the plan is asked to do."""
+    """Return the settings of a planned run."""
     return Settings(
         mode=planned.mode,
         simulations=plan.simulations,
@@ -321,7 +324,7 @@ def search_settings(plan: Plan, planned: PlannedRun) -> Settings:
 
 
 def cell_settings(plan: Plan, agents: int, arm: Arm) -> CellSettings:
-    """What the distributed runner is told."""
+    """Return the settings of the cells of a planned run."""
     given = {
         "inflight": min(CellSettings().inflight, agents),
         **plan.cells,
@@ -337,7 +340,7 @@ def cell_settings(plan: Plan, agents: int, arm: Arm) -> CellSettings:
 def _identity(
     number: int, mode: Mode, agents: int | None, arm: Arm, seed: int, goal: PlannedGoal
 ) -> str:
-    """A directory name that says what is in it; the number keeps it unique."""
+    """Return a directory name that describes the run; its number keeps it unique."""
     setup = mode if agents is None else f"{mode}{agents}-{_slug(arm.name, 16)}"
     return f"{number:04d}-{setup}-s{seed}-{_slug(goal.name, 20)}"
 

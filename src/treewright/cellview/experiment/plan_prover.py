@@ -1,4 +1,4 @@
-"""The planned runs of an experiment as real proof runs: one Lean session for all of them."""
+"""The planned runs of an experiment as real proof runs, with one Lean session for all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from treewright.proving.tactics.factory import build_source
 
 
 class PlanProver:
-    """Makes or resumes a planned run; keeps the session it used for the next one until `close`."""
+    """Makes or resumes a planned run. It keeps the session for the next run until `close`."""
 
     def __init__(
         self,

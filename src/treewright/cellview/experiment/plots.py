@@ -16,7 +16,7 @@ _LEFT, _RIGHT, _TOP, _ROW = 270.0, 60.0, 40.0, 24.0
 
 
 def pictures(name: str, groups: Sequence[Group], curves: Sequence[Curve]) -> dict[str, str]:
-    """SVG documents by file name."""
+    """Return SVG documents by file name."""
     made: dict[str, str] = {}
     if groups:
         made[layout.SOLVE_RATES_PLOT] = solve_rates(name, groups)
@@ -27,7 +27,7 @@ def pictures(name: str, groups: Sequence[Group], curves: Sequence[Curve]) -> dic
 
 
 def solve_rates(name: str, groups: Sequence[Group]) -> str:
-    """A row per group: the rate and its interval."""
+    """Draw a row for each group: the rate and its interval."""
     width, height = WIDTH, _TOP + _ROW * len(groups) + 44
     scale = width - _LEFT - _RIGHT
     bottom = height - 34

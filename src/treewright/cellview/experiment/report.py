@@ -1,4 +1,4 @@
-"""The text of an experiment's report."""
+"""The report of an experiment: `results.csv`, `report.md` and `plots/`, derived from its runs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ seed."""
 
 
 def write_summary(plan: Plan, results: Mapping[str, MeasuredRun], directory: Path) -> Path:
-    """Returns the path of the report."""
+    """Write the files of the report and return the path of its text."""
     atomic.sweep_temporaries(directory)
-    atomic.write_if_changed(directory / RESULTS, as_csv(plan, results))
+    atomic.write_if_changed(directory / RESULTS, results_csv(plan, results))
     groups = comparisons.groups_of(plan, results)
     curves = comparisons.curves(plan, groups)
     parts = [
@@ -51,8 +51,8 @@ def write_summary(plan: Plan, results: Mapping[str, MeasuredRun], directory: Pat
     return write_files(directory, text, pictures(plan.name, groups, curves))
 
 
-def as_csv(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
-    """A row per finished run: the factors, then the measures."""
+def results_csv(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
+    """Return a CSV row for each finished run: the factors, then the measures."""
     written = io.StringIO()
     measures = [name for name in MeasuredRun.__struct_fields__ if name != "cell_id"]
     writer = csv.writer(written, lineterminator="\n")
@@ -61,14 +61,16 @@ def as_csv(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
         result = results.get(planned.cell_id)
         if result is not None:
             values = msgspec.structs.asdict(result)
-            writer.writerow([*_factors(planned), *(_written(values[name]) for name in measures)])
+            writer.writerow(
+                [*_csv_factors(planned), *(_csv_value(values[name]) for name in measures)]
+            )
     return written.getvalue()
 
 
 _FACTORS = ("cell_id", "goal", "seed", "mode", "agents", "intervention", "block_fraction")
 
 
-def _factors(planned: PlannedRun) -> list[object]:
+def _csv_factors(planned: PlannedRun) -> list[object]:
     agents = "" if planned.agents is None else planned.agents
     dose = "" if planned.agents is None else f"{planned.arm.dose:g}"
     return [
@@ -82,7 +84,7 @@ def _factors(planned: PlannedRun) -> list[object]:
     ]
 
 
-def _written(value: object) -> object:
+def _csv_value(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -197,7 +199,7 @@ def _trend(found: Trend) -> str:
 
 
 def unproved(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
-    """Goals that something is wrong with, rather than hard."""
+    """Return a table of goals with an error, as opposed to hard goals."""
     rows = [
         [
             code(planned.cell_id),
@@ -222,7 +224,7 @@ def probability(p: float | None) -> str:
 
 
 def share(found: Estimate | None) -> str:
-    """As a percentage with its interval."""
+    """Return a rate as a percentage with its interval."""
     if found is None:
         return "–"
     bounds = ""

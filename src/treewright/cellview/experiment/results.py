@@ -1,4 +1,4 @@
-"""What one run of an experiment came to, as it is kept: `cell.json` in its directory."""
+"""The measures of one run of an experiment, kept as `cell.json` in its directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from treewright.proving.trace import read_trace
 
 
 class MeasuredRun(msgspec.Struct, frozen=True):
-    """The measures of one finished proof run. Only a proof that passed the replay check solves."""
+    """The measures of a finished proof run. It is solved if its proof passed the replay check."""
 
     cell_id: str
     status: GoalStatus
@@ -45,7 +45,7 @@ class MeasuredRun(msgspec.Struct, frozen=True):
 
 
 def measure_run(planned: PlannedRun, run_dir: Path) -> MeasuredRun | None:
-    """From the trace of the run; None while it has no verdict."""
+    """Return the measures from the trace of a run; None while it has no verdict."""
     goals = by_goal(read_trace(run_dir / layout.TRACE))
     if not goals or goals[0].verdict is None:
         return None
@@ -83,7 +83,7 @@ def write_result(directory: Path, result: MeasuredRun) -> None:
 
 
 def read_result(directory: Path, planned: PlannedRun) -> MeasuredRun | None:
-    """None if the run is not finished."""
+    """Return the measures of a run; None if the run is not finished."""
     path = directory / CELL
     try:
         return decode_result(path.read_bytes(), path, planned)
@@ -94,7 +94,7 @@ def read_result(directory: Path, planned: PlannedRun) -> MeasuredRun | None:
 
 
 def decode_result(data: bytes, path: Path, planned: PlannedRun) -> MeasuredRun:
-    """What a file says; raises StorageError if it is not the result of that run."""
+    """Decode the measures of a run. Raises StorageError if they belong to another run."""
     try:
         result = jsontext.decode(data, type=MeasuredRun)
     except msgspec.DecodeError as error:

@@ -1,1 +1,2 @@
-"""What damage does to a search, in numbers: across trials of an experiment. Pure, seeded."""
+"""Measures of damage across the trials of an experiment. Pure; random draws come from a given
+seed."""

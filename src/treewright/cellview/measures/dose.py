@@ -1,4 +1,4 @@
-"""Dose and response: does more damage cost more? With a control that must show nothing."""
+"""Dose and response: whether more damage costs more, with a control that must show no effect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Level(msgspec.Struct, frozen=True):
 
 
 class Trend(msgspec.Struct, frozen=True):
-    """Response regressed on dose within blocks of equal goal and seed.
+    """The response regressed on the dose, within blocks of equal goal and seed.
 
     `slope` is per unit of dose. `p` is two-sided, from doses permuted within blocks.
     """
@@ -41,10 +41,10 @@ class Trend(msgspec.Struct, frozen=True):
 
 
 class Control(msgspec.Struct, frozen=True):
-    """The same analysis of undamaged trials whose doses are made up.
+    """The same analysis of undamaged trials with made-up doses.
 
-    `false_positives` is the share of `repetitions` with p ≤ 0.05: about 0.05 or less if the
-    analysis is sound, whatever the trials are like.
+    `false_positives` is the share of `repetitions` with p ≤ 0.05. It is about 0.05 or less if the
+    analysis is sound, for any trials.
     """
 
     repetitions: int
@@ -68,7 +68,7 @@ def dose_response(
     permutations: int = 999,
     repetitions: int = 200,
 ) -> DoseResponse:
-    """`arms` are the trials by dose; dose 0 is the undamaged search."""
+    """Return the response to each dose. `arms` are the trials by dose; dose 0 is undamaged."""
     doses = sorted(arms)
 
     def steps(trial: Trial) -> float:
@@ -91,7 +91,7 @@ def _level(dose: float, trials: Sequence[Trial], steps: Response, seed: int) -> 
 def trend(
     arms: Mapping[float, Sequence[Trial]], response: Response, *, seed: int, permutations: int
 ) -> Trend:
-    """Only blocks that have a trial at every dose count."""
+    """Return the trend over the blocks that have a trial at every dose."""
     doses = sorted(arms)
     if len(doses) < 2:
         return Trend(0, None, None, "fewer than two doses")
@@ -113,7 +113,7 @@ def control(
     repetitions: int,
     permutations: int = 199,
 ) -> Control:
-    """Deals the doses out at random over the seeds of each goal, again and again."""
+    """Return the control: doses are dealt at random over the seeds of each goal, repeatedly."""
     count = len(doses)
     blocks = [
         [response(trial) for trial in trials]
@@ -140,7 +140,7 @@ def control(
 def _permuted(
     doses: np.ndarray, responses: np.ndarray, generator: np.random.Generator, permutations: int
 ) -> tuple[float, float]:
-    """(slope, two-sided p); a row of `responses` is a block, a column a dose."""
+    """Return the slope and its two-sided p. A row of `responses` is a block, a column a dose."""
     centred = doses - doses.mean()
     scale = len(responses) * float(centred @ centred)
     observed = float((responses @ centred).sum())

@@ -1,4 +1,4 @@
-"""Robustness: what damage costs, relative to the undamaged search of the same goal and seed."""
+"""Robustness: the cost of damage, relative to the undamaged search of the same goal and seed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from treewright.proving.measures.intervals import Estimate, clustered_mean, mcne
 
 
 class Robustness(msgspec.Struct, frozen=True):
-    """Over `pairs` of trials with equal goal and seed.
+    """A comparison over `pairs` of trials with equal goal and seed.
 
-    `difference` is the damaged solve rate minus the undamaged one. `retained` is the share of
-    what the undamaged search solved that the damaged one solved too. The ratios of steps and of
-    attempts are geometric means over the pairs that both solved. `p` is McNemar's, exact.
+    `difference` is the damaged solve rate minus the undamaged one. `retained` is the share of the
+    goals solved without damage that were solved with damage too. The ratios of steps and attempts
+    are geometric means over pairs that both solved. `p` is McNemar's, exact.
     """
 
     pairs: int
@@ -35,7 +35,7 @@ class Robustness(msgspec.Struct, frozen=True):
 def robustness(
     undamaged: Sequence[Trial], damaged: Sequence[Trial], *, seed: int = 0
 ) -> Robustness:
-    """Pairs the trials of two arms; those without a partner are counted and left out."""
+    """Compare the trials of two arms; trials without a partner are counted and left out."""
     before = {trial.pair: trial for trial in undamaged}
     after = {trial.pair: trial for trial in damaged}
     shared = sorted(before.keys() & after.keys())
@@ -66,7 +66,7 @@ def robustness(
 
 
 def _as_difference(value: float) -> float:
-    """Rates differ by 1 at most, whatever Student says."""
+    """A scale for differences of rates, which lie between -1 and 1."""
     return max(-1.0, min(1.0, value))
 
 

@@ -1,4 +1,4 @@
-"""A trial: one goal searched once. What robustness and dose-response compare."""
+"""A trial: one search of a goal. Robustness and dose-response compare trials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.proving.records import Iteration
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """`steps` and `attempts` are those spent until the root was solved, or in all if it was not."""
+    """`steps` and `attempts` count until the root was solved, or all of them if it was not."""
 
     goal: str
     seed: int
@@ -24,7 +24,8 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def trial_of(goal: str, seed: int, iterations: Sequence[Iteration]) -> Trial:
-    """From one goal's iterations. Turns in which an agent was kept from working are steps too."""
+    """Return the trial of one goal's iterations. Iterations in which an agent was idle are steps
+    too."""
     attempts = 0
     for steps, turn in enumerate(iterations, 1):
         attempts += len(turn.attempts)
@@ -34,7 +35,7 @@ def trial_of(goal: str, seed: int, iterations: Sequence[Iteration]) -> Trial:
 
 
 def by_goal(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
-    """Trials of one goal under different seeds resemble each other: they are one cluster."""
+    """Return the trials by goal: those of one goal resemble each other, so they are one cluster."""
     clusters: dict[str, list[Trial]] = {}
     for trial in trials:
         clusters.setdefault(trial.goal, []).append(trial)
@@ -42,5 +43,5 @@ def by_goal(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
 
 
 def restricted(trial: Trial, limit: int) -> int:
-    """Steps up to a limit; who did not solve the goal is counted with the limit."""
+    """Return the steps up to a limit; an unsolved trial counts with the limit."""
     return min(trial.steps, limit) if trial.solved else limit

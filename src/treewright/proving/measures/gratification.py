@@ -104,7 +104,7 @@ def _depth_pays(excursions: Sequence[Excursion], seed: int, permutations: int) -
     """Return the p-value for deeper dips having larger gains, by permutation of the gains."""
     if len(excursions) < _FEWEST_EXCURSIONS:
         return None
-    import numpy as np  # a tenth of a second, which a short run does not have
+    import numpy as np  # importing numpy takes a tenth of a second, so a short run does without
 
     dips = np.array([e.dip for e in excursions])
     gains = np.array([e.gain for e in excursions])

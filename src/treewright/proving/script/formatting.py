@@ -126,7 +126,7 @@ def _named(above: Step, body: Step) -> tuple[str, Step] | None:
     goal = body.goals[0]
     nameless = [h.name for h in goal.hypotheses if not h.accessible]
     older = sum(not h.accessible for h in above.goals[0].hypotheses)
-    carried = nameless[older:]  # those of the case come last
+    carried = nameless[older:]  # the hypotheses of the case come last
     given: list[str] = []
     if found := _RENAMES.fullmatch(body.tactic):
         given = found["names"].split()
@@ -140,7 +140,7 @@ def _named(above: Step, body: Step) -> tuple[str, Step] | None:
     if set(shorter.values()).isdisjoint(_words(body) | set(names)):
         names = [shorter.get(name, name) for name in names]
         body = _renamed(body, shorter)
-    # Lean calls the goal of a case by those around it, too.
+    # Lean puts the names of the enclosing cases in front of the case's name.
     return " ".join([(goal.case or "").rpartition(".")[2], *names]), body
 
 
@@ -197,7 +197,7 @@ def _in_one(step: Step, style: Style) -> str:
 
 
 def _bullets(step: Step, style: Style) -> Iterator[str]:
-    """Write bullets as `extraction` does; a case whose hypotheses are renamed becomes a `next`."""
+    """Write bullets as `extraction` does; a case becomes a `next` if its hypotheses are renamed."""
     waiting = sorted(position for layout, _ in step.parts for position in layout)
     for layout, part in step.parts:
         if len(layout) != 1:
@@ -294,7 +294,7 @@ def _changed(step: Step, path: tuple[int, ...], tactic: str) -> Step:
     return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
 
 
-# What only takes the target apart is always needed.
+# A tactic that only takes the target apart is always needed.
 _NO_DETOURS = ("constructor", "refine", "apply", "exact", "ext", "funext", "congr")
 _JOINED = (
     (_INTRODUCES, "intro{}", ""),

@@ -20,9 +20,9 @@ from treewright.search.andor.graph import Edge, Graph, Node, Status
 _MOST_OPEN = 8
 _MOST_LEMMAS = 5
 _LONGEST_GOAL = 2000
-_GIVEN_UP = 1.0  # how much worse a goal is when every tactic proposed for it was tried
-_DEEPER = 0.01  # how much worse a step makes it, for each step above: else they would never end
-_SOLVED_SIBLING = 0.06  # how much better, if it leaves several goals and some are solved
+_GIVEN_UP = 1.0  # cost of a goal on which every proposed tactic was tried
+_DEEPER = 0.01  # cost of a step, for each step above it; it keeps scripts finite
+_SOLVED_SIBLING = 0.06  # bonus of a step that leaves several goals, some of them solved
 _NAMED = re.compile(r"(?:exact|apply|refine|rw|simp|simp_all|simpa|grind|erw|omega)\b(?P<rest>.*)")
 _LEMMA = re.compile(r"(?<![\w.'✝])[^\W\d][\w'!?]*(?:\.[^\W\d][\w'!?]*)*")
 _NO_LEMMAS = {

@@ -134,7 +134,7 @@ class DefinitionTactics:
         if round_number > 0:
             return NOTHING
         texts = [goals[0].target, *(h.type for h in goals[0].hypotheses)]
-        # `q.size` of a variable q is a call in dot notation and no name.
+        # `q.size` of a variable q is a call in dot notation, not a name.
         variables = {h.name for h in goals[0].hypotheses}
         words = dict.fromkeys(
             word

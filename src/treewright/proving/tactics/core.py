@@ -28,8 +28,8 @@ from treewright.proving.tactics.source import NOTHING, Suggestions
 
 _MOST_WITNESSES = 12
 _LITERALS = ("0", "1", "2")
-# With its own limits: among general facts, such as equations of a recursion, a goal that it
-# cannot do takes it seconds otherwise.
+# Without these limits `grind` takes seconds to fail among general facts, such as the equations of
+# a recursion.
 _BRIEF_GRIND = "grind (ematch := 2) (gen := 3)"
 _CHOSEN_BLINDLY = (
     "0", "1", "[]", "true", "True", "False", "id", "fun x => x", "fun x => x + 1", "fun b => !b",
@@ -37,7 +37,7 @@ _CHOSEN_BLINDLY = (
 )  # fmt: skip
 
 
-# By the number of arguments; for truth values, and for numbers and other things.
+# By the number of arguments: functions for truth values, then functions for other values.
 _FUNCTIONS = {
     1: (
         ("fun b => !b", "fun b => b", "fun _ => true", "fun _ => false"),
@@ -155,7 +155,6 @@ def _at_hand(context: Context, body: str) -> list[str]:
         found.append("default")
     found += [f"2 * {name}" for name in numeric if "% 2" in body]
     found += [f"{f.name} {x.name}" for f in context.functions for x in _fitting(f, context)]
-    found += _bounds(context, outline)
     if "Bool" in heads or "true" in body or "false" in body:
         found += ["true", "false"]
     found += _longer(context)
@@ -198,14 +197,6 @@ def _functions(context: Context, body: str, variable: str) -> list[str]:
     first, later = _FUNCTIONS.get(max(len(arguments(use)) for use in uses), ((), ()))
     truths = "true" in body or "false" in body or "Bool" in body
     return [*(f.name for f in context.functions), *(first + later if truths else later + first)]
-
-
-def _bounds(context: Context, body: Shape) -> Iterator[str]:
-    """Yield an upper bound of `f true` and `f false`, for `∃ n, ∀ b, f b ≤ n`."""
-    if body.kind == "forall" and shape(body.parts[-1]).kind == "order":
-        for function in context.functions:
-            if function.type == "Bool → Nat":
-                yield f"{function.name} true + {function.name} false"
 
 
 def _longer(context: Context) -> Iterator[str]:
@@ -328,7 +319,7 @@ def _residue_cases(
 
 _MOST_CANDIDATES = 40
 _FIRST = (structure, eliminations, closers, uses, analysis, residues, classical)
-# Long shots have little of the prior even where nothing else is left to try.
+# Long shots keep a small prior, even when they are the last tactics left.
 _LATER_SHARE = 0.15
 _LATER = (long_shots, last_resorts, by_contradiction)
 

@@ -35,7 +35,8 @@ _FIELD = re.compile(r"\(([^():]+):([^()]*)\)")
 
 
 class WithCounterexamples:
-    """A tactic source, and in front of what it says: counterexamples to `¬ ∀ x, …`."""
+    """A tactic source that suggests counterexamples to `¬ ∀ x, …` before those of another
+    source."""
 
     name = "witnesses"
 
@@ -55,7 +56,7 @@ class WithCounterexamples:
         tactics = list(counterexamples(goals[0].target, self._datatypes))
         if not tactics:
             return answer
-        # Before all others: most cost a few milliseconds, and one that works ends the search.
+        # They come first: most take a few milliseconds, and one that works ends the search.
         step = 1.0 / (len(tactics) + 1)
         found = [
             Candidate(tactic, 2.0 - place * step, self.name) for place, tactic in enumerate(tactics)
@@ -102,7 +103,7 @@ class _Values:
         self._datatypes = datatypes
 
     def tuples(self, binders: Sequence[Binder]) -> list[list[str]]:
-        """Return tuples of values, those first whose values come early in their lists."""
+        """Return tuples of values, those first that stand early in their lists."""
         chosen: list[list[str]] = []
         for sorts in self._sorts(binders):
             columns = [

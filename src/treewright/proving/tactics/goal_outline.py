@@ -22,7 +22,7 @@ Kind = Literal[
 _OPEN = "([{⟨⦃"
 _CLOSE = ")]}⟩⦄"
 _TAKES_THE_REST = ("∀ ", "∃ ", "fun ", "if ", "match ", "let ", "have ", "λ ")
-# Loosest first: where one of these stands outside all brackets, it is the outermost connective.
+# Loosest first: the first of these that stands outside all brackets is the outermost connective.
 _CONNECTIVES: tuple[tuple[Kind, str], ...] = (
     ("iff", " ↔ "),
     ("implies", " → "),
@@ -240,7 +240,7 @@ def _chain(outline: Shape, kind: str) -> list[str]:
 
 Ranked = tuple[float, str]
 
-# Types with constructors, and the patterns that name what those carry.
+# Types with their constructors, and names for the fields of each.
 RECURSIVE = {
     "Nat": (("zero", ""), ("succ", "n")),
     "List": (("nil", ""), ("cons", "x xs")),

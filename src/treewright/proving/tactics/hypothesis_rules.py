@@ -75,7 +75,7 @@ def analysis(context: Context) -> Iterator[Ranked]:
             if value.head != "Int":
                 yield 5.0, f"cases {value.name} with {_alternatives(value, context, False)}"
     for value in context.unknown[:2]:
-        # Where Lean is asked it proposes the same with names.
+        # The rules on Lean's knowledge propose the same with names.
         yield 0.9, f"induction {value.name}"
         yield 0.6, f"cases {value.name}"
     if context.outline.kind not in ("forall", "implies"):

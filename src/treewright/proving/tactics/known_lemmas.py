@@ -66,7 +66,7 @@ def _tactics(use: Use, fresh: Fresh) -> Iterator[Ranked]:
     leaves = 1.0 / (1.0 + 0.6 * use.unmet + 1.2 * use.loose)
     vague = 0.3 if use.fit <= 2 and not use.met and use.use != "forward" else 1.0
     if use.grows and use.unmet:
-        leaves *= 0.3  # it could be concluded with for ever
+        leaves *= 0.3  # a lemma that grows its goal could be applied for ever
     term = _applied(use.name, use.args)
     match use.use:
         case "exact" | "symm" | "mp" | "mpr" if use.wrap != "%":
@@ -171,7 +171,7 @@ def _taking_apart(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
         if variable.kind == "proof":
             yield from _proof(variable, goal)
         elif made_of.type in RECURSIVE and any(name in own_types for name in others):
-            # The core rules see `xs : List α` and not that `q : Queue α` changes along it.
+            # The core rules know `xs : List α`, but not that `q : Queue α` changes with it.
             yield 2.1 if variable.shown else 0.4, _generalized(variable, goal, others)
         elif made_of.type not in RECURSIVE and made_of.type not in SPLITTABLE and count < 4:
             count += 1
@@ -285,7 +285,7 @@ _MOST_ALONE = 2
 
 
 def named(uses: Iterable[Use]) -> Iterator[Use]:
-    """Return the uses of lemmas whose names can be written in a script."""
+    """Return the uses of lemmas that have a name that can be written in a script."""
     return (use for use in uses if all(is_identifier(part) for part in (use.name, use.at) if part))
 
 
@@ -315,10 +315,10 @@ def sets(goal: GoalView, knowledge: Knowledge) -> Iterator[Ranked]:
     helping = [
         name
         for name in _unique([*lemmas, *concluding])
-        # Lean's own about constructors are known to `simp` and `grind`.
+        # `simp` and `grind` know Lean's own lemmas about constructors.
         if name not in hypotheses and not name.endswith((".inj", ".injEq"))
     ]
-    # What only changes an order has `grind` look at every order: it comes last.
+    # A lemma that only changes an order makes `grind` try every order, so it comes last.
     helping.sort(key=lambda name: name in turning)
     if helping or definitions:
         few = [*definitions, *helping][:_MOST_FOR_GRIND]

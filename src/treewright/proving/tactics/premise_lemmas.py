@@ -47,7 +47,7 @@ class LemmaTactics:
         found = [
             premise
             for premise in self._search(flat(goals[0].target), self._count)
-            # An index is a file: what it calls a name goes into tactics only if it is one.
+            # An index is a file: only a valid identifier from it may go into a tactic.
             if is_identifier(premise.name) and not find_escapes(premise.name)
         ]
         candidates: list[Candidate] = []

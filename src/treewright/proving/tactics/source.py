@@ -92,7 +92,7 @@ class Frontier:
             if candidate.tactic not in seen:
                 seen.add(candidate.tactic)
                 untried.append(candidate)
-        untried.sort(key=_by_prior)  # stable: without priors they stay as they came
+        untried.sort(key=_by_prior)  # stable: without priors the order is kept
 
     def take(self) -> Candidate:
         return self.untried.pop(0)

@@ -1,4 +1,4 @@
-"""One undamaged cell beside the centralized engine: same proofs, and where the order differs."""
+"""One undamaged cell compared with the centralized engine: same proofs; where the order differs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def what_was_done(written: list[Iteration]) -> list[tuple[object, ...]]:
 def test_the_same_goals_are_proved() -> None:
     """In worlds that can be searched to the end.
 
-    They have so many goals that none occurs twice: which edge closes a circle, and is refused,
+    They have enough goals that none occurs twice: which edge closes a circle, and is refused,
     depends on which one came first, so there two orders of search can end differently.
     """
     proved = 0
@@ -44,7 +44,7 @@ def test_the_same_goals_are_proved() -> None:
 
 
 @pytest.mark.parametrize("view", ["subtree", "radius"])
-def test_a_cell_that_never_stays_does_what_the_engine_does(view: str) -> None:
+def test_a_cell_that_never_stays_equals_the_engine(view: str) -> None:
     """With `stay` 1 it starts from the root with fresh eyes every time."""
     settings = CellSettings(agents=1, inflight=1, stay=1, view=view)  # pyright: ignore[reportArgumentType]
     for world in range(8):

@@ -82,7 +82,7 @@ def test_lemmas_are_applied_and_equations_rewritten_with() -> None:
     assert "rw [Nat.le_of_lt]" not in found
 
 
-def test_what_an_index_calls_a_name_is_one() -> None:
+def test_only_identifiers_of_an_index_are_used() -> None:
     @dataclass
     class Found:
         name: str
